@@ -59,8 +59,22 @@ func TestAcquireDenied(t *testing.T) {
 		want := &runtime.DeniedError{
 			Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 500, Available: 10, RetryAfter: 4900 * time.Millisecond,
 			Refusals: []runtime.Refusal{
-				{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 3, Available: 2, RetryAfter: time.Second},
-				{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 500, Available: 10, RetryAfter: 4900 * time.Millisecond},
+				{
+					Resource:   "gpt-4",
+					Entity:     "user-1",
+					Limit:      "rpm",
+					Requested:  3,
+					Available:  2,
+					RetryAfter: time.Second,
+				},
+				{
+					Resource:   "gpt-4",
+					Entity:     "user-1",
+					Limit:      "tpm",
+					Requested:  500,
+					Available:  10,
+					RetryAfter: 4900 * time.Millisecond,
+				},
 			},
 		}
 		if diff := cmp.Diff(want, denied, cmpopts.IgnoreUnexported(runtime.DeniedError{})); diff != "" {
@@ -100,7 +114,7 @@ func TestAcquireAboveBurst(t *testing.T) {
 	})
 }
 
-func TestNobodyIsChargedForACallerWhoHasGone(t *testing.T) {
+func TestAbandonedCallIsNotCharged(t *testing.T) {
 	store := &fake{}
 	_, r := open(t, store)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,7 +2,8 @@ package runtime
 
 import "github.com/sluice-go/sluice/runtime/store"
 
-// What users name of package store, which stores and generated code are written against.
+// Users name these types of package store through this package. Stores and generated code import package
+// store itself.
 type (
 	// Store keeps buckets: dynamo.New and redisstore.New return one. Only this module's stores implement it.
 	Store = store.Store
@@ -44,5 +45,5 @@ type (
 const (
 	Allow = store.Allow // admit: Lease.Degraded
 	Deny  = store.Deny  // fail with the *UnavailableError
-	Local = store.Local // decide by a bucket in this process, started from the last image: Lease.Degraded if it admits
+	Local = store.Local // decide by a bucket in this process, from the last image: Lease.Degraded if admitted
 )

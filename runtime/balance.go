@@ -7,21 +7,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Balance is what is left of one limit in one bucket. It names the limit, so that code can show it without knowing
-// the resource's cost struct.
+// Balance is what is left of one limit in one bucket. It names the limit, so that code can show it without
+// knowing the resource's cost struct.
 type Balance struct {
 	Entity    string       // whose bucket it is, as stored: user-123
 	Limit     string       // its name: tpm
 	Params    bucket.Limit // in force for the bucket
 	Available int64        // whole tokens, rounded down, 0 in debt
 
-	// Full is the time until the bucket has its burst again. If the region's quota is 0, it is the time until the
-	// quota may be raised.
+	// Full is the time until the bucket has its burst again. If the region's quota is 0, it is the time until
+	// the quota may be raised.
 	Full time.Duration
 }
 
-// Balances returns what the lease's last write left in its buckets, nearest first, limits in schema order. It reads
-// nothing. It is nil if the lease does not know any of its buckets.
+// Balances returns what the lease's last write left in its buckets, nearest first, limits in schema order. It
+// reads nothing. It is nil if the lease does not know any of its buckets.
 func (l *Lease[C]) Balances() []Balance {
 	if l == nil || l.resource == nil {
 		return nil
@@ -31,9 +31,9 @@ func (l *Lease[C]) Balances() []Balance {
 	return balancesAt(l.part.Def.Spec(), l.buckets, l.at)
 }
 
-// Lookup returns the balances of the buckets that Acquire would charge, as far as this process remembers them: nil if
-// it remembers none. It does no I/O. After a denial it returns the balances that led to it. Ancestors that the store
-// would have to look up are left out.
+// Lookup returns the balances of the buckets that Acquire would charge, as far as this process remembers
+// them: nil if it remembers none. It does no I/O. After a denial it returns the balances that led to it.
+// Ancestors that the store would have to look up are left out.
 func (r *Resource[E, C]) Lookup(entity E) []Balance {
 	now := r.core.env.Clock.Now()
 	a, err := r.chain(now, entity)

@@ -14,7 +14,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestBalances: what a lease says of its buckets is what the store is remembered to have, and moves with what it settles.
+// TestBalances: what a lease says of its buckets is what the store is remembered to have, and moves with what
+// it settles.
 func TestBalances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, err := generated.New(limittest.Store(t))
@@ -30,12 +31,21 @@ func TestBalances(t *testing.T) {
 			t.Fatal(err)
 		}
 		own, shared := bucket.Per(100, time.Minute), bucket.Per(1_000, time.Minute)
-		tokens, all := bucket.Per(10_000, time.Minute).WithBurst(15_000), bucket.Per(100_000, time.Minute).WithBurst(150_000)
+		tokens, all := bucket.Per(10_000, time.Minute).
+			WithBurst(15_000),
+			bucket.Per(100_000, time.Minute).
+				WithBurst(150_000)
 		want := []runtime.Balance{
 			{Entity: "user-1", Limit: "rpm", Params: own, Available: 99, Full: 600 * time.Millisecond},
 			{Entity: "user-1", Limit: "tpm", Params: tokens, Available: 9_000, Full: 36 * time.Second},
 			{Entity: "project-2", Limit: "rpm", Params: shared, Available: 999, Full: 60 * time.Millisecond},
-			{Entity: "project-2", Limit: "tpm", Params: all, Available: 144_000, Full: 3600 * time.Millisecond},
+			{
+				Entity:    "project-2",
+				Limit:     "tpm",
+				Params:    all,
+				Available: 144_000,
+				Full:      3600 * time.Millisecond,
+			},
 		}
 		same := func(name string, got []runtime.Balance) {
 			t.Helper()
@@ -61,20 +71,27 @@ func TestBalances(t *testing.T) {
 	})
 }
 
-// TestBalanceOfClosedQuota: a region's share of nothing is full at no time; more of it may be there in a window, as a denial says.
+// TestBalanceOfClosedQuota: a region's quota of 0 is full at no time; more of it may be there in a window, as
+// a denial says.
 func TestBalanceOfClosedQuota(t *testing.T) {
 	def := gpt4()
 	def.spec.Regions = &store.Regions{Names: []string{"eu", "us"}, Floor: 1, Window: 10 * time.Second}
 	limits := def.spec.Kinds[0].Limits
-	shares := []bucket.Limit{limits[0].Share(30), limits[1].Share(0)}
-	store := &stub{after: &bucket.Image{Refilled: time.Now().UnixMilli(), Balances: bucket.Full(shares), Missing: make([]bool, 2)}}
+	quotas := []bucket.Limit{limits[0].Share(30), limits[1].Share(0)}
+	store := &stub{
+		after: &bucket.Image{
+			Refilled: time.Now().UnixMilli(),
+			Balances: bucket.Full(quotas),
+			Missing:  make([]bool, 2),
+		},
+	}
 	b := runtime.NewBuilder(store, quiet())
 	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	_, err := b.Limiter()
 	check(t, err, "")
 	want := []runtime.Balance{
-		{Entity: "user-1", Limit: "rpm", Params: shares[0], Available: 30},
-		{Entity: "user-1", Limit: "tpm", Params: shares[1], Full: 10 * time.Second},
+		{Entity: "user-1", Limit: "rpm", Params: quotas[0], Available: 30},
+		{Entity: "user-1", Limit: "tpm", Params: quotas[1], Full: 10 * time.Second},
 	}
 	if diff := cmp.Diff(want, acquire(t, r, user{"1"}, cost{}).Balances()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

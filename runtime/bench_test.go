@@ -23,7 +23,11 @@ type stub struct {
 func openStub(t testing.TB, s *stub) *resource {
 	t.Helper()
 	limits := gpt4().spec.Kinds[0].Limits
-	s.after = &bucket.Image{Refilled: time.Now().UnixMilli(), Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
+	s.after = &bucket.Image{
+		Refilled: time.Now().UnixMilli(),
+		Balances: bucket.Full(limits),
+		Missing:  make([]bool, len(limits)),
+	}
 	_, r := openOn(t, s, runtime.Deny)
 	return r
 }
@@ -79,8 +83,8 @@ func BenchmarkAcquire(b *testing.B) {
 	}
 }
 
-// TestAcquireAllocates next to nothing: one piece of memory and each bucket's id as stored; nothing where it is denied from
-// memory.
+// TestAcquireAllocates next to nothing: one piece of memory and each bucket's id as stored; nothing where it
+// is denied from memory.
 func TestAcquireAllocates(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -97,7 +101,8 @@ func TestAcquireAllocates(t *testing.T) {
 		var err error
 		n := testing.AllocsPerRun(100, func() { _, err = r.Acquire(t.Context(), test.entity, cost{TPM: 10}) })
 		equal(t, test.name+": allocations", n, test.want)
-		if denied, ok := errors.AsType[*runtime.DeniedError](err); ok != (test.denied != nil) || denied != test.denied {
+		if denied, ok := errors.AsType[*runtime.DeniedError](err); ok != (test.denied != nil) ||
+			denied != test.denied {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}

@@ -14,22 +14,24 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// breaker keeps an outage from adding a time-out to every call: after some failures in a row it refuses calls at once, and
-// lets one through now and then to see whether the store answers again. It goes by the system's clock, as deadlines do.
+// breaker keeps an outage from adding a time-out to every call. After breakerFailures failures in a row it
+// refuses calls at once, and lets one through per breakerPause to see whether the store answers again. It
+// uses the system's clock, as deadlines do.
 type breaker struct {
-	gate *gobreaker.TwoStepCircuitBreaker[struct{}]
-	last atomic.Pointer[UnavailableError] // the newest failure
-	open atomic.Bool                      // by its gate
-	told atomic.Bool                      // open, as the observer and the log were told last
+	gate     *gobreaker.TwoStepCircuitBreaker[struct{}]
+	last     atomic.Pointer[UnavailableError] // the newest failure
+	open     atomic.Bool                      // as the gate has it
+	reported atomic.Bool                      // the value of open that the observer and the log have
 
-	// calm lets all calls through without asking the gate, while that is closed and has seen no failure since the last
-	// answer: an answer changes nothing then. It is nil otherwise, and there is a new one each time.
+	// calm lets all calls through without asking the gate. It is set while the gate is closed and has counted no
+	// failure since the last answer: then another answer changes nothing. It is nil otherwise, and a new pass
+	// each time it is set.
 	calm atomic.Pointer[pass]
-	mu   sync.Mutex // held by who tells the gate how a call has ended, which nobody does otherwise
+	mu   sync.Mutex // held while the gate gets the outcome of a call, which happens nowhere else
 }
 
-// pass is the gate's leave to ask the store, and how to tell it what came of that. Calm calls share one: told by several, the
-// gate counts each.
+// pass is the gate's permission to ask the store, and the function that gives the gate the outcome. Calm
+// calls have one pass in common; the gate counts each outcome.
 type pass struct{ done func(error) }
 
 const (
@@ -37,7 +39,7 @@ const (
 	breakerPause    = time.Second // until it lets the next call through
 )
 
-// errNeutral tells the breaker that a call says nothing of the store.
+// errNeutral is the outcome of a call that shows neither that the store answers nor that it fails.
 var errNeutral = errors.New("neither a failure nor an answer")
 
 func newBreaker() *breaker {
@@ -46,7 +48,7 @@ func newBreaker() *breaker {
 		Timeout:     breakerPause,
 		ReadyToTrip: func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= breakerFailures },
 		IsExcluded:  func(err error) bool { return errors.Is(err, errNeutral) },
-		// It is called under the gate's lock, so observers are told later. A probe that fails is no news.
+		// It is called under the gate's lock, so observers are called later. A probe that fails changes nothing.
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			switch {
 			case from == gobreaker.StateClosed:
@@ -60,7 +62,7 @@ func newBreaker() *breaker {
 	return b
 }
 
-// enter lets a call through, or says why not.
+// enter lets a call through, or returns why not.
 func (b *breaker) enter() (*pass, error) {
 	if p := b.calm.Load(); p != nil {
 		return p, nil
@@ -72,32 +74,34 @@ func (b *breaker) enter() (*pass, error) {
 	return &pass{done}, nil
 }
 
-// leave takes note of what the call that p let through says of the store: a failure, an answer (nil), or errNeutral.
-func (b *breaker) leave(p *pass, says error) {
-	neutral := errors.Is(says, errNeutral)
-	if (says == nil || neutral) && b.calm.Load() == p {
+// leave records the outcome of the call that p let through: a failure, an answer (nil), or errNeutral.
+func (b *breaker) leave(p *pass, outcome error) {
+	neutral := errors.Is(outcome, errNeutral)
+	if (outcome == nil || neutral) && b.calm.Load() == p {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if says != nil && !neutral {
-		b.calm.Store(nil) // ahead of the gate, so that no answer is passed over once this counts
+	if outcome != nil && !neutral {
+		b.calm.Store(nil) // before the gate counts it: from then on every answer has to reach the gate
 	}
-	p.done(says)
+	p.done(outcome)
 	b.calmDown()
 }
 
-// calmDown starts to let calls through if the gate has nothing against any. The caller holds mu, or has b for itself.
+// calmDown sets calm if the gate is closed and counts no failures. The caller holds mu, or is the only one to
+// know b.
 func (b *breaker) calmDown() {
-	if b.calm.Load() != nil || b.gate.State() != gobreaker.StateClosed || b.gate.Counts().ConsecutiveFailures > 0 {
+	closed := b.gate.State() == gobreaker.StateClosed
+	if b.calm.Load() != nil || !closed || b.gate.Counts().ConsecutiveFailures > 0 {
 		return
 	}
-	if done, err := b.gate.Allow(); err == nil { // it is closed, and only who holds mu can open it
+	if done, err := b.gate.Allow(); err == nil { // it is closed, and only a holder of mu can open it
 		b.calm.Store(&pass{done})
 	}
 }
 
-// ask has step ask the store for call within budget, unless the breaker is open.
+// ask calls step for call, bounded by budget, unless the breaker is open.
 func (c *core) ask(
 	ctx context.Context, call *request, step func(context.Context, *request) error, budget time.Duration,
 ) error {
@@ -108,32 +112,36 @@ func (c *core) ask(
 			Resource: call.chains[0].spec.Resource, Err: fmt.Errorf("%w; last: %w", ErrBreakerOpen, b.last.Load().Err),
 		}
 	}
-	says := errNeutral // of a store that panics
+	outcome := errNeutral // if the store panics
 	defer func() {
-		b.leave(entry, says)
-		if b.open.Load() != b.told.Load() {
-			c.tellTurns(ctx)
+		b.leave(entry, outcome)
+		if b.open.Load() != b.reported.Load() {
+			c.reportBreaker(ctx)
 		}
 	}()
 	call.Deadline = deadline(c.env.Clock, call.Called, budget)
 	err = step(ctx, call)
-	says = verdict(ctx, call, err)
-	if down, ok := errors.AsType[*UnavailableError](says); ok {
+	outcome = outcomeOf(ctx, call, err)
+	if down, ok := errors.AsType[*UnavailableError](outcome); ok {
 		b.last.Store(down)
 	}
 	return err
 }
 
-// verdict returns what err, with which call has ended, says of the store: a failure, an answer (nil), or nothing
-// (errNeutral). Throttling is that of single buckets, which must not shut out the others; a caller that left has not
-// waited for the answer, unless its time was up during a second attempt, of which the first had none; of whose turn never came
-// nothing was sent; and who only looked up parents may have found them in memory.
-func verdict(ctx context.Context, call *request, err error) error {
+// outcomeOf returns what err, the result of call, shows about the store: a failure, an answer (nil), or
+// neither (errNeutral). These errors show neither:
+//   - Throttling: it concerns single buckets, and must not block the others.
+//   - The caller left before the store answered. If its deadline passed during a second attempt, that is a
+//     failure: the first attempt got no answer.
+//   - store.ErrNotSent: nothing was sent.
+//   - The call only looked up parents, which may have come from memory.
+func outcomeOf(ctx context.Context, call *request, err error) error {
 	down, ok := outage(err)
+	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
 	case errors.Is(err, store.ErrNotSent):
 		return errNeutral
-	case ok && !down.Throttled && (ctx.Err() == nil || down.Attempts > 1 && errors.Is(ctx.Err(), context.DeadlineExceeded)):
+	case ok && !down.Throttled && (ctx.Err() == nil || late && down.Attempts > 1):
 		return down
 	case ok, !call.asked, ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return errNeutral
@@ -141,22 +149,25 @@ func verdict(ctx context.Context, call *request, err error) error {
 	return nil
 }
 
-// turned reports whether the breaker is open, and if nobody has been told so, as its caller is to do. Of a breaker that has turned
-// back meanwhile there are no news.
-func (b *breaker) turned() (open, news bool) {
+// unreported reports whether the breaker is open, and whether that has changed since the last report. If so,
+// the caller has to report it. A breaker that opened and closed again in between has not changed.
+func (b *breaker) unreported() (open, changed bool) {
 	open = b.open.Load()
-	return open, b.told.CompareAndSwap(!open, open)
+	return open, b.reported.CompareAndSwap(!open, open)
 }
 
-// tellTurns tells the observer and the log if the breaker has opened or closed, and if it does so meanwhile.
-func (c *core) tellTurns(ctx context.Context) {
+// reportBreaker calls the observer and the log if the breaker has opened or closed, and again if it does so
+// meanwhile.
+func (c *core) reportBreaker(ctx context.Context) {
 	b := c.fallback.breaker
-	for open, news := b.turned(); news; open, news = b.turned() {
-		level, what, attrs := slog.LevelInfo, "sluice: circuit breaker closed: the store answers again", []slog.Attr(nil)
+	for open, changed := b.unreported(); changed; open, changed = b.unreported() {
+		level, what := slog.LevelInfo, "sluice: circuit breaker closed: the store answers again"
+		var attrs []slog.Attr
 		var err error
 		if open {
 			err = b.last.Load()
-			level, what = slog.LevelWarn, "sluice: circuit breaker opened: the store is asked once a second, by one call"
+			level = slog.LevelWarn
+			what = "sluice: circuit breaker opened: the store is asked once a second, by one call"
 			attrs = append(attrs, slog.Any("error", err))
 		}
 		if c.env.Observer.Breaker != nil {

@@ -47,7 +47,8 @@ func (o *outage) ask(what string, n int, err error, asked bool) {
 	}
 }
 
-// TestBreaker opens after five failures in a row, lets a call through a second later, and closes once that is answered.
+// TestBreaker opens after five failures in a row, lets a call through a second later, and closes once that is
+// answered.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns []string
@@ -89,8 +90,8 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestBreakerTurns: who is told late is told of each turn once, or of none where it has turned back: a count of those that are open would
-// not come back to 0 otherwise.
+// TestBreakerTurns: an observer that is called late gets each turn once, or none if the breaker has turned
+// back. Otherwise its count of open breakers would not come back to 0.
 func TestBreakerTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := runtime.NewBreaker(runtime.AsItDoes)
@@ -103,26 +104,26 @@ func TestBreakerTurns(t *testing.T) {
 				leave(says)
 			}
 		}
-		told := func(want string) {
+		reported := func(want string) {
 			t.Helper()
-			if got := b.Told(); got != want {
-				t.Errorf("told %q, want %q", got, want)
+			if got := b.Report(); got != want {
+				t.Errorf("reported %q, want %q", got, want)
 			}
 		}
 		turn(5, down())
 		elapse(time.Second + 1)
 		turn(1, nil)
-		told("") // opened and closed
+		reported("") // opened and closed
 		turn(5, down())
-		told("open: true")
-		told("")
+		reported("open: true")
+		reported("")
 		elapse(time.Second + 1)
 		turn(1, nil)
 		turn(5, down())
-		told("") // closed and opened
+		reported("") // closed and opened
 		elapse(time.Second + 1)
 		turn(1, nil)
-		told("open: false")
+		reported("open: false")
 	})
 }
 
@@ -169,7 +170,12 @@ func TestBreakerCounts(t *testing.T) {
 				one()
 				o.store.fail(down())
 				_, err := o.r.Acquire(t.Context(), user{"1"}, cost{})
-				equal(t, "opened by the fifth failure alone", errors.Is(err, runtime.ErrBreakerOpen), test.failures)
+				equal(
+					t,
+					"opened by the fifth failure alone",
+					errors.Is(err, runtime.ErrBreakerOpen),
+					test.failures,
+				)
 				o.ask("four in a row, five but for answers", 3, down(), test.answer)
 				if test.answer {
 					o.ask("fifth", 1, down(), true)
@@ -204,7 +210,10 @@ func TestBreakerLetsOneCallProbe(t *testing.T) {
 		}()
 		synctest.Wait()
 		for range 10 {
-			if _, err := o.r.Acquire(t.Context(), user{"2"}, cost{}); !errors.Is(err, runtime.ErrBreakerOpen) {
+			if _, err := o.r.Acquire(t.Context(), user{"2"}, cost{}); !errors.Is(
+				err,
+				runtime.ErrBreakerOpen,
+			) {
 				t.Errorf("beside the probe: %v", err)
 			}
 		}
@@ -263,10 +272,20 @@ func TestBreakerMeetsThePolicy(t *testing.T) {
 		o.ask("five", 5, down(), true)
 		o.store.put(2*time.Second, 10, 100)
 		start, calls := time.Now(), o.store.count()
-		allowed, err := o.r.Acquire(t.Context(), user{"1"}, cost{TPM: 6000}, runtime.OnUnavailable(runtime.Allow))
+		allowed, err := o.r.Acquire(
+			t.Context(),
+			user{"1"},
+			cost{TPM: 6000},
+			runtime.OnUnavailable(runtime.Allow),
+		)
 		check(t, err, "")
 		equal(t, "allowed: left", allowed.Remaining(), cost{12, 300})
-		local, err := o.r.Acquire(t.Context(), user{"1"}, cost{TPM: 200}, runtime.OnUnavailable(runtime.Local))
+		local, err := o.r.Acquire(
+			t.Context(),
+			user{"1"},
+			cost{TPM: 200},
+			runtime.OnUnavailable(runtime.Local),
+		)
 		check(t, err, "")
 		equal(t, "local: left", local.Remaining(), cost{11, 100})
 		_, err = o.r.Acquire(t.Context(), user{"1"}, cost{TPM: 200}, runtime.OnUnavailable(runtime.Local))
@@ -321,7 +340,12 @@ func TestLookUpsAreNoAnswer(t *testing.T) {
 		f.fail(down())
 		for n := range 6 {
 			_, err := r.Wait(t.Context(), byID{"1"}, cost{}) // looks up first, and then charges
-			equal(t, fmt.Sprintf("call %d: refused by the breaker", n), errors.Is(err, runtime.ErrBreakerOpen), n == 5)
+			equal(
+				t,
+				fmt.Sprintf("call %d: refused by the breaker", n),
+				errors.Is(err, runtime.ErrBreakerOpen),
+				n == 5,
+			)
 		}
 		elapse(time.Second + 1)
 		_, err := r.Wait(t.Context(), byID{"1"}, cost{})
@@ -347,14 +371,14 @@ func TestLookUpsMeetThePolicy(t *testing.T) {
 		start := time.Now()
 		lease, err := r.Wait(t.Context(), byID{"1"}, cost{TPM: 300}, runtime.OnUnavailable(runtime.Local))
 		check(t, err, "")
-		equal(t, "waited for what the last image lacks", time.Since(start), 2*time.Second)
+		equal(t, "waited by the last image", time.Since(start), 2*time.Second)
 		equal(t, "left", lease.Remaining(), cost{59, 0})
 		equal(t, "acquires of the store", f.count(), 0)
 	})
 }
 
-// TestBreakerIsItsGate: to go without the gate while all is calm lets the same calls through, opens and closes at the same
-// instants and tells the same as to ask it each time, whatever calls overlap. A breaker that is deaf to answers does not.
+// TestBreakerIsItsGate: a breaker that skips its gate while calm behaves as one that always asks it, whatever
+// calls overlap. It lets the same calls through, opens and closes at the same instants, and reports the same.
 func TestBreakerIsItsGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calm, opened, deaf := 0, 0, 0
@@ -374,8 +398,8 @@ func TestBreakerIsItsGate(t *testing.T) {
 	})
 }
 
-// unlike runs calls that overlap at random on two breakers, one of which always asks its gate, and says in what the other
-// differs from that, if in anything, and in how many steps it was calm, and not closed.
+// unlike runs calls that overlap at random on two breakers, one of which always asks its gate. It returns how
+// the other differs, if it does, and in how many steps that was calm, and not closed.
 func unlike(seed uint64, how int) (what string, calm, opened int) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	one, other := runtime.NewBreaker(runtime.Always), runtime.NewBreaker(how)
@@ -387,7 +411,12 @@ func unlike(seed uint64, how int) (what string, calm, opened int) {
 			a, ok := one.Enter()
 			b, let := other.Enter()
 			if ok != let {
-				return fmt.Sprintf("step %d: lets a call through: %t, its gate %t", step, let, ok), calm, opened
+				return fmt.Sprintf(
+					"step %d: lets a call through: %t, its gate %t",
+					step,
+					let,
+					ok,
+				), calm, opened
 			}
 			if ok {
 				under = append(under, [2]func(error){a, b})
@@ -409,7 +438,8 @@ func unlike(seed uint64, how int) (what string, calm, opened int) {
 		}
 		closed, failures, _ := one.Closed()
 		shut, failed, quiet := other.Closed()
-		if closed != shut || failures != failed || one.Told() != other.Told() || quiet && (!closed || failures > 0) {
+		if closed != shut || failures != failed || one.Report() != other.Report() ||
+			quiet && (!closed || failures > 0) {
 			return fmt.Sprintf("step %d: closed %t after %d failures, calm %t; its gate: %t after %d",
 				step, shut, failed, quiet, closed, failures), calm, opened
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// within returns how much of links, an entity's chain, a call on the entity looks at: the entity's own link alone where the
+// within returns the links of an entity's chain that a call on the entity uses: only the entity's own if the
 // cascade is none.
 func within(s *store.Spec, links []store.Link) []store.Link {
 	if s.Cascade == store.CascadeNone {
@@ -19,8 +19,8 @@ func within(s *store.Spec, links []store.Link) []store.Link {
 	return links
 }
 
-// role says what the i-th link of an entity's chain is to a call on the entity: whether it has a bucket to charge, and
-// whether the chain goes on from it by look-ups.
+// role returns what the i-th link of an entity's chain means for a call on the entity. charged reports that
+// the link has a bucket to charge, lookup that the chain continues from it by look-ups.
 func role(s *store.Spec, links []store.Link, i int) (charged, lookup bool) {
 	link := &links[i]
 	// The entity's kind has a bucket, or it would not be one that the resource takes.
@@ -28,8 +28,9 @@ func role(s *store.Spec, links []store.Link, i int) (charged, lookup bool) {
 	return charged, link.Lookup && s.Cascade != store.CascadeNone && chargedAbove(s, link.Kind)
 }
 
-// follow gives part, whose notes are c, the buckets that a call on links, an entity's chain, charges: the entity's own and, unless the cascade is
-// none, those of its ancestors whose kind has one. Of the other links, only an id from which look-ups start has to be good.
+// follow adds to part the buckets that a call charges; links is an entity's chain, and c holds part's notes.
+// These are the entity's own bucket and, unless the cascade is none, those of ancestors whose kind has one.
+// The id of another link is checked only if look-ups start from it.
 func follow(c *chain, part *store.Part, links []store.Link) error {
 	spec := c.spec
 	links = within(spec, links)
@@ -71,14 +72,14 @@ func chargedAbove(spec *store.Spec, kind int) bool {
 	return false
 }
 
-// ancestry is where a chain goes on by look-ups: at the parent of entity, as stored.
+// ancestry is the point from which look-ups continue a chain: the parent of entity, a stored id.
 type ancestry struct {
 	entity string
 	kind   int
 }
 
-// charge completes call's chains and charges them.
-func (c *core) charge(ctx context.Context, call *request) error {
+// acquire completes call's chains and charges their buckets.
+func (c *core) acquire(ctx context.Context, call *request) error {
 	if err := c.resolve(ctx, call); err != nil {
 		return err
 	}
@@ -86,8 +87,8 @@ func (c *core) charge(ctx context.Context, call *request) error {
 	return c.session.Acquire(ctx, &call.Call)
 }
 
-// resolve has the store say how those of call's chains go on that end in a look-up, by call's deadline. What it has found
-// stays found if it fails.
+// resolve completes by look-ups those of call's chains that need it, within call's deadline. If it fails,
+// chains keep what was found.
 func (c *core) resolve(ctx context.Context, call *request) error {
 	if !slices.ContainsFunc(call.chains, func(on chain) bool { return on.above != nil }) {
 		return nil
@@ -104,8 +105,8 @@ func (c *core) resolve(ctx context.Context, call *request) error {
 	return nil
 }
 
-// climb looks up one parent and adds its bucket, if its kind has one. As a parent has to be of the schema's parent kind,
-// chains end, whatever is stored.
+// climb looks up one parent and adds its bucket, if its kind has one. A parent must be of the schema's parent
+// kind, so chains end whatever is stored.
 func (c *core) climb(ctx context.Context, on *chain, part *store.Part) error {
 	at, spec := on.above, on.spec
 	m, found, err := c.session.Member(ctx, at.entity)
@@ -121,53 +122,66 @@ func (c *core) climb(ctx context.Context, on *chain, part *store.Part) error {
 	cure := fmt.Sprintf("sluice entity put %s --parent %s<id>", at.entity, kinds[parent].Prefix)
 	switch {
 	case !found:
-		return &InvalidError{Resource: spec.Resource, Field: "entity", Value: at.entity, Reason: "is not known, and so its parent is not: store it (" + cure +
-			"), or give its parent in the call"}
+		return &InvalidError{
+			Resource: spec.Resource, Field: "entity", Value: at.entity,
+			Reason: "is not known, and so its parent is not: store it (" + cure + "), or give its parent in the call",
+		}
 	case m.Parent == "":
-		return &InvalidError{Resource: spec.Resource, Field: "entity", Value: at.entity, Reason: "is stored without a parent, which its calls need: store it (" +
-			cure + "), or give its parent in the call"}
+		return &InvalidError{
+			Resource: spec.Resource, Field: "entity", Value: at.entity,
+			Reason: "is stored without a parent, which its calls need: store it (" + cure +
+				"), or give its parent in the call",
+		}
 	}
 	id, ok := strings.CutPrefix(m.Parent, kinds[parent].Prefix)
 	if !ok || store.CheckID(id) != "" {
 		return &SetupError{
-			What: fmt.Sprintf("entity %s is stored with parent %q, which is no id of kind %s", at.entity, m.Parent, kinds[parent].Name),
-			Do:   "store it again: " + cure,
+			What: fmt.Sprintf("entity %s is stored with parent %q, which is no id of kind %s",
+				at.entity, m.Parent, kinds[parent].Name),
+			Do: "store it again: " + cure,
 		}
 	}
 	if kinds[parent].Limits != nil {
 		part.Buckets = append(part.Buckets, store.Bucket{Entity: m.Parent, Kind: parent})
 	}
 	on.above = nil
-	if len(part.Buckets) <= len(kinds) && chargedAbove(spec, parent) { // more would be a Spec whose kinds go round
+	if len(part.Buckets) <= len(kinds) && chargedAbove(spec, parent) { // more only if the kinds form a cycle
 		on.above = &ancestry{entity: m.Parent, kind: parent}
 	}
 	return nil
 }
 
-// unavailable adds to err, if it is an *UnavailableError, for whom the store was asked in vain.
+// unavailable adds to an *UnavailableError which entity was looked up. It returns any other error as it is.
 func (a *ancestry) unavailable(spec *store.Spec, err error) error {
 	down, ok := errors.AsType[*UnavailableError](err)
 	if !ok {
 		return err
 	}
-	own := *down // the store may have told others the same
+	own := *down // other callers may have the same error
 	own.Resource, own.Err = spec.Resource, fmt.Errorf("looking up the parent of %s: %w", a.entity, down.Err)
 	return &own
 }
 
-// nearest returns the first link of entity's chain and what it is stored as, or says what is wrong with it, for resource if
-// it is about one.
-func nearest(resource string, kinds []store.Kind, entity store.Entity) (link store.Link, stored string, err error) {
+// nearest returns the first link of entity's chain and the link's stored id, or what is wrong with it. The
+// errors name resource, unless it is empty.
+func nearest(
+	resource string, kinds []store.Kind, entity store.Entity,
+) (link store.Link, stored string, err error) {
 	if entity == nil {
 		return store.Link{}, "", &InvalidError{Resource: resource, Field: "entity", Reason: "is nil"}
 	}
 	link = entity.Chain(nil)[0]
 	if link.Kind >= len(kinds) {
-		return store.Link{}, "", &InvalidError{Resource: resource, Field: "entity", Value: link.ID, Reason: "is of another limits.yaml: use this Limiter's package"}
+		return store.Link{}, "", &InvalidError{
+			Resource: resource, Field: "entity", Value: link.ID,
+			Reason: "is of another limits.yaml: use this Limiter's package",
+		}
 	}
 	kind := &kinds[link.Kind]
 	if reason := store.CheckID(link.ID); reason != "" {
-		return store.Link{}, "", &InvalidError{Resource: resource, Field: "id of " + kind.Name, Value: link.ID, Reason: reason}
+		return store.Link{}, "", &InvalidError{
+			Resource: resource, Field: "id of " + kind.Name, Value: link.ID, Reason: reason,
+		}
 	}
 	return link, kind.Prefix + link.ID, nil
 }

@@ -53,7 +53,12 @@ func (links) gpt4()                                 {}
 
 // typed is the chain of a user that names all its ancestors.
 func typed(user, team, project, org string) links {
-	return links{{Kind: ofUser, ID: user}, {Kind: ofTeam, ID: team}, {Kind: ofProject, ID: project}, {Kind: ofOrg, ID: org}}
+	return links{
+		{Kind: ofUser, ID: user},
+		{Kind: ofTeam, ID: team},
+		{Kind: ofProject, ID: project},
+		{Kind: ofOrg, ID: org},
+	}
 }
 
 // lookedUp is an entity whose ancestors are looked up.
@@ -184,7 +189,7 @@ func TestChainErrors(t *testing.T) {
 		{"parent with #", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "team-#"), fmt.Sprintf(setup, "team-#")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var got []told
+			var got []report
 			store := &fake{known: test.known}
 			_, r := openAs(t, store, test.def, runtime.WithObserver(watch(&got)))
 			_, err := r.Acquire(t.Context(), test.entity, cost{TPM: 1})
@@ -203,7 +208,9 @@ func TestChainErrors(t *testing.T) {
 					t.Errorf("%s, in spite of the error", call)
 				}
 			}
-			if len(got) != 2 || got[0].Which != "failed" || got[0].Event.Entity != "user-"+test.entity[0].ID || got[0].Event.Kind != "user" {
+			if len(got) != 2 || got[0].Which != "failed" ||
+				got[0].Event.Entity != "user-"+test.entity[0].ID ||
+				got[0].Event.Kind != "user" {
 				t.Errorf("observer was told %+v", got)
 			}
 		})
@@ -236,7 +243,9 @@ func TestChainsProperty(t *testing.T) {
 				kinds = append(kinds, kind)
 			}
 		}
-		def := tree(rapid.SampledFrom([]store.Cascade{together, compensated, none}).Draw(rt, "cascade"), kinds...)
+		def := tree(
+			rapid.SampledFrom([]store.Cascade{together, compensated, none}).Draw(rt, "cascade"),
+			kinds...)
 		chain := typed("1", "2", "3", "4")
 		store := &fake{known: family()}
 		_, r := openAs(t, store, def)
@@ -264,12 +273,17 @@ func TestLookupWithinTheBudget(t *testing.T) {
 			equal(t, "left for the charge", time.Until(deadline), 400*time.Millisecond)
 			return nil
 		}
-		_, r := openAs(t, backend, tree(together, ofUser, ofProject), runtime.CallDefaults(runtime.Budget(time.Second)))
+		_, r := openAs(
+			t,
+			backend,
+			tree(together, ofUser, ofProject),
+			runtime.CallDefaults(runtime.Budget(time.Second)),
+		)
 		acquire(t, r, lookedUp(ofUser, "1"), cost{TPM: 1})
 	})
 }
 
-func TestLookupOfACallerWhoHasGone(t *testing.T) {
+func TestLookupOfAnAbandonedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{look: func(ctx context.Context, _ string) error {
 			<-ctx.Done()
@@ -278,7 +292,12 @@ func TestLookupOfACallerWhoHasGone(t *testing.T) {
 		_, r := openAs(t, store, tree(together, ofUser, ofProject))
 		_, err := r.Acquire(within(t, 10*time.Millisecond), lookedUp(ofUser, "1"), cost{TPM: 1})
 		check(t, err, "context deadline exceeded gpt-4 user-1")
-		_, err = r.Wait(within(t, 10*time.Millisecond), lookedUp(ofUser, "1"), cost{TPM: 1}, runtime.MaxWait(10*time.Millisecond))
+		_, err = r.Wait(
+			within(t, 10*time.Millisecond),
+			lookedUp(ofUser, "1"),
+			cost{TPM: 1},
+			runtime.MaxWait(10*time.Millisecond),
+		)
 		check(t, err, "context deadline exceeded gpt-4 user-1")
 		_, err = r.Wait(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 1},
 			runtime.MaxWait(10*time.Millisecond), runtime.OnUnavailable(runtime.Deny))
@@ -320,7 +339,12 @@ func TestLookupMeetsTheFailurePolicy(t *testing.T) {
 				lease, err = call(t.Context(), r, runtime.OnUnavailable(runtime.Local))
 				check(t, err, "")
 				equal(t, "degraded", lease.Degraded(), true)
-				_, err = r.Acquire(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 6000}, runtime.OnUnavailable(runtime.Local))
+				_, err = r.Acquire(
+					t.Context(),
+					lookedUp(ofUser, "1"),
+					cost{TPM: 6000},
+					runtime.OnUnavailable(runtime.Local),
+				)
 				check(t, err, "denied gpt-4 user-1 tpm 0/6000 1m0s")
 				equal(t, "lines left", runtime.Waiting(lim), 0)
 				equal(t, "look-ups, two for each call", store.count(), 8)
@@ -334,7 +358,8 @@ func TestLookupMeetsTheFailurePolicy(t *testing.T) {
 	}
 }
 
-// TestWaitOutAnOutageOfLookups: a local bucket that denies has the waiter stand in line; the look-ups are tried again.
+// TestWaitOutAnOutageOfLookups: a local bucket that denies has the waiter stand in line; the look-ups are
+// tried again.
 func TestWaitOutAnOutageOfLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Bool
@@ -344,7 +369,13 @@ func TestWaitOutAnOutageOfLookups(t *testing.T) {
 			}
 			return nil
 		}}
-		lim, r := openAs(t, store, tree(together, ofUser, ofTeam), quiet(), runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)))
+		lim, r := openAs(
+			t,
+			store,
+			tree(together, ofUser, ofTeam),
+			quiet(),
+			runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)),
+		)
 		acquire(t, r, lookedUp(ofUser, "1"), cost{TPM: 6000})
 		done := make(chan error)
 		go func() {
@@ -362,7 +393,7 @@ func TestWaitOutAnOutageOfLookups(t *testing.T) {
 // TestDeniedByAnAncestor: all or none; the longest refusal of the chain stands for all.
 func TestDeniedByAnAncestor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []told
+		var got []report
 		store := &fake{}
 		_, r := openAs(t, store, tree(together, ofUser, ofProject), runtime.WithObserver(watch(&got)))
 		acquire(t, r, typed("1", "", "3", ""), cost{RPM: 50, TPM: 5000})
@@ -372,7 +403,8 @@ func TestDeniedByAnAncestor(t *testing.T) {
 		check(t, err, "denied gpt-4 project-3 tpm 100/1500 14s")
 		denied, _ := errors.AsType[*runtime.DeniedError](err)
 		equal(t, "refusals", len(denied.Refusals), 4)
-		if len(got) != 1 || got[0].Event.Entity != "user-1" || got[0].Event.Kind != "user" || got[0].Event.Limit != "tpm" {
+		if len(got) != 1 || got[0].Event.Entity != "user-1" || got[0].Event.Kind != "user" ||
+			got[0].Event.Limit != "tpm" {
 			t.Errorf("observer was told %+v", got)
 		}
 		_, err = r.Acquire(t.Context(), typed("1", "", "3", ""), cost{RPM: 61, TPM: 1})
@@ -407,7 +439,10 @@ func TestSettleTheChain(t *testing.T) {
 func TestPeekAChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{limits: map[string][]bucket.Limit{
-			"user-1":    {bucket.Per(1, time.Minute), bucket.Per(1, time.Minute)}, // it has a bucket, not yet reshaped
+			"user-1": {
+				bucket.Per(1, time.Minute),
+				bucket.Per(1, time.Minute),
+			}, // it has a bucket, not yet reshaped
 			"project-3": {bucket.Per(7, time.Minute), bucket.Per(70, time.Minute).WithBurst(80)},
 		}}
 		_, r := openAs(t, store, tree(together, ofUser, ofProject, ofOrg))
@@ -416,7 +451,14 @@ func TestPeekAChain(t *testing.T) {
 		check(t, err, "")
 		equal(t, "available", snap.Available, cost{7, 80})
 		want := []runtime.BucketSnapshot[cost]{
-			{Entity: "user-1", Available: cost{50, 6000}, Capacity: cost{60, 6000}, Burst: cost{60, 6000}, Full: 10 * time.Second, Exists: true},
+			{
+				Entity:    "user-1",
+				Available: cost{50, 6000},
+				Capacity:  cost{60, 6000},
+				Burst:     cost{60, 6000},
+				Full:      10 * time.Second,
+				Exists:    true,
+			},
 			{Entity: "project-3", Available: cost{7, 80}, Capacity: cost{7, 70}, Burst: cost{7, 80}},
 			{Entity: "org-4", Available: cost{60, 6000}, Capacity: cost{60, 6000}, Burst: cost{60, 6000}},
 		}
@@ -426,12 +468,16 @@ func TestPeekAChain(t *testing.T) {
 	})
 }
 
-// TestTypedChainsAllocate as much as one bucket does, beside the ids as stored and, of more than two, their list.
+// TestTypedChainsAllocate as much as one bucket does, beside the ids as stored and, of more than two, their
+// list.
 func TestTypedChainsAllocate(t *testing.T) {
 	allocs := func(def definition) float64 {
 		_, r := openAs(t, &fake{}, def)
 		bad := cost{TPM: -1} // the last that is looked at before the store is
-		return testing.AllocsPerRun(100, func() { _, _ = r.Acquire(t.Context(), typed("1", "2", "3", "4"), bad) })
+		return testing.AllocsPerRun(
+			100,
+			func() { _, _ = r.Acquire(t.Context(), typed("1", "2", "3", "4"), bad) },
+		)
 	}
 	one := allocs(tree(none, ofUser))
 	equal(t, "allocations for two buckets", allocs(tree(together, ofUser, ofOrg))-one, 1)

@@ -21,12 +21,13 @@ type claim struct {
 	defaults callOptions
 	call     func() (*request, error)
 	made     *request                      // by call, for the newest AcquireAll
-	end      func(context.Context, ending) // of what call has made
-	undo     func(context.Context)         // what end has done
+	end      func(context.Context, ending) // of made
+	release  func(context.Context)         // what end has leased
 	admitted bool
 }
 
-// Lease returns the lease once AcquireAll has succeeded, else nil. It settles and releases this claim's part alone.
+// Lease returns the lease once AcquireAll has succeeded, else nil. It settles and releases this claim's part
+// alone.
 func (c *Claim[C]) Lease() *Lease[C] { return c.lease }
 
 func (c *Claim[C]) untyped() *claim {
@@ -50,24 +51,25 @@ func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 	c.end = func(ctx context.Context, how ending) {
 		c.lease, _ = r.lease(ctx, store.OperationAcquire, a, &r.defaults, how)
 	}
-	c.undo = func(ctx context.Context) {
+	c.release = func(ctx context.Context) {
 		c.lease.Release(ctx)
 		c.lease, c.admitted = nil, false
 	}
 	return c
 }
 
-// AcquireAll takes all claims or none: several in one transaction, whatever the cascades, and parts that meet in one bucket
-// added up. It is bounded by the shortest Budget of the claims' resources. Where the store cannot answer, their strictest policy
-// decides for all: Deny, then Local, then Allow.
+// AcquireAll takes all claims or none. Several claims go in one transaction, whatever the cascades; the costs
+// of parts that charge the same bucket are added up. The shortest Budget of the claims' resources bounds it.
+// If the store cannot answer, the strictest of their policies decides for all: Deny, then Local, then Allow.
 //
-// Claims in shadow refuse nothing. Beside others they are no part of the transaction: once that has succeeded, each is acquired by itself,
-// one after the other and within its own Budget. Where all claims are in shadow, they are acquired together, so that all leases are
-// Shadowed or none.
+// Claims in shadow refuse nothing. Beside other claims they are no part of the transaction. Once that has
+// succeeded they are acquired one after the other, each within its own Budget. If all claims are in shadow,
+// they are acquired together, so that all leases are Shadowed or none.
 //
-// It fails as Acquire does, and with an *InvalidError for a claim that is nil, was admitted before or is there twice. Then
-// nothing is charged, as with Acquire, or it has been given back where a claim in shadow fails behind the transaction, and the claims may
-// be used again. A *DeniedError names the refusals of all claims.
+// It fails as Acquire does, and with an *InvalidError for a claim that is nil, was admitted before or occurs
+// twice. A *DeniedError names the refusals of all claims. After a failure nothing is charged, as with
+// Acquire, and the claims may be used again. If a claim in shadow fails after the transaction, what the
+// transaction took has been given back.
 func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 	all, err := l.claims(claims)
 	if err != nil {
@@ -96,14 +98,14 @@ func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 	}
 	for _, c := range all {
 		if err != nil && c.admitted {
-			c.undo(ctx)
+			c.release(ctx)
 		}
 	}
 	return err
 }
 
-// together returns which of claims are acquired together, in this order: those that can be refused, and each in shadow by itself; all
-// if they all are.
+// together returns the groups of claims that are acquired together, in order: first all that can be refused,
+// then each in shadow by itself. If all are in shadow, they are one group.
 func together(claims []*claim) [][]*claim {
 	var enforced []*claim
 	var shadows [][]*claim
@@ -133,7 +135,7 @@ func (l *Limiter) acquire(ctx context.Context, group []*claim) ending {
 	var by settler
 	err := first.ready(ctx, whole, &o)
 	if err == nil {
-		by, err = first.admit(ctx, whole, l.core.charge, &o)
+		by, err = first.admit(ctx, whole, l.core.acquire, &o)
 	}
 	how := endOf(whole, first.inShadow(&o), by, err)
 	for i, c := range group {
@@ -160,11 +162,18 @@ func (l *Limiter) claims(claims []AnyClaim) ([]*claim, error) {
 		case one.resource == nil:
 			return nil, &InvalidError{Field: which, Reason: "is empty: make it with the resource's Claim"}
 		case one.resource.core != l.core:
-			return nil, &InvalidError{Resource: one.resource.spec.Resource, Field: which, Reason: "is of another Limiter: acquire it there"}
+			return nil, &InvalidError{
+				Resource: one.resource.spec.Resource, Field: which, Reason: "is of another Limiter: acquire it there",
+			}
 		case one.admitted:
-			return nil, &InvalidError{Resource: one.resource.spec.Resource, Field: which, Reason: "has been admitted before: make a new one for each AcquireAll"}
+			return nil, &InvalidError{
+				Resource: one.resource.spec.Resource, Field: which,
+				Reason: "has been admitted before: make a new one for each AcquireAll",
+			}
 		case slices.Contains(all[:i], one):
-			return nil, &InvalidError{Resource: one.resource.spec.Resource, Field: which, Reason: "is there twice: make one for each part"}
+			return nil, &InvalidError{
+				Resource: one.resource.spec.Resource, Field: which, Reason: "is there twice: make one for each part",
+			}
 		}
 	}
 	return all, nil

@@ -27,7 +27,11 @@ func openTwo(t *testing.T, store *fake, opts ...runtime.Option) (*runtime.Limite
 	t.Helper()
 	def := tree(together, ofProject)
 	def.spec.Resource, def.spec.Limits, def.spec.OnUnavailable = "embeddings", []string{"rps"}, runtime.Allow
-	def.spec.Kinds[ofProject].Limits, def.spec.Kinds[ofProject].PerCall = []bucket.Limit{bucket.Per(20, time.Second)}, []int64{1}
+	def.spec.Kinds[ofProject].Limits, def.spec.Kinds[ofProject].PerCall = []bucket.Limit{
+		bucket.Per(20, time.Second),
+	}, []int64{
+		1,
+	}
 	b := runtime.NewBuilder(store, append([]runtime.Option{quiet()}, opts...)...)
 	gpt := runtime.Bind[entity](b, tree(together, ofUser, ofProject), toVector, fromVector)
 	emb := runtime.Bind[entity](b, def, func(c batches, dst []int64) []int64 { return append(dst, c.RPS) },
@@ -41,7 +45,7 @@ func openTwo(t *testing.T, store *fake, opts ...runtime.Option) (*runtime.Limite
 
 func TestAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []told
+		var got []report
 		store := &fake{known: family()}
 		lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)))
 		user, project := typed("1", "", "3", ""), typed("1", "", "3", "")[ofProject:]
@@ -51,7 +55,11 @@ func TestAcquireAll(t *testing.T) {
 			t.Error("leases before AcquireAll")
 		}
 		check(t, lim.AcquireAll(t.Context(), a, b, c), "")
-		want := []string{"member user-1", "member team-2", "acquire user-1,project-3,user-1,project-3,embeddings project-3"}
+		want := []string{
+			"member user-1",
+			"member team-2",
+			"acquire user-1,project-3,user-1,project-3,embeddings project-3",
+		}
 		if !slices.Equal(store.calls, want) {
 			t.Errorf("calls\n\t%q\nwant\n\t%q", store.calls, want)
 		}
@@ -70,10 +78,10 @@ func TestAcquireAll(t *testing.T) {
 		equal(t, "project", store.level("project-3").TPM, 5970)
 		equal(t, "embeddings", store.buckets["embeddings project-3"].Balances[0].Tokens, 15_000)
 
-		of := func(which, resource, kind, entity string) told {
-			return told{which, runtime.Event{Resource: resource, Kind: kind, Entity: entity}, ""}
+		of := func(which, resource, kind, entity string) report {
+			return report{which, runtime.Event{Resource: resource, Kind: kind, Entity: entity}, ""}
 		}
-		events := []told{
+		events := []report{
 			of("acquired", "gpt-4", "user", "user-1"), of("acquired", "gpt-4", "user", "user-1"),
 			of("acquired", "embeddings", "project", "project-3"), of("released", "gpt-4", "user", "user-1"),
 			of("settled", "gpt-4", "user", "user-1"), of("settled", "embeddings", "project", "project-3"),
@@ -84,11 +92,11 @@ func TestAcquireAll(t *testing.T) {
 	})
 }
 
-// TestAcquireAllOrNone: the refusals of all claims come together, each claim's event has its own limit, and the claims can
-// be used again.
+// TestAcquireAllOrNone: the refusals of all claims come together, each claim's event has its own limit, and
+// the claims can be used again.
 func TestAcquireAllOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []told
+		var got []report
 		store := &fake{}
 		lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)))
 		acquire(t, gpt, typed("1", "", "3", ""), cost{TPM: 5500})
@@ -105,17 +113,40 @@ func TestAcquireAllOrNone(t *testing.T) {
 		check(t, err, text)
 		denied, _ := errors.AsType[*runtime.DeniedError](err)
 		want := []runtime.Refusal{
-			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 1000, Available: 500, RetryAfter: 5 * time.Second},
-			{Resource: "embeddings", Entity: "project-3", Limit: "rps", Requested: 20, Available: 18, RetryAfter: 100 * time.Millisecond},
+			{
+				Resource:   "gpt-4",
+				Entity:     "user-1",
+				Limit:      "tpm",
+				Requested:  1000,
+				Available:  500,
+				RetryAfter: 5 * time.Second,
+			},
+			{
+				Resource:   "embeddings",
+				Entity:     "project-3",
+				Limit:      "rps",
+				Requested:  20,
+				Available:  18,
+				RetryAfter: 100 * time.Millisecond,
+			},
 		}
 		if !slices.Equal(denied.Refusals, want) {
 			t.Errorf("refusals %+v", denied.Refusals)
 		}
-		of := func(resource, kind, entity, limit string) told {
-			return told{"denied", runtime.Event{Resource: resource, Kind: kind, Entity: entity, Limit: limit}, text}
+		of := func(resource, kind, entity, limit string) report {
+			return report{
+				"denied",
+				runtime.Event{Resource: resource, Kind: kind, Entity: entity, Limit: limit},
+				text,
+			}
 		}
-		events := []told{
-			of("gpt-4", "user", "user-1", "tpm"), of("gpt-4", "user", "user-2", ""), of("embeddings", "project", "project-3", "rps"),
+		events := []report{
+			of(
+				"gpt-4",
+				"user",
+				"user-1",
+				"tpm",
+			), of("gpt-4", "user", "user-2", ""), of("embeddings", "project", "project-3", "rps"),
 		}
 		if diff := cmp.Diff(events, got); diff != "" {
 			t.Errorf("observer (-want +got):\n%s", diff)
@@ -132,7 +163,7 @@ func TestAcquireAllOrNone(t *testing.T) {
 
 // TestPartsInOneBucketExceedIt: together they can never be served, though each could.
 func TestPartsInOneBucketExceedIt(t *testing.T) {
-	var got []told
+	var got []report
 	store := &fake{}
 	lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)))
 	one, two := typed("1", "", "3", ""), typed("2", "", "3", "")
@@ -195,7 +226,7 @@ func TestBadClaims(t *testing.T) {
 
 // TestBadClaimsAreObserved: one event for each claim, whichever is bad.
 func TestBadClaimsAreObserved(t *testing.T) {
-	var got []told
+	var got []report
 	lim, gpt, emb := openTwo(t, &fake{}, runtime.WithObserver(watch(&got)))
 	user := typed("1", "", "3", "")
 	err := lim.AcquireAll(t.Context(), emb.Claim(user[ofProject:], batches{}), gpt.Claim(user, cost{}))
@@ -210,7 +241,7 @@ func TestBadClaimsAreObserved(t *testing.T) {
 	}
 }
 
-func TestClaimsOfACallerWhoHasGone(t *testing.T) {
+func TestClaimsOfAnAbandonedCall(t *testing.T) {
 	store := &fake{}
 	lim, gpt, emb := openTwo(t, store)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -224,7 +255,7 @@ func TestClaimsOfACallerWhoHasGone(t *testing.T) {
 	equal(t, "calls to the store", store.count(), 0)
 }
 
-func TestClaimsShareTheShortestBudget(t *testing.T) {
+func TestClaimsHaveTheShortestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
 		backend := &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
@@ -234,8 +265,12 @@ func TestClaimsShareTheShortestBudget(t *testing.T) {
 		}}
 		lim, gpt, emb := openTwo(t, backend)
 		user := typed("1", "", "3", "")
-		check(t, lim.AcquireAll(t.Context(), gpt.With(runtime.Budget(3*time.Second)).Claim(user, cost{TPM: 1}),
-			emb.With(runtime.Budget(2*time.Second)).Claim(user[ofProject:], batches{})), "")
+		check(
+			t,
+			lim.AcquireAll(t.Context(), gpt.With(runtime.Budget(3*time.Second)).Claim(user, cost{TPM: 1}),
+				emb.With(runtime.Budget(2*time.Second)).Claim(user[ofProject:], batches{})),
+			"",
+		)
 		equal(t, "budget", left, 2*time.Second)
 		check(t, lim.AcquireAll(t.Context(), gpt.Claim(user, cost{TPM: 1})), "")
 		equal(t, "budget", left, store.DefaultBudget)
@@ -281,7 +316,10 @@ func TestClaimsMeetTheStrictestPolicy(t *testing.T) {
 				}
 				check(t, err, "")
 				equal(t, "degraded", a.Degraded() && b.Degraded(), true)
-				if want := []string{"user-1 true: " + down, "project-3 true: " + down}; !slices.Equal(degraded, want) {
+				if want := []string{"user-1 true: " + down, "project-3 true: " + down}; !slices.Equal(
+					degraded,
+					want,
+				) {
 					t.Errorf("observer was told %q, want %q", degraded, want)
 				}
 				_, _, err = both()

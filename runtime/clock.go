@@ -7,10 +7,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// left is the time until deadline, which is the system's, whatever the Clock.
+// left returns the time until deadline, by the system's clock, whatever the Clock.
 func left(deadline time.Time) time.Duration { return time.Until(deadline) }
 
-// deadline is d after now, which c has just read, by the system's clock.
+// deadline returns d after now, by the system's clock. c has just returned now.
 func deadline(c Clock, now time.Time, d time.Duration) time.Time {
 	if c != store.SystemClock() {
 		now = time.Now()
@@ -18,7 +18,7 @@ func deadline(c Clock, now time.Time, d time.Duration) time.Time {
 	return now.Add(d)
 }
 
-// pastDeadline reports that d from now does not lie before ctx's deadline.
+// pastDeadline reports whether d from now is not before ctx's deadline.
 func pastDeadline(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && d >= left(deadline)

@@ -9,16 +9,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Config reaches one resource's overrides. It is apart from Resource: other rights, other people. L is the generated
-// struct of optional limits. Levels are entity, kind, schema; for each limit, the first that names it wins. It is safe for
-// concurrent use.
+// Config reaches one resource's overrides. It is separate from Resource, since it needs other rights and has
+// other users. L is the generated struct of optional limits. For each limit the first that names it decides:
+// the entity's override, its kind's, the schema. Config is safe for concurrent use.
 type Config[E store.Entity, L any] struct {
 	*resource
 	toLimits   func(L, []*bucket.Limit) []*bucket.Limit
 	fromLimits func([]*bucket.Limit) L
 }
 
-// Override is what one level says of one resource. It is safe for concurrent use.
+// Override is what is overridden of one resource, for an entity or a kind. It is safe for concurrent use.
 type Override[L any] struct {
 	core       *core
 	spec       *store.Spec
@@ -26,26 +26,27 @@ type Override[L any] struct {
 	fromLimits func([]*bucket.Limit) L
 	kind       int
 	at         string
-	err        error // why there is no such level
+	err        error // why there is no such override
 }
 
-// Explained is one level of Explain.
+// Explained is one entry of Explain: an override, the schema, or what a region keeps.
 type Explained[L any] struct {
-	At      string   // "user-123", "user" or "schema"; "floor" for what a region keeps while it has no share
-	Limits  L        // what it says
-	Wins    []string // the limits that are as it says
-	Managed bool     // by regional sync: a share
+	At      string   // "user-123", "user" or "schema"; "floor" for what a region keeps without a quota
+	Limits  L        // those that it names
+	Wins    []string // the limits that it decides
+	Managed bool     // stored by regional sync: a quota
 }
 
-// Overridden is one level that overrides something.
+// Overridden is one stored override.
 type Overridden[L any] struct {
 	At       string // user-123, or a kind: user
 	Limits   L
 	Revision Revision
-	Managed  bool // by regional sync: a share, which is in force while sync is alive
+	Managed  bool // stored by regional sync: a quota, in force while sync is alive
 }
 
-// Entity is the override of one entity. Its parents are not looked at. A bad id is reported by the Override's methods.
+// Entity is the override of one entity. Its parents are not looked at. A bad id is reported by the Override's
+// methods.
 func (c *Config[E, L]) Entity(entity E) *Override[L] {
 	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
 	return c.override(link.Kind, stored, err)
@@ -66,11 +67,13 @@ func (c *Config[E, L]) override(kind int, at string, err error) *Override[L] {
 	}
 }
 
-// Explain says what each level has for entity and which limits it decides: the entity's level first, then its kind's, then
-// the schema's. It reads what is stored, which processes that remember something else follow within their WithCacheTTL.
+// Explain returns what overrides and schema have for entity, and which limits each decides: the entity's
+// override first, then its kind's, then the schema. It reads what is stored. Processes that remember
+// something else follow within their WithCacheTTL.
 //
-// Where regions share the limits out, what the kind and the schema have is for all of them together. Then what each region keeps,
-// floor, comes after the entity's level, and decides where neither an operator nor a share that is in force does.
+// If regions divide the limits, the numbers of the kind and the schema are for all regions together. The part
+// of them that each region keeps, "floor", then comes after the entity's override. It decides where neither
+// an operator nor a quota in force does.
 func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], error) {
 	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
 	if err != nil {
@@ -78,23 +81,23 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 	}
 	kind := &c.spec.Kinds[link.Kind]
 	overrides := c.core.session.Overrides()
-	levels, err := overrides.Get(ctx, c.spec, stored, kind.Name)
+	both, err := overrides.Get(ctx, c.spec, stored, kind.Name)
 	if err != nil {
 		return nil, err
 	}
-	said := append(slices.Clone(levels), store.FullOverride("schema", kind.Limits))
+	said := append(slices.Clone(both), store.FullOverride("schema", kind.Limits))
 	deciding := said
 	if c.spec.Regions != nil {
 		beat, err := overrides.Heartbeat(ctx)
 		if err != nil {
 			return nil, err
 		}
-		deciding = append(store.InRegion(c.spec, link.Kind, levels, beat, c.now()), said[1:]...)
+		deciding = append(store.InRegion(c.spec, link.Kind, both, beat, c.now()), said[1:]...)
 		said = slices.Insert(said, 1, deciding[1])
 	}
 	explained := make([]Explained[L], len(said))
-	for i, level := range said {
-		explained[i] = Explained[L]{At: level.At, Limits: c.fromLimits(limitsIn(&level, c.spec)), Managed: level.Epoch > 0}
+	for i, o := range said {
+		explained[i] = Explained[L]{At: o.At, Limits: c.fromLimits(limitsIn(&o, c.spec)), Managed: o.Epoch > 0}
 	}
 	for i, name := range c.spec.Limits {
 		winner := &explained[store.Decides(deciding, i)]
@@ -103,8 +106,8 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 	return explained, nil
 }
 
-// All yields every override of the resource, and ends with the first error. Levels of kinds that the schema no longer has
-// are among them.
+// All yields every override of the resource, including those of kinds that the schema no longer has. It ends
+// with the first error.
 func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] {
 	return func(yield func(Overridden[L], error) bool) {
 		for stored, err := range c.core.session.Overrides().List(ctx, c.spec) {
@@ -112,15 +115,16 @@ func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] 
 				yield(Overridden[L]{}, err)
 				return
 			}
-			if !yield(Overridden[L]{stored.At, c.fromLimits(limitsIn(&stored, c.spec)), stored.Revision, stored.Epoch > 0}, nil) {
+			limits := c.fromLimits(limitsIn(&stored, c.spec))
+			if !yield(Overridden[L]{stored.At, limits, stored.Revision, stored.Epoch > 0}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// Get returns what is stored here, without resolving: limits that are not overridden here are nil. It fails with an
-// *InvalidError for a bad id, or with what kept the store from it.
+// Get returns what is stored here, without resolving: limits that are not overridden here are nil. It fails
+// with an *InvalidError for a bad id, or with the store's error.
 func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err error) {
 	if o.err != nil {
 		return limits, "", o.err
@@ -132,39 +136,47 @@ func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err erro
 	return o.fromLimits(limitsIn(&stored[0], o.spec)), stored[0].Revision, nil
 }
 
-// Set replaces what is stored here, if prev is still its revision, and returns the new one; without any limit it is Delete.
-// It fails with an *InvalidError for a bad id or a limit that cannot be, a *ConflictError if somebody else has changed the
-// override since prev was read, or with what kept the store from it. What is in force changes within WithCacheTTL.
+// Set replaces what is stored here, if prev is still its revision, and returns the new revision. Without any
+// limit it is Delete. Processes follow within their WithCacheTTL. It fails with:
+//   - an *InvalidError for a bad id or a limit that cannot be,
+//   - a *ConflictError if the override was changed since prev was read,
+//   - the store's error.
 func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision) (Revision, error) {
 	if o.err != nil {
 		return "", o.err
 	}
-	stored := store.Stored{At: o.at, Limits: o.toLimits(limits, make([]*bucket.Limit, 0, len(o.spec.Limits))), Revision: prev}
-	for i, limit := range stored.Limits {
+	changed := o.toLimits(limits, make([]*bucket.Limit, 0, len(o.spec.Limits)))
+	for i, limit := range changed {
 		if limit == nil {
 			continue
 		}
 		if wrong := limit.Check(o.spec.Kinds[o.kind].PerCall[i]); wrong != "" {
-			return "", &InvalidError{Resource: o.spec.Resource, Field: "limit " + o.spec.Limits[i] + " of " + o.at, Reason: "is not possible: " + wrong}
+			return "", &InvalidError{
+				Resource: o.spec.Resource, Field: "limit " + o.spec.Limits[i] + " of " + o.at,
+				Reason: "is not possible: " + wrong,
+			}
 		}
 	}
-	return o.core.session.Overrides().Set(ctx, o.spec, stored)
+	return o.core.session.Overrides().Set(ctx, o.spec, store.Stored{At: o.at, Limits: changed, Revision: prev})
 }
 
-// Delete ends the override, if prev is still its revision: what is less specific is in force again. It fails like Set.
+// Delete ends the override, if prev is still its revision: what is less specific is in force again. It fails
+// like Set.
 func (o *Override[L]) Delete(ctx context.Context, prev Revision) error {
 	var none L
 	_, err := o.Set(ctx, none, prev)
 	return err
 }
 
-// BindConfig adds a resource's overrides. Generated constructors call it: toLimits appends the limits in schema order,
-// fromLimits undoes that.
+// BindConfig adds a resource's overrides. Generated constructors call it: toLimits appends the limits in
+// schema order, fromLimits undoes that.
 func BindConfig[E store.Entity, L any](
-	b *Builder, def store.Definition, toLimits func(L, []*bucket.Limit) []*bucket.Limit, fromLimits func([]*bucket.Limit) L,
+	b *Builder, def store.Definition,
+	toLimits func(L, []*bucket.Limit) []*bucket.Limit, fromLimits func([]*bucket.Limit) L,
 ) *Config[E, L] {
 	return &Config[E, L]{
-		resource: &resource{core: b.core, def: def, spec: def.Spec()}, toLimits: toLimits, fromLimits: fromLimits,
+		resource: &resource{core: b.core, def: def, spec: def.Spec()},
+		toLimits: toLimits, fromLimits: fromLimits,
 	}
 }
 

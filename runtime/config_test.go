@@ -26,7 +26,7 @@ func fromLimits(l []*bucket.Limit) limits                    { return limits{l[0
 // overrides is an OverrideStore in memory.
 type overrides struct {
 	failure error
-	levels  []store.Stored // as they are listed
+	listed  []store.Stored // as they are listed
 	written int
 	beat    store.Heartbeat
 }
@@ -35,7 +35,7 @@ func (o *overrides) Get(_ context.Context, _ *store.Spec, at ...string) ([]store
 	found := make([]store.Stored, len(at))
 	for i, at := range at {
 		found[i].At = at
-		for _, level := range o.levels {
+		for _, level := range o.listed {
 			if level.At == at {
 				found[i] = level
 			}
@@ -57,13 +57,13 @@ func (o *overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 	if !s.Overrides() {
 		s.Limits, s.Revision = nil, ""
 	}
-	o.levels = append(slices.DeleteFunc(o.levels, func(l store.Stored) bool { return l.At == s.At }), s)
+	o.listed = append(slices.DeleteFunc(o.listed, func(l store.Stored) bool { return l.At == s.At }), s)
 	return s.Revision, nil
 }
 
 func (o *overrides) List(context.Context, *store.Spec) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
-		for _, level := range o.levels {
+		for _, level := range o.listed {
 			if level.Limits != nil && !yield(level, nil) {
 				return
 			}
@@ -116,7 +116,7 @@ func TestOverride(t *testing.T) {
 			equal(t, "revision", rev, "")
 			rev, err = o.Set(ctx, limits{TPM: per(5)}, rev)
 			check(t, err, "")
-			equal(t, "level", store.levels[len(store.levels)-1].At, test.at)
+			equal(t, "level", store.listed[len(store.listed)-1].At, test.at)
 			got, read, err := o.Get(ctx)
 			check(t, err, "")
 			if diff := cmp.Diff(limits{TPM: per(5)}, got); diff != "" {
@@ -189,7 +189,11 @@ func TestOverrideBelowPerCall(t *testing.T) {
 	_, err := config.Entity(project{"1"}).Set(t.Context(), limits{RPM: half}, "")
 	check(t, err, "")
 	_, err = config.Entity(user{"1"}).Set(t.Context(), limits{RPM: half}, "")
-	checkReason(t, err, "invalid gpt-4 limit rpm of user-1 is not possible: burst 0.5 is below the 1 that a call takes (per_call), so that none could be served: raise it")
+	checkReason(
+		t,
+		err,
+		"invalid gpt-4 limit rpm of user-1 is not possible: burst 0.5 is below the 1 that a call takes (per_call), so that none could be served: raise it",
+	)
 }
 
 func TestExplain(t *testing.T) {
@@ -226,7 +230,11 @@ func TestExplain(t *testing.T) {
 		all = append(all, o)
 	}
 	want := []runtime.Overridden[limits]{
-		{At: "user", Limits: limits{per(1), per(2)}, Revision: "1"}, {At: "user-1", Limits: limits{TPM: per(3)}, Revision: rev},
+		{
+			At:       "user",
+			Limits:   limits{per(1), per(2)},
+			Revision: "1",
+		}, {At: "user-1", Limits: limits{TPM: per(3)}, Revision: rev},
 	}
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("all (-want +got):\n%s", diff)
@@ -248,7 +256,7 @@ func TestOverridesPassErrorsOn(t *testing.T) {
 	check(t, o.Delete(t.Context(), ""), "down")
 	_, err = config.Explain(t.Context(), user{"1"})
 	check(t, err, "down")
-	backend.levels = []store.Stored{{At: "user", Limits: []*bucket.Limit{per(1), nil}}}
+	backend.listed = []store.Stored{{At: "user", Limits: []*bucket.Limit{per(1), nil}}}
 	var got []string
 	for o, err := range config.All(t.Context()) {
 		if err != nil {
@@ -271,25 +279,25 @@ func TestResolve(t *testing.T) {
 			schema[i] = bucket.Per(int64(1+i), time.Minute)
 		}
 		before := slices.Clone(schema)
-		levels := make([]store.Stored, rapid.IntRange(0, 3).Draw(t, "levels"))
+		all := make([]store.Stored, rapid.IntRange(0, 3).Draw(t, "all"))
 		next := int64(100)
 		want, overridden := slices.Clone(schema), make([]bool, n)
-		for j := range levels {
+		for j := range all {
 			if !rapid.Bool().Draw(t, "stored") {
 				continue
 			}
-			levels[j].Limits = make([]*bucket.Limit, n)
+			all[j].Limits = make([]*bucket.Limit, n)
 			for i := range n {
 				if rapid.Bool().Draw(t, "named") {
 					next++
-					levels[j].Limits[i] = per(next)
+					all[j].Limits[i] = per(next)
 					if !overridden[i] {
 						want[i], overridden[i] = *per(next), true
 					}
 				}
 			}
 		}
-		got := store.Resolve(schema, levels...)
+		got := store.Resolve(schema, all...)
 		if !slices.Equal(got, want) {
 			t.Fatalf("resolved %v, want %v", got, want)
 		}

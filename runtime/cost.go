@@ -7,10 +7,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// maxCost bounds one limit's cost, in millitokens, so that sums stay far inside int64 (docs/design.md, "Arithmetic").
+// maxCost bounds one limit's cost, in millitokens, so that sums stay far inside int64 (docs/design.md,
+// "Arithmetic").
 const maxCost = 1_000_000_000_000_000
 
-// scale turns whole tokens into millitokens in place; a 0 becomes perCall's. empty reports that nothing is left to take.
+// scale turns whole tokens into millitokens in place; a 0 becomes perCall's. empty reports that all are still
+// 0.
 func scale(spec *store.Spec, kind int, cost []int64) (empty bool, err error) {
 	empty = true
 	for i, c := range cost {
@@ -19,11 +21,15 @@ func scale(spec *store.Spec, kind int, cost []int64) (empty bool, err error) {
 		}
 		switch {
 		case c < 0:
-			return false, &InvalidError{Resource: spec.Resource, Field: "cost of " + spec.Limits[i], Value: fmt.Sprint(c),
-				Reason: "is negative: to give tokens back, settle for less or release the lease"}
+			return false, &InvalidError{
+				Resource: spec.Resource, Field: "cost of " + spec.Limits[i], Value: fmt.Sprint(c),
+				Reason: "is negative: to give tokens back, settle for less or release the lease",
+			}
 		case c > maxCost/bucket.Milli:
-			return false, &InvalidError{Resource: spec.Resource, Field: "cost of " + spec.Limits[i], Value: fmt.Sprint(c),
-				Reason: fmt.Sprintf("is above %d, the most that one call can take", int64(maxCost/bucket.Milli))}
+			return false, &InvalidError{
+				Resource: spec.Resource, Field: "cost of " + spec.Limits[i], Value: fmt.Sprint(c),
+				Reason: fmt.Sprintf("is above %d, the most that one call can take", int64(maxCost/bucket.Milli)),
+			}
 		}
 		cost[i] = c * bucket.Milli
 		empty = empty && c == 0

@@ -61,11 +61,16 @@ func TestDoGivesBackOnPanic(t *testing.T) {
 				recovered := make(chan any)
 				go func() {
 					defer func() { recovered <- recover() }()
-					_ = r.Do(t.Context(), user{"1"}, cost{TPM: 100}, func(_ context.Context, l *runtime.Lease[cost]) error {
-						test.first(l)
-						test.last()
-						return nil
-					})
+					_ = r.Do(
+						t.Context(),
+						user{"1"},
+						cost{TPM: 100},
+						func(_ context.Context, l *runtime.Lease[cost]) error {
+							test.first(l)
+							test.last()
+							return nil
+						},
+					)
 					returned = true
 				}()
 				equal(t, "recovered", <-recovered, test.want)
@@ -79,18 +84,23 @@ func TestDoGivesBackOnPanic(t *testing.T) {
 func TestDoWithoutALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, r := open(t, &fake{})
-		err := r.Do(t.Context(), user{"1"}, cost{TPM: 6001}, func(context.Context, *runtime.Lease[cost]) error {
-			t.Error("fn was called")
-			return nil
-		})
+		err := r.Do(
+			t.Context(),
+			user{"1"},
+			cost{TPM: 6001},
+			func(context.Context, *runtime.Lease[cost]) error {
+				t.Error("fn was called")
+				return nil
+			},
+		)
 		if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok {
 			t.Errorf("error %v", err)
 		}
 	})
 }
 
-// TestDoReleasesForACallerWhoHasGone: the usual reason why fn fails.
-func TestDoReleasesForACallerWhoHasGone(t *testing.T) {
+// TestDoReleasesAnAbandonedCall: the usual reason why fn fails.
+func TestDoReleasesAnAbandonedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{}
 		_, r := open(t, store)

@@ -38,7 +38,8 @@ func TestParseID(t *testing.T) {
 		"org-" + strings.Repeat("x", 257): "257 bytes",
 	} {
 		_, _, err := store.ParseID(stored, kinds)
-		if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), ": : ") {
+		if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || !strings.Contains(err.Error(), says) ||
+			strings.Contains(err.Error(), ": : ") {
 			t.Errorf("%q: %v, want an InvalidError with %s", stored, err, says)
 		}
 	}

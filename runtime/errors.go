@@ -10,12 +10,13 @@ import (
 // ErrSettled is returned by Settle when the lease was settled or released before.
 var ErrSettled = errors.New("sluice: lease is already settled or released")
 
-// ErrBreakerOpen is in an *UnavailableError's chain where the store was not asked: it failed so often just now that one
-// call a second finds out whether it answers again.
+// ErrBreakerOpen is in an *UnavailableError's chain if the store was not asked. It failed so often just now
+// that only one call a second finds out whether it answers again.
 var ErrBreakerOpen = errors.New("circuit breaker is open")
 
-// ErrMaxWait is, beside context.DeadlineExceeded, what a Wait fails with whose MaxWait ended before anything was known of the tokens:
-// behind others in its line, who have no answer yet either, or where every attempt was contended. Nothing was charged.
+// ErrMaxWait is in the error of a Wait whose MaxWait ended before anything was known of the tokens, beside
+// context.DeadlineExceeded. It waited behind others that had no answer yet either, or every attempt was
+// contended. Nothing was charged.
 var ErrMaxWait = errors.New("MaxWait is over")
 
 // maxWaitError is ErrMaxWait for a call.
@@ -26,7 +27,8 @@ type maxWaitError struct {
 
 // Error names resource, entity and the MaxWait.
 func (e *maxWaitError) Error() string {
-	return fmt.Sprintf("sluice: %s for %s: MaxWait(%v) is over: %v", e.resource, e.entity, e.maxWait, context.DeadlineExceeded)
+	return fmt.Sprintf("sluice: %s for %s: MaxWait(%v) is over: %v",
+		e.resource, e.entity, e.maxWait, context.DeadlineExceeded)
 }
 
 // Unwrap returns ErrMaxWait and context.DeadlineExceeded.

@@ -116,8 +116,20 @@ func TestRefuseAlongAChain(t *testing.T) {
 		Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 1, Available: 0, RetryAfter: time.Second,
 		Refusals: []runtime.Refusal{
 			{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 1, RetryAfter: time.Second},
-			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 1, RetryAfter: 5 * time.Millisecond},
-			{Resource: "gpt-4", Entity: "project-1", Limit: "tpm", Requested: 1, RetryAfter: 515 * time.Millisecond},
+			{
+				Resource:   "gpt-4",
+				Entity:     "user-1",
+				Limit:      "tpm",
+				Requested:  1,
+				RetryAfter: 5 * time.Millisecond,
+			},
+			{
+				Resource:   "gpt-4",
+				Entity:     "project-1",
+				Limit:      "tpm",
+				Requested:  1,
+				RetryAfter: 515 * time.Millisecond,
+			},
 		},
 	}
 	if diff := cmp.Diff(want, denied, cmpopts.IgnoreUnexported(runtime.DeniedError{})); diff != "" {
@@ -139,7 +151,10 @@ func TestExceeds(t *testing.T) {
 		{"above", image(0, 0), []int64{61_000, 6_000_001}, "exceeds burst gpt-4 user-1 rpm 61/60"},
 		{"a limit that is not there", missing, []int64{61_000, 0}, ""},
 	} {
-		t.Run(test.name, func(t *testing.T) { check(t, store.Exceeds(spec, "user-1", test.img, test.cost), test.want) })
+		t.Run(
+			test.name,
+			func(t *testing.T) { check(t, store.Exceeds(spec, "user-1", test.img, test.cost), test.want) },
+		)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 
 // Waiting returns how many buckets of l have waiters, those included above the one in whose line they stand.
 func Waiting(l *Limiter) int {
-	l.core.lines.mu.Lock()
-	defer l.core.lines.mu.Unlock()
-	return len(l.core.lines.by) + len(l.core.lines.below)
+	l.core.queues.mu.Lock()
+	defer l.core.queues.mu.Unlock()
+	return len(l.core.queues.by) + len(l.core.queues.below)
 }
 
 // LocalImage returns the bucket that stands in for the store's, nil if none does.
@@ -26,12 +26,11 @@ func LocalImage(l *Limiter, resource, entity string) *bucket.Image {
 	return nil
 }
 
-// How a Breaker treats its gate: it asks it for each call and tells it of each end; it does what a Limiter's does; or it
-// tells it of no answer, which is wrong.
+// How a Breaker treats its gate.
 const (
-	Always = iota
-	AsItDoes
-	Deaf
+	Always   = iota // asks it for each call, and passes on each outcome
+	AsItDoes        // does as a Limiter's does
+	Deaf            // passes on no answer, which is wrong
 )
 
 // ErrNeutral is the end of a call that says nothing of the store.
@@ -66,8 +65,8 @@ func (b *Breaker) Closed() (closed bool, failures uint32, calm bool) {
 	return state == gobreaker.StateClosed, counts.ConsecutiveFailures, b.calm.Load() != nil
 }
 
-// Told returns what the observer would be told next.
-func (b *Breaker) Told() string {
-	open, news := b.turned()
+// Report returns what the observer would be told next.
+func (b *Breaker) Report() string {
+	open, news := b.unreported()
 	return map[bool]string{true: fmt.Sprint("open: ", open)}[news]
 }

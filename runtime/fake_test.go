@@ -15,7 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// What generated code would define: a resource gpt-4 with two limits, and two kinds of entities that have a bucket.
+// These definitions stand for generated code: a resource gpt-4 with two limits, and two kinds of entities
+// with buckets.
 
 type entity interface {
 	store.Entity
@@ -45,8 +46,8 @@ type definition struct{ spec *store.Spec }
 
 func (d definition) Spec() *store.Spec { return d.spec }
 
-// gpt4 gives users 60 requests a minute (1 each second, 1 per call) and 6000 tokens a minute (100 each second), with a
-// burst of 6000; projects twice the requests, and no per_call.
+// gpt4 gives users 60 requests a minute (1 each second, 1 per call) and 6000 tokens a minute (100 each
+// second), with a burst of 6000. Projects have twice the requests, and no per_call.
 func gpt4() definition {
 	return definition{&store.Spec{
 		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"},
@@ -133,10 +134,14 @@ func (f *fake) image(part *store.Part, b *store.Bucket) *bucket.Image {
 	return &bucket.Image{Refilled: f.now(), Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
 }
 
-// charge writes an image, refilled to now and less cost.
-func (f *fake) charge(spec *store.Spec, of []*store.Bucket, img *bucket.Image, cost []int64) {
+// take writes an image, refilled to now and less cost.
+func (f *fake) take(spec *store.Spec, of []*store.Bucket, img *bucket.Image, cost []int64) {
 	now := f.now()
-	after := &bucket.Image{Refilled: max(now, img.Refilled), Balances: slices.Clone(img.Balances), Missing: img.Missing}
+	after := &bucket.Image{
+		Refilled: max(now, img.Refilled),
+		Balances: slices.Clone(img.Balances),
+		Missing:  img.Missing,
+	}
 	for i, balance := range img.Balances {
 		after.Balances[i].Tokens = bucket.Available(balance, img.Refilled, now) - cost[i]
 	}
@@ -146,25 +151,35 @@ func (f *fake) charge(spec *store.Spec, of []*store.Bucket, img *bucket.Image, c
 	}
 }
 
-// share is what a call asks of one bucket, its parts together.
-type share struct {
+// demand is what a call asks of one bucket, its parts together.
+type demand struct {
 	spec *store.Spec
 	of   []*store.Bucket // each place where the call has it
 	img  *bucket.Image
 	cost []int64
 }
 
-// shares returns call's buckets, each once. The caller holds f.mu.
-func (f *fake) shares(call *store.Call) []*share {
-	var all []*share
+// demands returns call's buckets, each once. The caller holds f.mu.
+func (f *fake) demands(call *store.Call) []*demand {
+	var all []*demand
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			at := slices.IndexFunc(all, func(s *share) bool { return s.spec == part.Def.Spec() && s.of[0].Entity == b.Entity })
+			at := slices.IndexFunc(
+				all,
+				func(s *demand) bool { return s.spec == part.Def.Spec() && s.of[0].Entity == b.Entity },
+			)
 			if at < 0 {
 				at = len(all)
-				all = append(all, &share{spec: part.Def.Spec(), img: f.image(part, b), cost: make([]int64, len(part.Cost))})
+				all = append(
+					all,
+					&demand{
+						spec: part.Def.Spec(),
+						img:  f.image(part, b),
+						cost: make([]int64, len(part.Cost)),
+					},
+				)
 			}
 			all[at].of = append(all[at].of, b)
 			for k, c := range part.Cost {
@@ -187,7 +202,7 @@ func (f *fake) Acquire(ctx context.Context, call *store.Call) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := f.shares(call)
+	all := f.demands(call)
 	var denied *runtime.DeniedError
 	for _, s := range all {
 		if err := store.Exceeds(s.spec, s.of[0].Entity, s.img, s.cost); err != nil {
@@ -204,7 +219,7 @@ func (f *fake) Acquire(ctx context.Context, call *store.Call) error {
 		return denied
 	}
 	for _, s := range all {
-		f.charge(s.spec, s.of, s.img, s.cost)
+		f.take(s.spec, s.of, s.img, s.cost)
 	}
 	return nil
 }
@@ -220,8 +235,8 @@ func (f *fake) Settle(ctx context.Context, call *store.Call) error {
 	for i := range difference {
 		difference[i] -= part.Cost[i]
 	}
-	for _, s := range f.shares(call) {
-		f.charge(s.spec, s.of, s.img, difference)
+	for _, s := range f.demands(call) {
+		f.take(s.spec, s.of, s.img, difference)
 	}
 	return nil
 }
@@ -269,7 +284,11 @@ func (f *fake) put(ago time.Duration, rpm, tpm int64) {
 	defer f.mu.Unlock()
 	balances := bucket.Full(gpt4().spec.Kinds[0].Limits)
 	balances[0].Tokens, balances[1].Tokens = rpm*bucket.Milli, tpm*bucket.Milli
-	f.buckets["user-1"] = &bucket.Image{Refilled: f.now() - ago.Milliseconds(), Balances: balances, Missing: make([]bool, 2)}
+	f.buckets["user-1"] = &bucket.Image{
+		Refilled: f.now() - ago.Milliseconds(),
+		Balances: balances,
+		Missing:  make([]bool, 2),
+	}
 }
 
 // level returns what the bucket is worth now, in whole tokens, a full bucket where there is none.

@@ -60,11 +60,28 @@ func (l *lazies) flush(err error) {
 // TestLazySettle: everything that follows from a settle or release follows once it is written.
 func TestLazySettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []told
+		var got []report
 		option, lines := logged()
 		store := &lazies{t: t, fake: &fake{}}
-		_, r := openOn(t, store, 0, option, runtime.WithObserver(watch(&got)), runtime.CallDefaults(runtime.LazySettle(true)))
-		settled, released := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
+		_, r := openOn(
+			t,
+			store,
+			0,
+			option,
+			runtime.WithObserver(watch(&got)),
+			runtime.CallDefaults(runtime.LazySettle(true)),
+		)
+		settled, released := acquire(
+			t,
+			r,
+			user{"1"},
+			cost{TPM: 100},
+		), acquire(
+			t,
+			r,
+			user{"1"},
+			cost{TPM: 100},
+		)
 		failed, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		got = nil
 		check(t, settled.Settle(t.Context(), cost{TPM: -1}),
@@ -90,9 +107,15 @@ func TestLazySettle(t *testing.T) {
 		elapse(time.Second)
 		store.flush(errors.New("down"))
 		of := func(operation string, took time.Duration) runtime.Event {
-			return runtime.Event{Operation: operation, Resource: "gpt-4", Kind: "user", Entity: "user-1", Took: took}
+			return runtime.Event{
+				Operation: operation,
+				Resource:  "gpt-4",
+				Kind:      "user",
+				Entity:    "user-1",
+				Took:      took,
+			}
 		}
-		want := []told{
+		want := []report{
 			{"settled", of("", 50*time.Millisecond), ""}, {"released", of("", 50*time.Millisecond), ""},
 			{"failed", of("settle", time.Second), "down"}, {"failed", of("release", time.Second), "down"},
 		}
@@ -116,7 +139,7 @@ func TestLazySettleAtOnce(t *testing.T) {
 		name  string
 		store func(*fake) runtime.Store
 		err   error
-		told  string
+		want  string
 	}{
 		{"hasty", func(f *fake) runtime.Store { return &lazies{fake: f, t: t, hasty: true} }, nil, "settled"},
 		{"without", func(f *fake) runtime.Store { return f }, nil, "settled"},
@@ -124,7 +147,7 @@ func TestLazySettleAtOnce(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var got []told
+				var got []report
 				option, lines := logged()
 				backend := &fake{}
 				_, r := openOn(t, test.store(backend), 0, option, runtime.WithObserver(watch(&got)))
@@ -136,7 +159,7 @@ func TestLazySettleAtOnce(t *testing.T) {
 					t.Errorf("error %v, want %v", err, test.err)
 				}
 				equal(t, "told once", len(got), 1)
-				equal(t, "told", got[0].Which, test.told)
+				equal(t, "told", got[0].Which, test.want)
 				equal(t, "log lines", len(lines()), 0)
 				equal(t, "remaining", lease.Remaining() == cost{59, 5960}, test.err == nil)
 			})
@@ -160,8 +183,8 @@ func TestLazySettleServesWaiters(t *testing.T) {
 	})
 }
 
-// TestLazySettlePrecedence: a call's option beats With's, With's beats CallDefaults', that beats limits.yaml's. Claims have
-// their resource's.
+// TestLazySettlePrecedence: a call's option beats With's, With's beats CallDefaults', that beats
+// limits.yaml's. Claims have their resource's.
 func TestLazySettlePrecedence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on, off := runtime.LazySettle(true), runtime.LazySettle(false)
@@ -210,8 +233,11 @@ func TestLazySettlePrecedence(t *testing.T) {
 func TestLazySettleOfADegradedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, policy := range []runtime.Policy{runtime.Allow, runtime.Local} {
-			var got []told
-			backend := &lazies{t: t, fake: &fake{before: func(context.Context, string, *store.Call) error { return down() }}}
+			var got []report
+			backend := &lazies{
+				t:    t,
+				fake: &fake{before: func(context.Context, string, *store.Call) error { return down() }},
+			}
 			_, r := openOn(t, backend, policy, runtime.WithObserver(watch(&got)))
 			lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 100}, runtime.LazySettle(true))
 			check(t, err, "")

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Lease holds what an acquire took, until it is settled or released; a lease that is dropped stands as charged. Its
-// methods are safe for concurrent use: of several that close it, the first does. The zero Lease took nothing, and settles
-// and releases without effect: a fake Acquirer may return it.
+// Lease holds what an acquire took, until it is settled or released. A lease that is dropped stays charged.
+// Its methods are safe for concurrent use; the first to close it takes effect. The zero Lease took nothing,
+// and settles and releases without effect: a fake Acquirer may return it.
 type Lease[C any] struct {
 	resource leaser[C]
 	lease
@@ -21,9 +21,9 @@ type Lease[C any] struct {
 // lease is the untyped part.
 type lease struct {
 	by       settler
-	part     *store.Part // as acquired; it stays
-	lazy     bool        // what closes it may wait for the bucket's next write
-	shadowed error       // what would have refused it: it took nothing
+	part     *store.Part // as acquired; never changed
+	lazy     bool        // a settle or release may wait for the bucket's next write
+	shadowed error       // what would have refused it; then it took nothing
 
 	mu      sync.Mutex // never held while the store is at work
 	spent   bool
@@ -31,7 +31,7 @@ type lease struct {
 	at      int64
 }
 
-// leaser is what a lease needs of its Resource, whose kinds it need not know.
+// leaser is what a lease needs of its Resource, without the type of its entities.
 type leaser[C any] interface {
 	stated(ctx context.Context, l *lease, actual C) (*store.Call, error)
 	settle(ctx context.Context, l *lease, call *store.Call) error
@@ -39,14 +39,17 @@ type leaser[C any] interface {
 	tokens(milli []int64) C
 }
 
-// Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The difference is
-// charged, into debt if need be, or given back.
+// Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The
+// difference is charged, into debt if need be, or given back.
 //
-// It ignores ctx's cancellation, keeps its values and bounds itself by SettleTimeout. It fails with an *InvalidError,
-// which leaves the lease as it was, or with what kept the store from it, mostly an *UnavailableError. The lease is spent
-// then, and stands as charged or as settled: repeating could give back twice. A second Settle, or one of a nil lease,
-// returns ErrSettled. Where settles are lazy (LazySettle), it returns before the store has written, and what the store
-// fails with goes to the observer and the log.
+// It ignores ctx's cancellation, keeps its values and bounds itself by SettleTimeout. It fails with:
+//   - an *InvalidError, which leaves the lease as it was;
+//   - ErrSettled, if it is not the first to close the lease, or the lease is nil;
+//   - the store's error, mostly an *UnavailableError. The lease is then spent, and stands as charged or as
+//     settled: repeating could give back twice.
+//
+// With lazy settles (LazySettle) it returns before the store has written. An error of that write goes to the
+// observer and the log.
 func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	if l == nil || !l.open() {
 		return ErrSettled
@@ -65,8 +68,9 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	return l.resource.settle(ctx, &l.lease, call)
 }
 
-// Release gives everything back. After Settle, or on a nil lease, it does nothing. It is made for defer: like Settle it
-// outlives ctx, and it returns nothing: a failure goes to the observer and the log, and the tokens come back by refill.
+// Release gives everything back. After Settle, or on a nil lease, it does nothing. It is made for defer: like
+// Settle it outlives ctx, and it returns nothing. A failure goes to the observer and the log, and the tokens
+// come back by refill.
 func (l *Lease[C]) Release(ctx context.Context) {
 	if l == nil || !l.spend() || l.resource == nil {
 		return
@@ -74,8 +78,8 @@ func (l *Lease[C]) Release(ctx context.Context) {
 	l.resource.release(ctx, &l.lease)
 }
 
-// Cost returns what the lease stands for, as acquired: in whole tokens with per_call filled in. Where Allow admitted, nothing
-// was taken of it, nor where the lease is Shadowed.
+// Cost returns the cost as acquired, in whole tokens with per_call filled in. A lease that Allow admitted, or
+// that is Shadowed, took none of it.
 func (l *Lease[C]) Cost() (cost C) {
 	if l == nil || l.resource == nil {
 		return cost
@@ -83,9 +87,9 @@ func (l *Lease[C]) Cost() (cost C) {
 	return l.resource.tokens(l.part.Cost)
 }
 
-// Remaining returns what the lease's last write left, in whole tokens and without a read: of several buckets the least. A lazy
-// settle or release counts once it is written. Of a lease that is Shadowed, it is what there was instead of the cost, as far as that
-// is known: 0 where nothing is.
+// Remaining returns what the lease's last write left, in whole tokens: of several buckets the least. It reads
+// nothing. A lazy settle or release counts once it is written. A Shadowed lease wrote nothing: it returns the
+// tokens that were there instead of the cost, as far as they are known, else 0.
 func (l *Lease[C]) Remaining() (left C) {
 	if l == nil || l.resource == nil {
 		return left
@@ -98,14 +102,14 @@ func (l *Lease[C]) Remaining() (left C) {
 	return l.resource.tokens(least(l.part.Def.Spec(), l.buckets, l.at))
 }
 
-// Degraded reports that the store did not answer and the failure policy, or shadow mode in its place, admitted the call, of which
-// the store has no record. The lease took nothing by Allow, or it took from a bucket in this process by Local; its other methods work
-// accordingly, and never fail for want of the store.
+// Degraded reports that the store did not answer, and that the failure policy or shadow mode admitted the
+// call. The store has no record of it. By Allow the lease took nothing; by Local it took from a bucket in
+// this process. Its other methods work accordingly, and never fail because the store does not answer.
 func (l *Lease[C]) Degraded() bool { return l != nil && degraded(l.by) }
 
-// Shadowed returns what would have refused the call, which went through in shadow: the error of Acquire or Wait. It is nil where
-// nothing would have. Where it is not, the lease took nothing, Settle and Release of it write nothing, and what the call consumes is in
-// no bucket, as it would not be if it had been refused.
+// Shadowed returns the error by which Acquire or Wait would have refused the call, had it not been in shadow.
+// It is nil if nothing would have. Otherwise the lease took nothing, and its Settle and Release write
+// nothing. As after a refusal, no bucket counts what the call consumes.
 func (l *Lease[C]) Shadowed() error {
 	if l == nil {
 		return nil
@@ -119,7 +123,7 @@ func (l *lease) open() bool {
 	return !l.spent
 }
 
-// spend reports whether the lease was open, which it no longer is.
+// spend closes the lease, and reports whether it was open.
 func (l *lease) spend() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,14 +132,14 @@ func (l *lease) spend() bool {
 	return open
 }
 
-// wrote notes how a write that ended at at (ms) left buckets.
+// wrote records what a write that ended at at (ms) left in buckets.
 func (l *lease) wrote(buckets []store.Bucket, at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.buckets, l.at = buckets, at
 }
 
-// stated makes a Call that turns l's cost into actual, or says what is wrong with actual.
+// stated returns a Call that turns l's cost into actual, and what is wrong with actual.
 func (r *Resource[E, C]) stated(ctx context.Context, l *lease, actual C) (*store.Call, error) {
 	call := r.closing(l)
 	part := &call.Parts[0]
@@ -157,11 +161,11 @@ func (r *resource) release(ctx context.Context, l *lease) {
 	call := r.closing(l)
 	part := &call.Parts[0]
 	part.Actual = append(part.Actual, make([]int64, len(part.Cost))...)
-	_ = r.finish(ctx, l, call, true) // who can be told has been
+	_ = r.finish(ctx, l, call, true) // the observer and the log have the error
 }
 
-// closing returns a Call that closes l, with an Actual that is empty yet, and Buckets of its own, in which the store notes
-// what it left.
+// closing returns a Call that closes l. Its Actual is still empty. Its Buckets are a copy, in which the store
+// records what it left.
 func (r *resource) closing(l *lease) *store.Call {
 	c := &struct {
 		call    store.Call
@@ -175,15 +179,15 @@ func (r *resource) closing(l *lease) *store.Call {
 	return &c.call
 }
 
-// finish has call, a release or else a settle, close l. It outlives ctx's cancellation and is bounded by the settle time-out.
+// finish closes l by call, a settle or a release. It outlives ctx's cancellation, within the settle time-out.
 func (r *resource) finish(ctx context.Context, l *lease, call *store.Call, release bool) error {
 	ctx = context.WithoutCancel(ctx)
 	if l.shadowed != nil { // there is nothing to write
-		r.tellClosed(ctx, l, call, release, r.core.env.Clock.Now(), nil)
+		r.reportClosed(ctx, l, call, release, r.core.env.Clock.Now(), nil)
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.core.env.SettleTimeout)
-	taken := false // by the store, which is not done with bounded then
+	taken := false // by the store, which then still needs bounded
 	defer func() {
 		if !taken {
 			cancel()
@@ -203,15 +207,15 @@ func (r *resource) finish(ctx context.Context, l *lease, call *store.Call, relea
 	return err
 }
 
-// closed takes note of how call, a release or else a settle, has ended, and tells those whom it concerns. late says that no
-// caller waits for its error.
+// closed records how call, a settle or a release, has ended, and reports it to waiters, the observer and the
+// log. late means that no caller waits for its error.
 func (r *resource) closed(ctx context.Context, l *lease, call *store.Call, release, late bool, err error) {
 	ended, part := r.core.env.Clock.Now(), &call.Parts[0]
 	l.wrote(part.Buckets, ended.UnixMilli())
 	if err == nil {
 		r.noticeGiveBack(l.part.Buckets, part)
 	}
-	r.tellClosed(ctx, l, call, release, ended, err)
+	r.reportClosed(ctx, l, call, release, ended, err)
 	lost := "sluice: release did not get through; the tokens come back by refill"
 	switch {
 	case err == nil, !release && !late:
@@ -220,11 +224,14 @@ func (r *resource) closed(ctx context.Context, l *lease, call *store.Call, relea
 		lost = "sluice: settle did not get through; its lease stands as charged or as settled"
 	}
 	r.core.env.Logger.LogAttrs(ctx, slog.LevelWarn, lost,
-		slog.String("resource", r.spec.Resource), slog.String("entity", part.Buckets[0].Entity), slog.Any("error", err))
+		slog.String("resource", r.spec.Resource), slog.String("entity", part.Buckets[0].Entity),
+		slog.Any("error", err))
 }
 
-// tellClosed tells the observer how call, a release or else a settle, has ended.
-func (r *resource) tellClosed(ctx context.Context, l *lease, call *store.Call, release bool, ended time.Time, err error) {
+// reportClosed calls the observer with how call, a settle or a release, has ended.
+func (r *resource) reportClosed(
+	ctx context.Context, l *lease, call *store.Call, release bool, ended time.Time, err error,
+) {
 	obs := r.core.env.Observer
 	f, operation := obs.Settled, store.OperationSettle
 	if release {
@@ -241,21 +248,22 @@ func (r *resource) tellClosed(ctx context.Context, l *lease, call *store.Call, r
 	f(ctx, event)
 }
 
-// noticeGiveBack tells those who wait at part's buckets if tokens came back to them. One that is as it was before was not
-// written to: there was nothing to give back to.
+// noticeGiveBack wakes the waiters of part's buckets if tokens came back. A bucket that is as before was not
+// written to, so nothing was given back to it.
 func (r *resource) noticeGiveBack(before []store.Bucket, part *store.Part) {
-	if r.core.lines.empty() {
+	if r.core.queues.empty() {
 		return
 	}
 	for i, actual := range part.Actual {
 		if actual < part.Cost[i] {
-			r.core.lines.gaveBack(r.spec.Resource, written(r.spec, before, part.Buckets))
+			r.core.queues.gaveBack(r.spec.Resource, written(r.spec, before, part.Buckets))
 			return
 		}
 	}
 }
 
-// written returns those of after that differ from before, with a full image where a bucket is gone.
+// written returns those of after that differ from before, with a full image for a bucket that no longer
+// exists.
 func written(spec *store.Spec, before, after []store.Bucket) []store.Bucket {
 	var written []store.Bucket
 	for i, b := range after {

@@ -76,7 +76,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// TestRemainingIsOfTheLastWrite: a release does not move rf, so what the bucket has left then includes the refill since.
+// TestRemainingIsOfTheLastWrite: a release does not move rf, so what the bucket has left then includes the
+// refill since.
 func TestRemainingIsOfTheLastWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{before: func(_ context.Context, op string, _ *store.Call) error {
@@ -137,14 +138,30 @@ func TestFailedSettleSpendsTheLease(t *testing.T) {
 
 type key struct{}
 
-// TestOutlivesTheCaller: settle and release go on when ctx has ended, with its values, for as long as SettleTimeout.
+// TestOutlivesTheCaller: settle and release go on when ctx has ended, with its values, for as long as
+// SettleTimeout.
 func TestOutlivesTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		backend := &fake{}
-		_, r := open(t, backend, runtime.SettleTimeout(3*time.Second), runtime.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
+		_, r := open(
+			t,
+			backend,
+			runtime.SettleTimeout(3*time.Second),
+			runtime.WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
+		)
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-		settled, released := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
+		settled, released := acquire(
+			t,
+			r,
+			user{"1"},
+			cost{TPM: 100},
+		), acquire(
+			t,
+			r,
+			user{"1"},
+			cost{TPM: 100},
+		)
 		hung, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		cancel()
 
@@ -158,7 +175,9 @@ func TestOutlivesTheCaller(t *testing.T) {
 		released.Release(ctx)
 		equal(t, "level", backend.level("user-1"), cost{57, 5750})
 
-		backend.hook(func(ctx context.Context, _ string, _ *store.Call) error { <-ctx.Done(); return ctx.Err() })
+		backend.hook(
+			func(ctx context.Context, _ string, _ *store.Call) error { <-ctx.Done(); return ctx.Err() },
+		)
 		start := time.Now()
 		check(t, hung.Settle(ctx, cost{TPM: 50}), "context deadline exceeded")
 		equal(t, "settle took", time.Since(start), 3*time.Second)
@@ -173,7 +192,8 @@ func TestOutlivesTheCaller(t *testing.T) {
 	})
 }
 
-// TestLeaseIsSharedSafely: of many that close a lease at once, one writes. The race detector watches the rest.
+// TestLeaseIsSharedSafely: of many that close a lease at once, one writes. The race detector watches the
+// rest.
 func TestLeaseIsSharedSafely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{before: func(context.Context, string, *store.Call) error {

@@ -12,28 +12,28 @@ import (
 // Limiter is the untyped part of a generated Limiter, which embeds it. It is safe for concurrent use.
 type Limiter struct{ core *core }
 
-// Check asks the store whether it can serve: the table is there, its keys, indexes and layout are right, its clock and
-// this host's agree. Call it before serving. What it finds is a *SetupError that says what to do; it fails with an
-// *UnavailableError if the store does not answer.
+// Check asks the store whether it can serve: the table exists, its keys, indexes and layout are right, and
+// its clock and this host's agree. Call it before serving. It fails with a *SetupError that says what to do,
+// or with an *UnavailableError if the store does not answer.
 func (l *Limiter) Check(ctx context.Context) error { return l.core.session.Check(ctx) }
 
-// Close waits until background work is done, or ctx is. Calls made afterwards are undefined.
+// Close waits until background work has ended, or ctx has. Calls made afterwards are undefined.
 func (l *Limiter) Close(ctx context.Context) error { return l.core.session.Close(ctx) }
 
-// Specs returns the descriptions of l's resources, in the order of limits.yaml. Regional sync takes them. The Specs
-// are shared: do not change them.
+// Specs returns the descriptions of l's resources, in the order of limits.yaml. Regional sync takes them. The
+// Specs are shared: do not change them.
 func (l *Limiter) Specs() []*store.Spec { return slices.Clone(l.core.specs) }
 
-// core is what the resources of one Limiter share.
+// core is what the resources of one Limiter have in common.
 type core struct {
 	env      store.Env
 	session  store.Session
-	kinds    []store.Kind  // of the schema; what they have of one resource is not looked at here
+	kinds    []store.Kind  // of the schema; their limits, which differ between resources, are not used
 	specs    []*store.Spec // of the resources
-	lines    lines
+	queues   queues
 	fallback *fallback
 
-	scratches sync.Pool // of *scratch
+	vectorPool sync.Pool // of *vectors
 }
 
 // Builder collects a generated Limiter's resources and the first error. It is used by one goroutine.
@@ -69,8 +69,8 @@ func NewBuilder(s Store, opts ...Option) *Builder {
 	return &Builder{
 		store: s,
 		core: &core{
-			env: o.env, lines: newLines(), fallback: newFallback(o.env.Clock),
-			scratches: sync.Pool{New: func() any { return new(scratch) }},
+			env: o.env, queues: newQueues(), fallback: newFallback(o.env.Clock),
+			vectorPool: sync.Pool{New: func() any { return new(vectors) }},
 		},
 		defaults: defaults,
 		err:      o.err,
@@ -96,7 +96,8 @@ func (b *Builder) Limiter() (*Limiter, error) {
 	return &Limiter{core: b.core}, nil
 }
 
-// Bind adds a resource. Generated constructors call it: toVector appends a cost in schema order, fromVector undoes that.
+// Bind adds a resource. Generated constructors call it: toVector appends a cost in schema order, fromVector
+// undoes that.
 func Bind[E store.Entity, C any](
 	b *Builder, def store.Definition, toVector func(C, []int64) []int64, fromVector func([]int64) C,
 ) *Resource[E, C] {

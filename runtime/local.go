@@ -12,15 +12,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// mostLocals bounds the memory of locals: some 50 MB, where a resource has two limits. What is evicted starts again from its
-// last image.
+// mostLocals bounds the memory of locals: about 50 MB if a resource has two limits. A bucket that was evicted
+// starts again from its last image.
 const mostLocals = 100_000
 
-// locals holds the buckets of this process, which Local decides by while the store does not answer. It has those alone from
-// which something was taken: any other would start again as it is.
+// locals holds the buckets of this process, by which Local decides while the store does not answer. It holds
+// only those from which something was taken: any other would start again as it is.
 type locals struct {
 	clock Clock
-	some  atomic.Bool // buckets is not empty: while the store answers, nobody has to take mu
+	some  atomic.Bool // buckets is not empty; while the store answers, no call takes mu
 
 	mu      sync.Mutex
 	buckets *simplelru.LRU[localKey, *local]
@@ -28,7 +28,7 @@ type locals struct {
 
 type localKey struct{ resource, entity string }
 
-// local is one bucket of this process. Its locals' lock guards it; images are shared once made.
+// local is one bucket of this process. The mutex of locals guards it. Images do not change once made.
 type local struct {
 	localKey
 
@@ -36,12 +36,12 @@ type local struct {
 }
 
 func newLocals(clock Clock) *locals {
-	buckets, _ := simplelru.NewLRU[localKey, *local](mostLocals, nil) // it fails for sizes below 1 alone
+	buckets, _ := simplelru.NewLRU[localKey, *local](mostLocals, nil) // fails only for sizes below 1
 	return &locals{clock: clock, buckets: buckets}
 }
 
-// share is what a call asks of one bucket, its parts together.
-type share struct {
+// demand is what a call asks of one bucket, summed over its parts.
+type demand struct {
 	*local
 
 	spec *store.Spec
@@ -49,70 +49,73 @@ type share struct {
 	cost []int64
 }
 
-// acquire charges all of call's buckets, or none, and leaves in each what it was decided by. It fails as a store does.
+// acquire charges all of call's buckets, or none, and leaves in each the image that decided. It fails as a
+// store does.
 func (l *locals) acquire(call *request) (*held, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now().UnixMilli()
-	shares := l.shares(call, now)
-	for _, s := range shares {
+	demands := l.demands(call, now)
+	for _, s := range demands {
 		if err := store.Exceeds(s.spec, s.entity, s.most(), s.cost); err != nil {
 			return nil, err
 		}
 	}
 	var denied *DeniedError
-	for _, s := range shares {
+	for _, s := range demands {
 		denied = store.Refuse(denied, s.spec, s.entity, s.image, s.cost, now)
 	}
 	if denied != nil {
-		show(call, shares)
+		show(call, demands)
 		return nil, denied
 	}
 	by := &held{locals: l}
-	for _, s := range shares {
-		s.charge(s.cost, now)
+	for _, s := range demands {
+		s.take(s.cost, now)
 		l.buckets.Add(s.localKey, s.local)
 		by.of = append(by.of, s.local)
 	}
 	l.some.Store(true)
-	show(call, shares)
+	show(call, demands)
 	return by, nil
 }
 
-// shares returns call's buckets, each once, and started where this process has none yet.
-func (l *locals) shares(call *request, now int64) []share {
-	var shares []share
+// demands returns what call asks of each of its buckets. It starts buckets that this process does not have
+// yet.
+func (l *locals) demands(call *request, now int64) []demand {
+	var demands []demand
 	for i := range call.Parts {
 		part, spec := &call.Parts[i], call.chains[i].spec
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			key := localKey{spec.Resource, b.Entity}
-			if at := slices.IndexFunc(shares, func(s share) bool { return s.localKey == key }); at >= 0 {
-				shares[at].add(part.Cost)
+			if at := slices.IndexFunc(demands, func(s demand) bool { return s.localKey == key }); at >= 0 {
+				demands[at].add(part.Cost)
 				continue
 			}
 			own, ok := l.buckets.Get(key)
 			switch {
 			case !ok:
 				own = &local{key, start(spec, b, now)}
-			case spec.Regions != nil: // a share ends while the store does not answer, too
+			case spec.Regions != nil: // a quota may end while the store does not answer
 				own.reshape(limitsOf(b, spec), now)
 			}
-			shares = append(shares, share{own, spec, b.Kind, part.Cost})
+			demands = append(demands, demand{own, spec, b.Kind, part.Cost})
 		}
 	}
-	return shares
+	return demands
 }
 
-func (s *share) add(cost []int64) {
+func (s *demand) add(cost []int64) {
 	s.cost = slices.Clone(s.cost) // it is a part's
 	for i, c := range cost {
 		s.cost[i] = bucket.Add(s.cost[i], c)
 	}
 }
 
-// most is what s's bucket may hold at the most: where regions share the limits out, what is for all of them, as far as the schema says.
-func (s *share) most() *bucket.Image {
+// most returns the most that s's bucket may hold. If regions divide the limits, that is the limit of all of
+// them together, as far as the schema says.
+func (s *demand) most() *bucket.Image {
 	if s.spec.Regions == nil {
 		return s.image
 	}
@@ -124,22 +127,22 @@ func (s *share) most() *bucket.Image {
 	return &most
 }
 
-// show leaves in call's buckets what is left.
-func show(call *request, shares []share) {
+// show leaves the images of demands in call's buckets.
+func show(call *request, demands []demand) {
 	for i := range call.Parts {
 		part, spec := &call.Parts[i], call.chains[i].spec
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			key := localKey{spec.Resource, b.Entity}
-			at := slices.IndexFunc(shares, func(s share) bool { return s.localKey == key })
-			b.After = shares[at].image
+			at := slices.IndexFunc(demands, func(s demand) bool { return s.localKey == key })
+			b.After = demands[at].image
 		}
 	}
 }
 
-// start returns a bucket as the last image has it at now, with the parameters in force since; full where there is none.
-// What the image has under other parameters is refilled and capped by those first, as a reshape does it; the new burst
-// caps whatever is made of it.
+// start returns the bucket's last image as it is at now, with the parameters in force since, or a full bucket
+// without an image. A balance with other parameters is first refilled and capped by those, as in a reshape.
+// The new burst caps it whenever it is read.
 func start(spec *store.Spec, b *store.Bucket, now int64) *bucket.Image {
 	limits := limitsOf(b, spec)
 	img := &bucket.Image{Refilled: now, Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
@@ -160,7 +163,7 @@ func start(spec *store.Spec, b *store.Bucket, now int64) *bucket.Image {
 	return img
 }
 
-// reshape gives b other limits, if they are, as a store does it.
+// reshape gives b new limits as a store does, if they differ from its own.
 func (b *local) reshape(limits []bucket.Limit, now int64) {
 	same := func(has bucket.Balance, limit bucket.Limit) bool { return has.Limit == limit }
 	if slices.EqualFunc(b.image.Balances, limits, same) {
@@ -174,9 +177,9 @@ func (b *local) reshape(limits []bucket.Limit, now int64) {
 	b.image = &img
 }
 
-// charge takes cost, into debt if need be; what is negative is given back. A clock that steps back refills nothing, then
-// or later: Refilled stays.
-func (b *local) charge(cost []int64, now int64) {
+// take takes cost, into debt if need be; a negative cost is given back. A clock that steps back refills
+// nothing, then or later: Refilled stays.
+func (b *local) take(cost []int64, now int64) {
 	img := *b.image
 	img.Refilled, img.Balances = max(now, img.Refilled), slices.Clone(img.Balances)
 	for i := range img.Balances {
@@ -186,9 +189,9 @@ func (b *local) charge(cost []int64, now int64) {
 	b.image = &img
 }
 
-// answered takes note of call, on which the store has decided. What was taken here since it last did, the store has no
-// record of: that counts on, until it has been refilled. Else a store that answers now and then, as for a bucket that is
-// throttled, would grant the whole balance anew each time.
+// answered takes note of call, on which the store has decided. The store has no record of what was taken here
+// since it last decided: that stays counted until it is refilled. Otherwise a store that answers only now and
+// then, as for a throttled bucket, would grant the whole balance each time.
 func (l *locals) answered(call *request) {
 	if !l.some.Load() {
 		return
@@ -209,7 +212,8 @@ func (l *locals) answered(call *request) {
 	l.some.Store(l.buckets.Len() > 0)
 }
 
-// follow makes b what the store has, less what was taken here and not refilled yet. It reports whether that is any less.
+// follow sets b to the store's image, less what was taken here and is not refilled yet. It reports whether
+// that is less.
 func (b *local) follow(img *bucket.Image, now int64) (less bool) {
 	for i := range img.Balances {
 		here := bucket.Available(b.image.Balances[i], b.image.Refilled, now)
@@ -221,14 +225,14 @@ func (b *local) follow(img *bucket.Image, now int64) (less bool) {
 	return less
 }
 
-// held settles what was taken of buckets of this process.
+// held settles what was taken from buckets of this process.
 type held struct {
 	locals *locals
 	of     []*local
 }
 
-// Settle turns each part's Cost into its Actual. A bucket that is gone, or was started anew since, never saw the charge,
-// and is left alone.
+// Settle turns each part's Cost into its Actual. A bucket that has ended, or was started again since, never
+// had the charge: Settle does not change it.
 func (h *held) Settle(_ context.Context, call *store.Call) error {
 	h.locals.mu.Lock()
 	defer h.locals.mu.Unlock()
@@ -244,7 +248,7 @@ func (h *held) Settle(_ context.Context, call *store.Call) error {
 			b := &part.Buckets[j]
 			own, ok := h.locals.buckets.Peek(localKey{name, b.Entity})
 			if ok && slices.Contains(h.of, own) {
-				own.charge(difference, now)
+				own.take(difference, now)
 				b.After = own.image
 			}
 		}

@@ -103,7 +103,8 @@ func TestLocalLease(t *testing.T) {
 	})
 }
 
-// TestLocalEnds with the first call that the store decides on once what was taken here is refilled, and not before.
+// TestLocalEnds with the first call that the store decides on once what was taken here is refilled, and not
+// before.
 func TestLocalEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -123,14 +124,24 @@ func TestLocalEnds(t *testing.T) {
 				store := &outages{fake: &fake{}}
 				lim, r := openOn(t, store, runtime.Local)
 				store.fail(down())
-				lease, others := acquire(t, r, user{"1"}, cost{TPM: 5000}), acquire(t, r, user{"2"}, cost{TPM: 5000})
+				lease, others := acquire(
+					t,
+					r,
+					user{"1"},
+					cost{TPM: 5000},
+				), acquire(
+					t,
+					r,
+					user{"2"},
+					cost{TPM: 5000},
+				)
 				elapse(time.Minute)
 				store.fail(test.err)
 				_, _ = r.Acquire(t.Context(), user{"1"}, cost{TPM: 1}, runtime.OnUnavailable(runtime.Deny))
 				equal(t, "ended", runtime.LocalImage(lim, "gpt-4", "user-1") == nil, test.ends)
 				equal(t, "another's", here(lim, "user-2"), cost{59, 1000})
 
-				// What was taken of a bucket that has ended is not given back to the next.
+				// The charge of a bucket that has ended is not given back to the next.
 				store.fail(down())
 				acquire(t, r, user{"1"}, cost{TPM: 500})
 				before := here(lim, "user-1")
@@ -144,8 +155,9 @@ func TestLocalEnds(t *testing.T) {
 	}
 }
 
-// TestLocalGrantsOnce: a store that answers now and then, as for a bucket that is flooded, does not grant the balance anew
-// each time. What was taken here counts until it is refilled; beside it the store has granted what it has.
+// TestLocalGrantsOnce: a store that answers only now and then, as for a flooded bucket, does not grant the
+// balance again each time. The charges made here count until they are refilled, beside what the store has
+// granted.
 func TestLocalGrantsOnce(t *testing.T) {
 	throttled := down()
 	throttled.Throttled = true
@@ -197,7 +209,12 @@ func TestLocalEndsBucketByBucket(t *testing.T) {
 		for i, id := range []string{"1", "2", "3"} {
 			acquire(t, r, user{id}, cost{})
 			for j, other := range []string{"1", "2", "3"} {
-				equal(t, "after "+id+": here is "+other, runtime.LocalImage(lim, "gpt-4", "user-"+other) != nil, j > i)
+				equal(
+					t,
+					"after "+id+": here is "+other,
+					runtime.LocalImage(lim, "gpt-4", "user-"+other) != nil,
+					j > i,
+				)
 			}
 		}
 	})
@@ -241,7 +258,8 @@ func TestLocalTakesAllOrNone(t *testing.T) {
 	})
 }
 
-// TestWaitOverLocal sleeps for what the bucket here lacks, first come first served, and notices what is given back.
+// TestWaitOverLocal sleeps until the bucket here has enough, first come first served, and notices what is
+// given back.
 func TestWaitOverLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &outages{fake: &fake{}}
@@ -308,8 +326,8 @@ func TestLocalClockStepsBack(t *testing.T) {
 	check(t, err, "denied gpt-4 user-1 tpm 0/100 1s")
 }
 
-// ideal is a token bucket of one limit, in millitokens and ms (docs/design.md, "Arithmetic"). Writes come at instants
-// that do not go back, reads at any.
+// ideal is a token bucket of one limit, in millitokens and ms (docs/design.md, "Arithmetic"). Writes come at
+// instants that do not go back, reads at any.
 type ideal struct {
 	bucket.Limit
 	level, at int64
@@ -352,12 +370,15 @@ func (i *ideal) until(want, now int64) int64 {
 	return hi
 }
 
-// walk sends acquires, settles and releases on two users of one project through Local, on a clock that jumps, and returns
-// how the buckets differ from ideal ones.
+// walk sends acquires, settles and releases on two users of one project through Local, on a clock that jumps,
+// and returns how the buckets differ from ideal ones.
 func walk(ctx context.Context, t *rapid.T, yield refill) error {
 	def := gpt4()
 	limit := rapid.Custom(func(t *rapid.T) bucket.Limit {
-		l := bucket.Limit{Refill: rapid.Int64Range(1, 30_000).Draw(t, "refill"), Period: rapid.Int64Range(1, 3000).Draw(t, "period")}
+		l := bucket.Limit{
+			Refill: rapid.Int64Range(1, 30_000).Draw(t, "refill"),
+			Period: rapid.Int64Range(1, 3000).Draw(t, "period"),
+		}
 		l.Burst = rapid.Int64Range(1, 50).Draw(t, "burst") * bucket.Milli
 		l.Capacity = l.Burst
 		return l
@@ -368,7 +389,12 @@ func walk(ctx context.Context, t *rapid.T, yield refill) error {
 	}
 	clock := &shifted{}
 	store := &outages{fake: &fake{}}
-	b := runtime.NewBuilder(store, runtime.WithClock(clock), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)))
+	b := runtime.NewBuilder(
+		store,
+		runtime.WithClock(clock),
+		runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)),
+	)
 	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	lim, err := b.Limiter()
 	if err != nil {
@@ -421,12 +447,12 @@ func walk(ctx context.Context, t *rapid.T, yield refill) error {
 				}
 			}
 			lease, err := r.Acquire(ctx, m, asked)
-			lacks, exceeds := int64(0), false // lacks: until it could be served, ms
+			missing, exceeds := int64(0), false // missing: until it could be served, ms
 			for i, one := range chain(m) {
 				want := vector(asked)[i%2] * bucket.Milli
 				exceeds = exceeds || want > one.Burst
 				if want > 0 && !exceeds && one.levelAt(now) < want {
-					lacks = max(lacks, one.until(want, now))
+					missing = max(missing, one.until(want, now))
 				}
 			}
 			denied, _ := errors.AsType[*runtime.DeniedError](err)
@@ -435,10 +461,10 @@ func walk(ctx context.Context, t *rapid.T, yield refill) error {
 			case over != exceeds:
 				return fmt.Errorf("%v of %v: %w, exceeds the burst: %v", m, asked, err, exceeds)
 			case over:
-			case denied != nil && denied.RetryAfter != time.Duration(lacks)*time.Millisecond:
-				return fmt.Errorf("%v of %v: %w, ideal %d ms", m, asked, err, lacks)
-			case (denied == nil) != (lacks == 0) || denied == nil && err != nil:
-				return fmt.Errorf("%v of %v: %w, ideal %d ms", m, asked, err, lacks)
+			case denied != nil && denied.RetryAfter != time.Duration(missing)*time.Millisecond:
+				return fmt.Errorf("%v of %v: %w, ideal %d ms", m, asked, err, missing)
+			case (denied == nil) != (missing == 0) || denied == nil && err != nil:
+				return fmt.Errorf("%v of %v: %w, ideal %d ms", m, asked, err, missing)
 			case err == nil:
 				leases = append(leases, open{lease, m, asked})
 				for i, one := range chain(m) {

@@ -7,24 +7,27 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Entities reads and writes who belongs to whom, for entities whose parents are looked up (UserByID). It is safe for
-// concurrent use. Its methods fail with an *InvalidError for bad input, and then have asked nobody, or with what kept the
-// store from it.
+// Entities reads and writes which entity belongs to which, for entities whose parents are looked up
+// (UserByID). It is safe for concurrent use. Its methods fail with an *InvalidError for bad input, without
+// asking the store, or with the store's error.
 type Entities struct{ core *core }
 
 // Entities returns the entities that the store knows.
 func (l *Limiter) Entities() *Entities { return &Entities{core: l.core} }
 
-// Put stores that entity's parent is the one it has, in place of what was stored of it: its own link alone, not what its
-// parent's parent is. A parent without id is none: look-ups that need it fail then. Other processes that have looked entity
-// up remember what was stored before for as long as WithCacheTTL says.
+// Put stores the parent that entity has, and replaces what was stored of entity. It stores only the entity's
+// own link, not its parent's parent. A parent without id means none: look-ups that need it then fail. Other
+// processes that have looked entity up remember what was stored before, for as long as WithCacheTTL says.
 func (e *Entities) Put(ctx context.Context, entity store.Entity, opts ...PutOption) error {
 	link, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
 		return err
 	}
 	if link.Lookup {
-		return &InvalidError{Field: "entity", Value: stored, Reason: "has its parent looked up, so that there is none to store: give it its parent"}
+		return &InvalidError{
+			Field: "entity", Value: stored,
+			Reason: "has its parent looked up, so that there is none to store: give it its parent",
+		}
 	}
 	m := store.Member{Entity: stored, Cascade: true}
 	if chain := entity.Chain(nil); len(chain) > 1 && chain[1].ID != "" {
@@ -41,7 +44,7 @@ func (e *Entities) Put(ctx context.Context, entity store.Entity, opts ...PutOpti
 	return e.core.session.Members().Put(ctx, m)
 }
 
-// Get returns what is stored of entity; found is false where that is nothing.
+// Get returns what is stored of entity; found is false if nothing is.
 func (e *Entities) Get(ctx context.Context, entity store.Entity) (m store.Member, found bool, err error) {
 	_, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
@@ -50,7 +53,7 @@ func (e *Entities) Get(ctx context.Context, entity store.Entity) (m store.Member
 	return e.core.session.Members().Get(ctx, stored)
 }
 
-// Delete removes what is stored of entity, if anything is. Its children stay as they are stored.
+// Delete removes what is stored of entity, if anything is. Its children stay stored.
 func (e *Entities) Delete(ctx context.Context, entity store.Entity) error {
 	_, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
@@ -59,7 +62,8 @@ func (e *Entities) Delete(ctx context.Context, entity store.Entity) error {
 	return e.core.session.Members().Delete(ctx, stored)
 }
 
-// Children yields the stored ids of the entities whose parent is entity, sorted, and ends with the first error.
+// Children yields the stored ids of the entities whose parent is entity, sorted, and ends with the first
+// error.
 func (e *Entities) Children(ctx context.Context, entity store.Entity) iter.Seq2[string, error] {
 	_, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
@@ -71,5 +75,5 @@ func (e *Entities) Children(ctx context.Context, entity store.Entity) iter.Seq2[
 // PutOption changes what Put stores.
 type PutOption func(*store.Member)
 
-// WithoutCascade has calls of the entity, looked up, charge its own bucket alone.
+// WithoutCascade makes calls on the entity, when it is looked up, charge only its own bucket.
 func WithoutCascade() PutOption { return func(m *store.Member) { m.Cascade = false } }

@@ -18,17 +18,25 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// told is one call to an observer; the error as text.
-type told struct {
+// report is one call to an observer; the error as text.
+type report struct {
 	Which string
 	Event runtime.Event
 	Err   string
 }
 
-// watch notes what is told. An Operation that goes without saying, and a LimitKind that is the entity's own, are left out.
-func watch(into *[]told) *runtime.Observer {
-	usual := map[string]string{"acquired": store.OperationAcquire, "denied": store.OperationAcquire, "degraded": store.OperationAcquire,
-		"shadowed": store.OperationAcquire, "failed": store.OperationAcquire, "settled": store.OperationSettle, "released": store.OperationRelease}
+// watch notes what is callback. An Operation that goes without saying, and a LimitKind that is the entity's
+// own, are left out.
+func watch(into *[]report) *runtime.Observer {
+	usual := map[string]string{
+		"acquired": store.OperationAcquire,
+		"denied":   store.OperationAcquire,
+		"degraded": store.OperationAcquire,
+		"shadowed": store.OperationAcquire,
+		"failed":   store.OperationAcquire,
+		"settled":  store.OperationSettle,
+		"released": store.OperationRelease,
+	}
 	note := func(which string) func(_ context.Context, _ runtime.Event) {
 		return func(_ context.Context, e runtime.Event) {
 			text := errtext.Of(e.Err)
@@ -39,24 +47,31 @@ func watch(into *[]told) *runtime.Observer {
 			if e.LimitKind == e.Kind {
 				e.LimitKind = ""
 			}
-			*into = append(*into, told{which, e, text})
+			*into = append(*into, report{which, e, text})
 		}
 	}
 	return &runtime.Observer{
-		Acquired: note("acquired"), Denied: note("denied"), Shadowed: note("shadowed"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+		Acquired: note(
+			"acquired",
+		), Denied: note("denied"), Shadowed: note("shadowed"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
 	}
 }
 
 func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trip = 30 * time.Millisecond
-		var got []told
+		var got []report
 		var failure error
 		backend := &fake{before: func(context.Context, string, *store.Call) error {
 			elapse(trip)
 			return failure
 		}}
-		_, r := open(t, backend, runtime.WithObserver(watch(&got)), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		_, r := open(
+			t,
+			backend,
+			runtime.WithObserver(watch(&got)),
+			runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		)
 		ctx := t.Context()
 		of := func(took time.Duration, limit string) runtime.Event {
 			return runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: limit, Took: took}
@@ -69,38 +84,38 @@ func TestObserver(t *testing.T) {
 		for _, step := range []struct {
 			name string
 			do   func()
-			want []told
+			want []report
 		}{
 			{"acquire and settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 6000}).Settle(ctx, cost{TPM: 6000}) },
-				[]told{{"acquired", of(trip, ""), ""}, {"settled", of(trip, ""), ""}}},
+				[]report{{"acquired", of(trip, ""), ""}, {"settled", of(trip, ""), ""}}},
 			{"denied", func() {
 				backend.put(0, 60, 0)
 				_, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 100})
-			}, []told{{"denied", of(trip, "tpm"), denied + "970ms"}}},
+			}, []report{{"denied", of(trip, "tpm"), denied + "970ms"}}},
 			{"wait, served", func() {
 				backend.put(0, 60, 0)
 				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100})
-			}, []told{{"acquired", as("wait", of(1000*time.Millisecond+trip, "")), ""}}},
+			}, []report{{"acquired", as("wait", of(1000*time.Millisecond+trip, "")), ""}}},
 			{"wait, no time", func() {
 				backend.put(0, 60, 0)
 				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100}, runtime.MaxWait(500*time.Millisecond))
-			}, []told{{"denied", as("wait", of(trip, "tpm")), denied + "970ms deadline"}}},
+			}, []report{{"denied", as("wait", of(trip, "tpm")), denied + "970ms deadline"}}},
 			{"released by Do", func() {
 				backend.put(0, 60, 6000)
 				_ = r.Do(ctx, user{"1"}, cost{}, func(context.Context, *runtime.Lease[cost]) error { return errors.New("failed") })
-			}, []told{{"acquired", of(trip, ""), ""}, {"released", of(trip, ""), ""}}},
+			}, []report{{"acquired", of(trip, ""), ""}, {"released", of(trip, ""), ""}}},
 			{"above the burst", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 6001}) },
-				[]told{{"failed", of(trip, "tpm"), "exceeds burst gpt-4 user-1 tpm 6001/6000"}}},
+				[]report{{"failed", of(trip, "tpm"), "exceeds burst gpt-4 user-1 tpm 6001/6000"}}},
 			{"invalid cost", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: -1}) },
-				[]told{{"failed", of(0, ""),
+				[]report{{"failed", of(0, ""),
 					`invalid gpt-4 cost of tpm "-1"`}}},
 			{"invalid id", func() { _, _ = r.Acquire(ctx, user{}, cost{}) },
-				[]told{{"failed", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-"},
+				[]report{{"failed", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-"},
 					"invalid gpt-4 id of user"}}},
 			{"no entity", func() { _, _ = r.Acquire(ctx, nil, cost{}) },
-				[]told{{"failed", runtime.Event{Resource: "gpt-4"}, "invalid gpt-4 entity"}}},
+				[]report{{"failed", runtime.Event{Resource: "gpt-4"}, "invalid gpt-4 entity"}}},
 			{"invalid settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 5}).Settle(ctx, cost{RPM: -1}) },
-				[]told{{"acquired", of(trip, ""), ""}, {"failed", as("settle", of(0, "")),
+				[]report{{"acquired", of(trip, ""), ""}, {"failed", as("settle", of(0, "")),
 					`invalid gpt-4 cost of rpm "-1"`}}},
 			{"settle and release that do not get through", func() {
 				one, two := acquire(t, r, user{"1"}, cost{TPM: 5}), acquire(t, r, user{"1"}, cost{TPM: 5})
@@ -108,9 +123,9 @@ func TestObserver(t *testing.T) {
 				_ = one.Settle(ctx, cost{})
 				one.Release(ctx)
 				two.Release(ctx)
-			}, []told{{"acquired", of(trip, ""), ""}, {"acquired", of(trip, ""), ""},
+			}, []report{{"acquired", of(trip, ""), ""}, {"acquired", of(trip, ""), ""},
 				{"failed", as("settle", of(trip, "")), "down"}, {"failed", as("release", of(trip, "")), "down"}}},
-			{"store down", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 5}) }, []told{{"failed", of(trip, ""), "down"}}},
+			{"store down", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 5}) }, []report{{"failed", of(trip, ""), "down"}}},
 			{"peek is nobody's outcome", func() { _, _ = r.Peek(ctx, user{"1"}) }, nil},
 		} {
 			got = nil
@@ -126,8 +141,13 @@ func TestObserver(t *testing.T) {
 func TestObserverGetsTheError(t *testing.T) {
 	down := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: errors.New("reset")}
 	var got error
-	_, r := open(t, &fake{before: func(context.Context, string, *store.Call) error { return down }},
-		runtime.WithObserver(&runtime.Observer{Failed: func(_ context.Context, e runtime.Event) { got = e.Err }}))
+	_, r := open(
+		t,
+		&fake{before: func(context.Context, string, *store.Call) error { return down }},
+		runtime.WithObserver(
+			&runtime.Observer{Failed: func(_ context.Context, e runtime.Event) { got = e.Err }},
+		),
+	)
 	_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.OnUnavailable(runtime.Deny))
 	if !errors.Is(got, down) || !errors.Is(err, down) {
 		t.Errorf("observer got %v, caller %v", got, err)
@@ -136,7 +156,8 @@ func TestObserverGetsTheError(t *testing.T) {
 
 type contextKey struct{}
 
-// TestObserverContext: an acquire is told with its caller's context; what may outlive that, with its values and without its end.
+// TestObserverContext: an acquire is told with its caller's context; what may outlive that, with its values
+// and without its end.
 func TestObserverContext(t *testing.T) {
 	var got []string
 	note := func(which string) func(context.Context, runtime.Event) {
@@ -145,7 +166,9 @@ func TestObserverContext(t *testing.T) {
 		}
 	}
 	all := &runtime.Observer{
-		Acquired: note("acquired"), Denied: note("denied"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+		Acquired: note(
+			"acquired",
+		), Denied: note("denied"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
 	}
 	lim, r := open(t, &fake{}, runtime.WithObserver(all), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), contextKey{}, "caller"))
@@ -175,7 +198,9 @@ func TestObservers(t *testing.T) {
 			return func(context.Context, runtime.Event) { got = append(got, name+" "+what) }
 		}
 		return &runtime.Observer{
-			Acquired: note("acquired"), Denied: note("denied"), Degraded: note("degraded"), Shadowed: note("shadowed"),
+			Acquired: note(
+				"acquired",
+			), Denied: note("denied"), Degraded: note("degraded"), Shadowed: note("shadowed"),
 			Failed: note("failed"), Settled: note("settled"), Released: note("released"),
 			Store:   func(context.Context, runtime.StoreEvent) { got = append(got, name+" store") },
 			Breaker: func(bool, error) { got = append(got, name+" breaker") },
@@ -186,12 +211,12 @@ func TestObservers(t *testing.T) {
 	b.Settled = nil
 	all := reflect.ValueOf(runtime.Observers(one("a"), nil, &runtime.Observer{}, b)).Elem()
 	var want []string
-	for field, told := range all.Fields() {
-		in := make([]reflect.Value, told.Type().NumIn())
+	for field, callback := range all.Fields() {
+		in := make([]reflect.Value, callback.Type().NumIn())
 		for i := range in {
-			in[i] = reflect.Zero(told.Type().In(i))
+			in[i] = reflect.Zero(callback.Type().In(i))
 		}
-		told.Call(in)
+		callback.Call(in)
 		name := strings.ToLower(field.Name)
 		if want = append(want, "a "+name); name != "settled" {
 			want = append(want, "b "+name)
@@ -200,8 +225,8 @@ func TestObservers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	for field, told := range reflect.ValueOf(runtime.Observers(nil, &runtime.Observer{})).Elem().Fields() {
-		if !told.IsNil() {
+	for field, callback := range reflect.ValueOf(runtime.Observers(nil, &runtime.Observer{})).Elem().Fields() {
+		if !callback.IsNil() {
 			t.Errorf("%s is made up", field.Name)
 		}
 	}

@@ -2,36 +2,35 @@ package runtime
 
 import "time"
 
-// Observers returns an Observer that tells each of all, in that order. Those that are nil are left out.
+// Observers returns an Observer that calls each of all, in that order. Nil ones are left out.
 func Observers(all ...*Observer) *Observer {
-	joined := &Observer{}
+	chained := &Observer{}
 	for _, o := range all {
 		if o == nil {
 			continue
 		}
-		joined.Acquired = both(joined.Acquired, o.Acquired)
-		joined.Denied = both(joined.Denied, o.Denied)
-		joined.Degraded = both(joined.Degraded, o.Degraded)
-		joined.Shadowed = both(joined.Shadowed, o.Shadowed)
-		joined.Failed = both(joined.Failed, o.Failed)
-		joined.Settled = both(joined.Settled, o.Settled)
-		joined.Released = both(joined.Released, o.Released)
-		joined.Store = both(joined.Store, o.Store)
-		joined.Breaker = both(joined.Breaker, o.Breaker)
-		if before, then := joined.Skew, o.Skew; before == nil {
-			joined.Skew = then
+		chained.Acquired = both(chained.Acquired, o.Acquired)
+		chained.Denied = both(chained.Denied, o.Denied)
+		chained.Degraded = both(chained.Degraded, o.Degraded)
+		chained.Shadowed = both(chained.Shadowed, o.Shadowed)
+		chained.Failed = both(chained.Failed, o.Failed)
+		chained.Settled = both(chained.Settled, o.Settled)
+		chained.Released = both(chained.Released, o.Released)
+		chained.Store = both(chained.Store, o.Store)
+		chained.Breaker = both(chained.Breaker, o.Breaker)
+		if before, then := chained.Skew, o.Skew; before == nil {
+			chained.Skew = then
 		} else if then != nil {
-			joined.Skew = func(ahead time.Duration) {
+			chained.Skew = func(ahead time.Duration) {
 				before(ahead)
 				then(ahead)
 			}
 		}
 	}
-	return joined
+	return chained
 }
 
-// both returns what calls first and then second, of which one may be nil, or nil if both are: what nobody is told of is not
-// made up.
+// both chains two callbacks. It returns nil if both are nil, so that no event is built for nobody.
 func both[A, B any](first, second func(A, B)) func(A, B) {
 	switch {
 	case first == nil:

@@ -12,8 +12,8 @@ import (
 // Option configures a generated New.
 type Option func(*options)
 
-// CallOption configures one call, Resource.With, or New's CallDefaults: a call's option beats With's, which beats
-// CallDefaults'.
+// CallOption configures one call, Resource.With, or New's CallDefaults: a call's option beats With's, which
+// beats CallDefaults'.
 type CallOption func(*callOptions)
 
 type options struct {
@@ -28,11 +28,11 @@ type callOptions struct {
 	policy  Policy        // 0: the resource's
 	lazy    laziness      // 0: the resource's
 	shadow  bool          // else as the resource is
-	bad     string        // the first option that is out of range, as it was written
-	want    string        // what it is to be
+	bad     string        // the first option out of range, as it was written
+	want    string        // what is allowed for it
 }
 
-// positive is what every duration among the options is to be.
+// positive is the range of every duration among the options.
 const positive = "want more than 0"
 
 // CallDefaults sets defaults for every call.
@@ -51,7 +51,7 @@ func WithClock(c Clock) Option {
 	}
 }
 
-// WithLogger sets where the limiter reports what no caller can be told; the default is slog.Default().
+// WithLogger sets the log for what no caller gets as an error; the default is slog.Default().
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) {
 		if l == nil {
@@ -62,7 +62,7 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithObserver sets who is told of outcomes. It must not change afterwards.
+// WithObserver sets the observer of outcomes. It must not change afterwards.
 func WithObserver(obs *Observer) Option {
 	return func(o *options) {
 		if obs == nil {
@@ -84,8 +84,9 @@ func SettleTimeout(d time.Duration) Option {
 	}
 }
 
-// WithCacheTTL sets how long a process remembers overrides, and the parents of entities that are looked up: how late a
-// change may take effect. The default is a minute. Shorter costs reads, half a read unit per bucket and TTL.
+// WithCacheTTL sets how long a process remembers overrides, and the parents of entities that are looked up:
+// how late a change may take effect. The default is a minute. Shorter costs reads, half a read unit per
+// bucket and TTL.
 func WithCacheTTL(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 {
@@ -96,8 +97,8 @@ func WithCacheTTL(d time.Duration) Option {
 	}
 }
 
-// Budget bounds the store's work for one acquire, all attempts together; a Wait's sleep does not count. The default is
-// 1 s.
+// Budget bounds the store's work for one acquire, all attempts together; a Wait's sleep does not count. The
+// default is 1 s.
 func Budget(d time.Duration) CallOption {
 	return func(o *callOptions) {
 		if d <= 0 {
@@ -108,8 +109,8 @@ func Budget(d time.Duration) CallOption {
 	}
 }
 
-// MaxWait bounds how long a Wait may take, beside its context's deadline. Where the store has not answered at all by then,
-// it is the Budget that has ended.
+// MaxWait bounds how long a Wait may take, beside its context's deadline. If the store has not answered at
+// all by then, that counts as the end of the Budget.
 func MaxWait(d time.Duration) CallOption {
 	return func(o *callOptions) {
 		if d <= 0 {
@@ -120,8 +121,9 @@ func MaxWait(d time.Duration) CallOption {
 	}
 }
 
-// OnUnavailable says what happens when the store cannot answer, in place of limits.yaml's on_unavailable. It cannot answer
-// when it fails, or when the Budget ends first: a caller whose context ends before that gets its context's error.
+// OnUnavailable says what happens when the store cannot answer, in place of limits.yaml's on_unavailable. It
+// cannot answer if it fails, or if the Budget ends first. A caller whose context ends before that gets its
+// context's error.
 func OnUnavailable(p Policy) CallOption {
 	return func(o *callOptions) {
 		if p < Allow || p > Local {
@@ -132,10 +134,11 @@ func OnUnavailable(p Policy) CallOption {
 	}
 }
 
-// LazySettle says whether settles and releases may wait for the bucket's next write and go out with it, or by themselves
-// within 100 ms and on Close, in place of limits.yaml's settle. That saves their own write, on a busy bucket half the cost of
-// an acquire that is settled. A Settle then returns at once, and what keeps it from being written goes to the observer and the
-// log. Of a process that dies, the leases closed within its last 100 ms may stand as charged.
+// LazySettle says whether settles and releases may be written later, in place of limits.yaml's settle. They
+// then go out with the bucket's next write, or by themselves within 100 ms and on Close. That saves their own
+// write: on a busy bucket, half the cost of an acquire that is settled. Settle returns at once, and an error
+// of its write goes to the observer and the log. If a process dies, the leases closed within its last 100 ms
+// may stand as charged.
 func LazySettle(on bool) CallOption {
 	return func(o *callOptions) {
 		o.lazy = eager
@@ -145,7 +148,7 @@ func LazySettle(on bool) CallOption {
 	}
 }
 
-// laziness is what somebody says of settles, if anything.
+// laziness is a choice of how to settle; 0 is none.
 type laziness uint8
 
 const (
@@ -153,7 +156,7 @@ const (
 	lazy
 )
 
-// or returns whether settles are lazy, on being what holds where l says nothing.
+// or reports whether settles are lazy. If l chooses nothing, on decides.
 func (l laziness) or(on bool) bool { return l == lazy || l == 0 && on }
 
 func (o *options) fail(what string) {
@@ -168,7 +171,7 @@ func (o *callOptions) fail(what, want string) {
 	}
 }
 
-// waiting returns ctx with the end of a MaxWait, of which the caller's context knows nothing.
+// waiting returns ctx bounded by MaxWait, if that is set.
 func (o *callOptions) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if o.maxWait == 0 {
 		return ctx, func() {}
@@ -176,11 +179,12 @@ func (o *callOptions) waiting(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeout(ctx, o.maxWait)
 }
 
-// until returns a copy of o with no more budget than a MaxWait leaves, of which waiting, a child of ctx, is the deadline.
+// until returns a copy of o whose budget ends no later than its MaxWait, the deadline of waiting. waiting is
+// a child of ctx.
 func (o *callOptions) until(ctx, waiting context.Context) *callOptions {
 	until := *o
 	end, ok := waiting.Deadline()
-	if own, has := ctx.Deadline(); ok && (!has || end.Before(own)) { // else it is the caller's bound
+	if own, has := ctx.Deadline(); ok && (!has || end.Before(own)) { // else the deadline is the caller's
 		until.budget = min(until.budget, left(end))
 	}
 	return &until

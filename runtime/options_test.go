@@ -31,9 +31,17 @@ func TestBadOptions(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			// The first of several is reported, and a good one does not hide it.
-			opts := []runtime.Option{test.opt, runtime.SettleTimeout(-1), runtime.SettleTimeout(1), runtime.CallDefaults(runtime.Budget(1))}
+			opts := []runtime.Option{
+				test.opt,
+				runtime.SettleTimeout(-1),
+				runtime.SettleTimeout(1),
+				runtime.CallDefaults(runtime.Budget(1)),
+			}
 			if test.name == "budget" || test.name == "max wait" || test.name == "policy" {
-				opts = []runtime.Option{test.opt, runtime.CallDefaults(runtime.Budget(-5), runtime.Budget(1), runtime.MaxWait(1))}
+				opts = []runtime.Option{
+					test.opt,
+					runtime.CallDefaults(runtime.Budget(-5), runtime.Budget(1), runtime.MaxWait(1)),
+				}
 			}
 			lim, err := runtime.NewBuilder(&fake{}, opts...).Limiter()
 			check(t, err, test.want)
@@ -81,7 +89,8 @@ func TestNilOptionsAreSkipped(t *testing.T) {
 	})
 }
 
-// TestBudget: a call's option beats With's, With's beats CallDefaults', that beats the default; never beyond ctx.
+// TestBudget: a call's option beats With's, With's beats CallDefaults', that beats the default; never beyond
+// ctx.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
@@ -121,7 +130,12 @@ func TestBudget(t *testing.T) {
 		equal(t, "Peek", left, 8)
 		equal(t, "level", backend.level("user-1"), cost{RPM: 53, TPM: 6000})
 
-		_, defaults := open(t, backend, runtime.CallDefaults(runtime.Budget(9), runtime.MaxWait(1)), runtime.CallDefaults(runtime.Budget(10)))
+		_, defaults := open(
+			t,
+			backend,
+			runtime.CallDefaults(runtime.Budget(9), runtime.MaxWait(1)),
+			runtime.CallDefaults(runtime.Budget(10)),
+		)
 		acquire(t, defaults, user{"1"}, cost{})
 		equal(t, "CallDefaults", left, 10)
 		acquire(t, defaults.With(runtime.Budget(11)), user{"1"}, cost{})
@@ -144,7 +158,13 @@ func TestBudgetEnds(t *testing.T) {
 			return down
 		}})
 		start := time.Now()
-		_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.Budget(50*time.Millisecond), runtime.OnUnavailable(runtime.Deny))
+		_, err := r.Acquire(
+			t.Context(),
+			user{"1"},
+			cost{},
+			runtime.Budget(50*time.Millisecond),
+			runtime.OnUnavailable(runtime.Deny),
+		)
 		equal(t, "took", time.Since(start), 50*time.Millisecond)
 		check(t, err, "unavailable gpt-4 2: context deadline exceeded")
 		if !errors.Is(err, down) {
@@ -156,20 +176,43 @@ func TestBudgetEnds(t *testing.T) {
 func TestEnvOfTheStore(t *testing.T) {
 	observer, logger := &runtime.Observer{}, slog.New(slog.DiscardHandler)
 	backend := &fake{}
-	open(t, backend, runtime.WithObserver(observer), runtime.WithLogger(logger), runtime.WithClock(ahead(time.Hour)),
-		runtime.SettleTimeout(time.Minute), runtime.WithCacheTTL(time.Second))
-	equal(t, "env", *backend.env, store.Env{Clock: ahead(time.Hour), Observer: observer, Logger: logger, SettleTimeout: time.Minute, CacheTTL: time.Second})
+	open(
+		t,
+		backend,
+		runtime.WithObserver(observer),
+		runtime.WithLogger(logger),
+		runtime.WithClock(ahead(time.Hour)),
+		runtime.SettleTimeout(time.Minute),
+		runtime.WithCacheTTL(time.Second),
+	)
+	equal(
+		t,
+		"env",
+		*backend.env,
+		store.Env{
+			Clock:         ahead(time.Hour),
+			Observer:      observer,
+			Logger:        logger,
+			SettleTimeout: time.Minute,
+			CacheTTL:      time.Second,
+		},
+	)
 	equal(t, "definitions", len(backend.defs), 1)
 
 	open(t, backend)
-	if env := backend.env; env.Clock == nil || env.Observer == nil || env.Logger != slog.Default() || env.SettleTimeout != 5*time.Second {
+	if env := backend.env; env.Clock == nil || env.Observer == nil || env.Logger != slog.Default() ||
+		env.SettleTimeout != 5*time.Second {
 		t.Errorf("defaults are %+v", env)
 	}
 }
 
 // TestStoreErrors: those of Open, Check and Close go through as they are.
 func TestStoreErrors(t *testing.T) {
-	broken := &runtime.SetupError{What: "table limits is not there", Do: "create it: sluice table create", Err: errors.New("not found")}
+	broken := &runtime.SetupError{
+		What: "table limits is not there",
+		Do:   "create it: sluice table create",
+		Err:  errors.New("not found"),
+	}
 	const want = "setup: table limits is not there | not found | create it: sluice table create"
 	_, err := runtime.NewBuilder(&fake{broken: broken}).Limiter()
 	check(t, err, want)

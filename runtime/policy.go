@@ -21,12 +21,13 @@ func stricter(p, q Policy) Policy {
 	return Allow
 }
 
-// settler closes what an admit has opened: the store, or whoever stood in for it.
+// settler closes what an admit has opened. It is the store, or what replaced it.
 type settler interface {
 	Settle(ctx context.Context, call *store.Call) error
 }
 
-// unrecorded is the settler of what took nothing while the store did not answer: what Allow admitted, or shadow mode.
+// unrecorded is the settler of a call that took nothing while the store did not answer: Allow or shadow mode
+// admitted it.
 type unrecorded struct{}
 
 func (unrecorded) Settle(context.Context, *store.Call) error { return nil }
@@ -40,7 +41,7 @@ func degraded(by settler) bool {
 	return false
 }
 
-// fallback is what stands between a Limiter and a store that does not answer.
+// fallback is what a Limiter needs for a store that does not answer.
 type fallback struct {
 	breaker  *breaker
 	locals   *locals
@@ -51,12 +52,13 @@ func newFallback(clock Clock) *fallback {
 	return &fallback{breaker: newBreaker(), locals: newLocals(clock)}
 }
 
-// admit has step, which is core.charge or core.resolve (chain.go), ask the store for call within budget. Where the store
-// cannot answer, policy, or where that is 0 its resource's, decides on the whole call, whichever step it was: then who
-// settles is not the store, call.outage says why, and the lease is degraded. A call whose look-ups did not get through has
+// admit calls step for call, within budget: core.acquire or core.resolve. If the store cannot answer, policy
+// decides on the whole call, whichever step failed; if policy is 0, the resource's policy does. Then the
+// settler is not the store, call.outage says why, and the lease is degraded. A call whose look-ups failed has
 // the part of its chain that is known. A call of several resources comes with a policy.
 func (c *core) admit(
-	ctx context.Context, call *request, step func(context.Context, *request) error, budget time.Duration, policy Policy,
+	ctx context.Context, call *request, step func(context.Context, *request) error,
+	budget time.Duration, policy Policy,
 ) (settler, error) {
 	call.asked, call.outage = false, nil
 	err := c.ask(ctx, call, step, budget)
@@ -68,7 +70,7 @@ func (c *core) admit(
 		}
 		return c.session, err
 	case ctx.Err() != nil:
-		return nil, ctx.Err() // it is the caller's bound that was met, not the store's
+		return nil, ctx.Err() // the caller's bound ended, not the budget
 	}
 	if !call.asked {
 		c.session.Lookup(&call.Call)
@@ -94,7 +96,8 @@ func (c *core) admit(
 	return nil, err
 }
 
-// outage returns err's *UnavailableError, if that is what err comes to: one that is a symptom of the installation is not.
+// outage returns the *UnavailableError in err. It returns none if err is also a *SetupError: then the
+// installation is the cause.
 func outage(err error) (*UnavailableError, bool) {
 	if _, ok := errors.AsType[*SetupError](err); ok {
 		return nil, false
@@ -102,7 +105,7 @@ func outage(err error) (*UnavailableError, bool) {
 	return errors.AsType[*UnavailableError](err)
 }
 
-// decided reports that the store looked at a call's buckets for err.
+// decided reports whether the store looked at a call's buckets before it returned err.
 func decided(err error) bool {
 	if err == nil {
 		return true
@@ -121,29 +124,31 @@ type warnings struct {
 	admitted int // since then
 }
 
-// warningPause is how far warnings are apart.
+// warningPause is the least time between two warnings.
 const warningPause = time.Second
 
-// due counts an admission, and returns how many there were since the last warning if it is time for the next.
+// due counts an admission. If it is time for the next warning, it returns how many there were since the last.
 func (w *warnings) due(now time.Time) (admitted int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.admitted++
-	if since := now.Sub(w.last); 0 <= since && since < warningPause { // a clock that was set back silences nothing
+	// A clock that was set back silences nothing.
+	if since := now.Sub(w.last); 0 <= since && since < warningPause {
 		return 0, false
 	}
 	admitted, w.last, w.admitted = w.admitted, now, 0
 	return admitted, true
 }
 
-// warn notes that policy admitted call, of which the store has no record.
+// warn logs that policy admitted call, of which the store has no record.
 func (c *core) warn(ctx context.Context, call *request, policy Policy) {
 	admitted, ok := c.fallback.warnings.due(c.env.Clock.Now())
 	if !ok {
 		return
 	}
 	part := &call.Parts[0]
-	c.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: the store does not answer: calls are admitted that it has no record of",
+	c.env.Logger.LogAttrs(ctx, slog.LevelWarn,
+		"sluice: the store does not answer: calls are admitted that it has no record of",
 		slog.String("resource", call.chains[0].spec.Resource), slog.String("entity", part.Buckets[0].Entity),
 		slog.String("policy", policy.String()), slog.Int("admitted", admitted), slog.Any("error", call.outage))
 }

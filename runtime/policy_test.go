@@ -58,11 +58,18 @@ func (o *outages) fail(err error) {
 }
 
 // openOn returns a Limiter on store, and its resource, for which limits.yaml says onUnavailable.
-func openOn(t testing.TB, store runtime.Store, onUnavailable runtime.Policy, opts ...runtime.Option) (*runtime.Limiter, *resource) {
+func openOn(
+	t testing.TB,
+	store runtime.Store,
+	onUnavailable runtime.Policy,
+	opts ...runtime.Option,
+) (*runtime.Limiter, *resource) {
 	t.Helper()
 	def := gpt4()
 	def.spec.OnUnavailable = onUnavailable
-	b := runtime.NewBuilder(store, append([]runtime.Option{runtime.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	b := runtime.NewBuilder(
+		store,
+		append([]runtime.Option{runtime.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	lim, err := b.Limiter()
 	if err != nil {
@@ -79,11 +86,11 @@ func down() *runtime.UnavailableError {
 // TestPolicies holds every class of error against every policy.
 func TestPolicies(t *testing.T) {
 	const (
-		acquired = "acquired"
-		degraded = "degraded" // by Allow: nothing was taken
-		local    = "degraded and charged here"
-		failed   = "failed"
-		gone     = "failed with ctx's error"
+		acquired  = "acquired"
+		degraded  = "degraded" // by Allow: nothing was taken
+		local     = "degraded and charged here"
+		failed    = "failed"
+		abandoned = "failed with ctx's error"
 	)
 	throttled := down()
 	throttled.Throttled = true
@@ -106,19 +113,19 @@ func TestPolicies(t *testing.T) {
 		{"setup, which is why it is down", &runtime.SetupError{What: "no credentials", Err: down()}, nil,
 			[4]string{failed, failed, failed, failed}},
 		{"unknown", errors.New("strange"), nil, [4]string{failed, failed, failed, failed}},
-		{"caller has gone", down(), func(_ context.Context, cancel context.CancelFunc) { cancel() }, [4]string{gone, gone, gone, gone}},
-		{"caller's time is up", down(), func(ctx context.Context, _ context.CancelFunc) { <-ctx.Done() }, [4]string{gone, gone, gone, gone}},
+		{"caller has gone", down(), func(_ context.Context, cancel context.CancelFunc) { cancel() }, [4]string{abandoned, abandoned, abandoned, abandoned}},
+		{"caller's time is up", down(), func(ctx context.Context, _ context.CancelFunc) { <-ctx.Done() }, [4]string{abandoned, abandoned, abandoned, abandoned}},
 		{"caller has gone, throttled", throttled, func(_ context.Context, cancel context.CancelFunc) { cancel() },
-			[4]string{gone, gone, gone, gone}},
+			[4]string{abandoned, abandoned, abandoned, abandoned}},
 	} {
 		for i, policy := range policies {
 			t.Run(fmt.Sprintf("%s, %v", test.name, policy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var events []told
+					var events []report
 					backend := &outages{fake: &fake{}}
 					observer := watch(&events)
 					observer.Degraded = func(_ context.Context, e runtime.Event) {
-						events = append(events, told{"degraded", e, errtext.Of(e.Err)})
+						events = append(events, report{"degraded", e, errtext.Of(e.Err)})
 					}
 					_, r := openOn(t, backend, policy, runtime.WithObserver(observer))
 					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -146,7 +153,7 @@ func TestPolicies(t *testing.T) {
 							equal(t, "denied locally", events[1].Event.Local, true)
 						}
 					case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-						got = gone
+						got = abandoned
 						check(t, err, ctx.Err().Error()+" gpt-4 user-1")
 					case errors.Is(err, test.err):
 						got = failed
@@ -169,7 +176,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestTimeOutMeetsThePolicy: the budget's end does, and that of a MaxWait for the first answer; the caller's deadline does not.
+// TestTimeOutMeetsThePolicy: the budget's end does, and that of a MaxWait for the first answer; the caller's
+// deadline does not.
 func TestTimeOutMeetsThePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
@@ -185,7 +193,12 @@ func TestTimeOutMeetsThePolicy(t *testing.T) {
 
 		_, err = r.Acquire(within(t, 999*time.Millisecond), user{"1"}, cost{})
 		check(t, err, "context deadline exceeded gpt-4 user-1")
-		_, err = r.Wait(within(t, 999*time.Millisecond), user{"1"}, cost{}, runtime.MaxWait(999*time.Millisecond))
+		_, err = r.Wait(
+			within(t, 999*time.Millisecond),
+			user{"1"},
+			cost{},
+			runtime.MaxWait(999*time.Millisecond),
+		)
 		check(t, err, "context deadline exceeded gpt-4 user-1")
 		start = time.Now()
 		for _, opt := range []runtime.CallOption{nil, runtime.MaxWait(999 * time.Millisecond)} {
@@ -197,8 +210,8 @@ func TestTimeOutMeetsThePolicy(t *testing.T) {
 	})
 }
 
-// TestMaxWaitInTheLine: whose MaxWait ends while the first in line still waits for the store's first answer is told that, so that it can be
-// told from a time-out of its own.
+// TestMaxWaitInTheLine: a MaxWait may end while the first in the queue still waits for the store's first
+// answer. The error says so, and differs from a time-out of the caller's own.
 func TestMaxWaitInTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := queue(t, &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
@@ -243,7 +256,12 @@ func TestPolicyPrecedence(t *testing.T) {
 }
 
 func TestPolicyNames(t *testing.T) {
-	equal(t, "names", fmt.Sprint(runtime.Allow, runtime.Deny, runtime.Local, runtime.Policy(9)), "allow deny local Policy(9)")
+	equal(
+		t,
+		"names",
+		fmt.Sprint(runtime.Allow, runtime.Deny, runtime.Local, runtime.Policy(9)),
+		"allow deny local Policy(9)",
+	)
 }
 
 // TestAllowedLease took nothing, shows the last image, and closes without the store.
@@ -284,11 +302,11 @@ func TestOnlyStandInsDegrade(t *testing.T) {
 	})
 }
 
-// TestDegradedIsToldOf: how such a lease ends, too, with Local set.
-func TestDegradedIsToldOf(t *testing.T) {
+// TestDegradedIsReported: how such a lease ends, too, with Local set.
+func TestDegradedIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, policy := range []runtime.Policy{runtime.Allow, runtime.Local} {
-			var events []told
+			var events []report
 			store := &outages{fake: &fake{}}
 			_, r := openOn(t, store, policy, runtime.WithObserver(watch(&events)))
 			acquire(t, r, user{"1"}, cost{}).Release(t.Context())
@@ -298,7 +316,12 @@ func TestDegradedIsToldOf(t *testing.T) {
 			event := runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1"}
 			here := event
 			here.Local = true
-			want := []told{{"acquired", event, ""}, {"released", event, ""}, {"settled", here, ""}, {"released", here, ""}}
+			want := []report{
+				{"acquired", event, ""},
+				{"released", event, ""},
+				{"settled", here, ""},
+				{"released", here, ""},
+			}
 			if diff := cmp.Diff(want, events); diff != "" {
 				t.Errorf("%v (-want +got):\n%s", policy, diff)
 			}
@@ -306,7 +329,8 @@ func TestDegradedIsToldOf(t *testing.T) {
 	})
 }
 
-// logged returns a logger and what it has logged since the last call, without time and with errors as errtext describes them.
+// logged returns a logger and what it has logged since the last call, without time and with errors as errtext
+// describes them.
 func logged() (runtime.Option, func() []string) {
 	var out bytes.Buffer
 	plain := func(_ []string, a slog.Attr) slog.Attr {
@@ -318,7 +342,9 @@ func logged() (runtime.Option, func() []string) {
 		}
 		return a
 	}
-	option := runtime.WithLogger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})))
+	option := runtime.WithLogger(
+		slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})),
+	)
 	return option, func() (lines []string) {
 		for line := range strings.Lines(out.String()) {
 			lines = append(lines, strings.TrimSuffix(line, "\n"))
@@ -336,10 +362,20 @@ func TestWarnings(t *testing.T) {
 		store := &outages{fake: &fake{}}
 		_, r := openOn(t, store, runtime.Allow, option, runtime.WithClock(clock))
 		want := func(policy string, admitted int, err error) string {
-			return fmt.Sprintf(`level=WARN msg="sluice: the store does not answer: calls are admitted that it has no record of" `+
-				`resource=gpt-4 entity=user-1 policy=%s admitted=%d error=%q`, policy, admitted, errtext.Of(err))
+			return fmt.Sprintf(
+				`level=WARN msg="sluice: the store does not answer: calls are admitted that it has no record of" `+
+					`resource=gpt-4 entity=user-1 policy=%s admitted=%d error=%q`,
+				policy,
+				admitted,
+				errtext.Of(err),
+			)
 		}
-		throttled := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Throttled: true, Err: errors.New("reset")}
+		throttled := &runtime.UnavailableError{
+			Resource:  "gpt-4",
+			Attempts:  2,
+			Throttled: true,
+			Err:       errors.New("reset"),
+		}
 		plain := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: errors.New("reset")}
 		for _, step := range []struct {
 			name  string

@@ -6,18 +6,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// scratch is where a chain and its cost are written out that nobody keeps, so that a denial from memory allocates nothing.
-type scratch struct {
-	links [8]store.Link // both have room for most
+// vectors holds a chain and its cost for as long as nothing keeps them, so that a denial from memory
+// allocates nothing.
+type vectors struct {
+	links [8]store.Link // both are enough for most calls
 	cost  [8]int64
 }
 
-// refused returns the denial of an acquire at now (ms) by what the store remembers, of which it tells the observer. It is nil
-// where there is none, where the store has to say how the chain goes on, and where the call is a mistake: the long way
-// finds out which.
+// refused returns the denial of an acquire at now (ms) by what the store remembers, and reports it to the
+// observer. It returns nil, so that the caller asks the store, if
+//   - what is remembered denies nothing,
+//   - the chain continues by look-ups,
+//   - or the input is invalid: the caller then finds out how.
 func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int64) *DeniedError {
-	s := r.core.scratches.Get().(*scratch)
-	defer r.core.scratches.Put(s)
+	s := r.core.vectorPool.Get().(*vectors)
+	defer r.core.vectorPool.Put(s)
 	links, ok := charged(r.spec, entity.Chain(s.links[:0]))
 	if !ok {
 		return nil
@@ -30,8 +33,8 @@ func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int6
 	if f := r.core.env.Observer.Denied; f != nil && denied != nil {
 		own := &r.spec.Kinds[links[0].Kind]
 		event := Event{
-			Operation: store.OperationAcquire, Resource: r.spec.Resource, Kind: own.Name, Entity: own.Prefix + links[0].ID,
-			Limit: denied.Limit, Err: denied,
+			Operation: store.OperationAcquire, Resource: r.spec.Resource,
+			Kind: own.Name, Entity: own.Prefix + links[0].ID, Limit: denied.Limit, Err: denied,
 		}
 		for _, l := range links {
 			if kind := &r.spec.Kinds[l.Kind]; denied.Entity == kind.Prefix+l.ID {
@@ -43,8 +46,8 @@ func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int6
 	return denied
 }
 
-// charged leaves of links, an entity's chain, those whose buckets a call on the entity charges. ok reports that these are all.
-// An id that is no good is of no bucket, which nobody remembers.
+// charged returns those of links, an entity's chain, whose buckets a call on the entity charges. ok reports
+// that these are all. A bad id has no bucket, so nothing is remembered of it.
 func charged(s *store.Spec, links []store.Link) (left []store.Link, ok bool) {
 	links = within(s, links)
 	left = links[:0]
@@ -60,14 +63,15 @@ func charged(s *store.Spec, links []store.Link) (left []store.Link, ok bool) {
 	return left, true
 }
 
-// refusedAgain is refused for a call that waits. What the denial comes from it leaves in call's buckets, for others who wait.
+// refusedAgain is refused for a call that waits. For other waiters it leaves in call's buckets what denied
+// it.
 func (r *resource) refusedAgain(call *request) *DeniedError {
 	part := &call.Parts[0]
 	if call.chains[0].above != nil {
 		return nil
 	}
-	s := r.core.scratches.Get().(*scratch)
-	defer r.core.scratches.Put(s)
+	s := r.core.vectorPool.Get().(*vectors)
+	defer r.core.vectorPool.Put(s)
 	links := s.links[:0]
 	for i := range part.Buckets {
 		b := &part.Buckets[i]

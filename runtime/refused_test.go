@@ -29,7 +29,12 @@ func (m *minds) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	return m, err
 }
 
-func (m *minds) Refused(def store.Definition, chain []store.Link, cost []int64, now int64) *runtime.DeniedError {
+func (m *minds) Refused(
+	def store.Definition,
+	chain []store.Link,
+	cost []int64,
+	now int64,
+) *runtime.DeniedError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked = append(m.asked, fmt.Sprint(def.Spec().Resource, chain, cost, now))
@@ -48,7 +53,7 @@ func newMinds() *minds { return &minds{outages: &outages{fake: &fake{}}} }
 // TestRefused: what the store is asked from memory, and that a call it cannot decide goes on as any other.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gone, cancel := context.WithCancel(t.Context())
+		abandoned, cancel := context.WithCancel(t.Context())
 		cancel()
 		now := time.Now().UnixMilli()
 		chain := typed("1", "2", "3", "4")
@@ -84,7 +89,7 @@ func TestRefused(t *testing.T) {
 				err: "invalid gpt-4 cost"},
 			{name: "a bad option", def: gpt4(), entity: user{"1"}, opt: runtime.Budget(0),
 				err: `invalid gpt-4 option "Budget(0s)"`},
-			{name: "a caller that has gone", ctx: gone, def: gpt4(), entity: user{"1"}, err: "context canceled gpt-4 user-1"},
+			{name: "a caller that has gone", ctx: abandoned, def: gpt4(), entity: user{"1"}, err: "context canceled gpt-4 user-1"},
 		} {
 			store := newMinds()
 			store.known = family()
@@ -124,28 +129,32 @@ func TestRefused(t *testing.T) {
 func refusal(after time.Duration) *runtime.DeniedError {
 	return &runtime.DeniedError{
 		Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 100, RetryAfter: after,
-		Refusals: []runtime.Refusal{{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 100, RetryAfter: after}},
+		Refusals: []runtime.Refusal{
+			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 100, RetryAfter: after},
+		},
 	}
 }
 
 func TestRefusedIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []told
+		var got []report
 		store := newMinds()
 		store.remember(refusal(time.Second))
 		_, r := openOn(t, store, 0, runtime.WithObserver(watch(&got)))
 		_, err := r.Acquire(t.Context(), member{"1", "2"}, cost{TPM: 100})
 		const text = "denied gpt-4 user-1 tpm 0/100 1s"
 		check(t, err, text)
-		want := []told{{"denied", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm"}, text}}
+		want := []report{
+			{"denied", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm"}, text},
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestWaitIsRefused: a Wait goes by such a denial as by any other, does not change it, and shows what it comes from to those
-// behind.
+// TestWaitIsRefused: a Wait goes by such a denial as by any other, does not change it, and shows what it
+// comes from to those behind.
 func TestWaitIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMinds()
@@ -208,10 +217,20 @@ func TestDeadline(t *testing.T) {
 				_, err = r.Acquire(t.Context(), typed("1", "2", "3", "4"), cost{RPM: 1})
 				check(t, err, "")
 				elapse(time.Second)
-				_, err = r.Acquire(t.Context(), lookedUp(ofTeam, "2"), cost{RPM: 1}, runtime.Budget(3*time.Second))
+				_, err = r.Acquire(
+					t.Context(),
+					lookedUp(ofTeam, "2"),
+					cost{RPM: 1},
+					runtime.Budget(3*time.Second),
+				)
 				check(t, err, "")
 				check(t, lim.AcquireAll(t.Context(), r.Claim(typed("1", "2", "3", "4"), cost{RPM: 1})), "")
-				_, err = r.Wait(t.Context(), typed("1", "2", "3", "4"), cost{RPM: 1}, runtime.MaxWait(time.Millisecond))
+				_, err = r.Wait(
+					t.Context(),
+					typed("1", "2", "3", "4"),
+					cost{RPM: 1},
+					runtime.MaxWait(time.Millisecond),
+				)
 				check(t, err, "")
 				want := []time.Duration{
 					time.Second, 4 * time.Second, 4 * time.Second, 2 * time.Second, time.Second + time.Millisecond,

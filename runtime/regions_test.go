@@ -18,35 +18,35 @@ func world() definition {
 	return def
 }
 
-// TestExplainRegions: without a share in force the floor decides, of what the kind and the schema have for all regions; an operator's
-// override decides in any case, for the limits that it has.
+// TestExplainRegions: without a quota in force the floor decides, of what the kind and the schema have for
+// all regions. An operator's override always decides the limits that it has.
 func TestExplainRegions(t *testing.T) {
-	type level = runtime.Explained[limits]
+	type explained = runtime.Explained[limits]
 	now := time.Now().UnixMilli()
 	alive := store.Heartbeat{Epoch: 3, Since: now, Expires: now + time.Hour.Milliseconds()}
-	floor := level{At: "floor", Limits: limits{per(6), per(600)}}
-	schema := level{At: "schema", Limits: limits{per(60), per(6000)}}
-	share := store.Stored{At: "user-1", Epoch: 3, Limits: []*bucket.Limit{per(20), per(2000)}}
-	all := func(l level) level { l.Wins = []string{"rpm", "tpm"}; return l }
+	floor := explained{At: "floor", Limits: limits{per(6), per(600)}}
+	schema := explained{At: "schema", Limits: limits{per(60), per(6000)}}
+	quota := store.Stored{At: "user-1", Epoch: 3, Limits: []*bucket.Limit{per(20), per(2000)}}
+	all := func(l explained) explained { l.Wins = []string{"rpm", "tpm"}; return l }
 	for name, test := range map[string]struct {
 		beat   store.Heartbeat
-		levels []store.Stored
-		want   []level
+		stored []store.Stored
+		want   []explained
 	}{
-		"nothing": {alive, nil, []level{{At: "user-1"}, all(floor), {At: "user"}, schema}},
-		"a share": {alive, []store.Stored{share}, []level{
+		"nothing": {alive, nil, []explained{{At: "user-1"}, all(floor), {At: "user"}, schema}},
+		"a share": {alive, []store.Stored{quota}, []explained{
 			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true, Wins: []string{"rpm", "tpm"}}, floor, {At: "user"}, schema}},
-		"a share that is not in force": {store.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1}, []store.Stored{share}, []level{
+		"a share that is not in force": {store.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1}, []store.Stored{quota}, []explained{
 			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
-		"a share of another epoch": {store.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires}, []store.Stored{share}, []level{
+		"a share of another epoch": {store.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires}, []store.Stored{quota}, []explained{
 			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
-		"an operator's": {store.Heartbeat{}, []store.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}}, {At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []level{
+		"an operator's": {store.Heartbeat{}, []store.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}}, {At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []explained{
 			{At: "user-1", Limits: limits{TPM: per(7)}, Wins: []string{"tpm"}},
 			{At: "floor", Limits: limits{new(bucket.Per(2, time.Minute).Share(0)), per(600)}, Wins: []string{"rpm"}},
 			{At: "user", Limits: limits{RPM: per(2)}}, schema}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := runtime.NewBuilder(&fake{overrides: &overrides{levels: test.levels, beat: test.beat}})
+			b := runtime.NewBuilder(&fake{overrides: &overrides{listed: test.stored, beat: test.beat}})
 			def := world()
 			runtime.Bind[entity](b, def, toVector, fromVector)
 			config := runtime.BindConfig[entity](b, def, toLimits, fromLimits)
@@ -60,14 +60,15 @@ func TestExplainRegions(t *testing.T) {
 			}
 			for o, err := range config.All(t.Context()) {
 				check(t, err, "")
-				equal(t, o.At+" is managed", o.Managed, o.At == "user-1" && test.levels[0].Epoch > 0)
+				equal(t, o.At+" is managed", o.Managed, o.At == "user-1" && test.stored[0].Epoch > 0)
 			}
 		})
 	}
 }
 
-// TestRefuseBeyond: what a share will never hold is refused for a window, and so is anything of a closed one, whatever its balance.
-func TestRefuseBeyond(t *testing.T) {
+// TestRefuseExceedsQuota: what a share will never hold is refused for a window, and so is anything of a
+// closed one, whatever its balance.
+func TestRefuseExceedsQuota(t *testing.T) {
 	img := &bucket.Image{Refilled: 0, Missing: make([]bool, 2), Balances: bucket.Full([]bucket.Limit{
 		bucket.Per(60, time.Minute).Share(20), bucket.Per(6000, time.Minute).Share(0),
 	})}

@@ -2,7 +2,7 @@ package runtime
 
 import "github.com/sluice-go/sluice/runtime/store"
 
-// request is one call to the store, with notes that no store needs.
+// request is one call to the store, with notes that the store does not need.
 type request struct {
 	store.Call
 
@@ -14,5 +14,5 @@ type request struct {
 // chain is what a request notes of one part.
 type chain struct {
 	spec  *store.Spec // of the part's Def
-	above *ancestry   // how the chain goes on where the caller left that to the store; nil once the part's Buckets are complete
+	above *ancestry   // where look-ups continue the chain; nil once the part's Buckets are complete
 }

@@ -14,12 +14,14 @@ import (
 type Acquirer[E store.Entity, C any] interface {
 	Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error)
 	Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error)
-	Do(ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption) error
+	Do(
+		ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption,
+	) error
 	Peek(ctx context.Context, entity E) (*Snapshot[C], error)
 }
 
-// Resource is the typed entry to one resource: E is the kinds it accepts, C its cost struct. It is safe for concurrent
-// use.
+// Resource is the typed entry to one resource: E is the kinds it accepts, C its cost struct. It is safe for
+// concurrent use.
 type Resource[E store.Entity, C any] struct {
 	*resource
 	defaults   callOptions
@@ -37,29 +39,38 @@ type resource struct {
 // Name returns the resource's name in the schema.
 func (r *resource) Name() string { return r.spec.Resource }
 
-// With returns a Resource that shares r's state and has other call defaults. A bad option is reported by its calls.
+// With returns a Resource that shares r's state and has other call defaults. A bad option is reported by its
+// calls.
 func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 	shared := *r
 	shared.defaults = *r.defaults.with(opts)
 	return &shared
 }
 
-// Acquire takes cost from the entity's bucket and, as the resource's cascade says, from those of its ancestors, of the kinds
-// that have one: from all of them, or from none. A cost is in whole tokens; a 0 means the per_call of the entity's kind.
-// Compensated charges bucket by bucket and gives back on a refusal, so that others may see tokens as taken for a moment;
-// atomic never shows that. Ancestors come from entity or, where it leaves them to a look-up (UserByID), from the store,
-// which remembers them for as long as WithCacheTTL says.
+// Acquire takes cost from the entity's bucket and, as the resource's cascade says, from those of its
+// ancestors whose kind has one: from all of them, or from none. A cost is in whole tokens; a 0 means the
+// per_call of the entity's kind. Compensated charges bucket by bucket and gives back on a refusal, so others
+// may see tokens as taken for a moment; atomic never shows that. Ancestors come from entity or, if it leaves
+// them to a look-up (UserByID), from the store. The process remembers them for as long as WithCacheTTL says.
 //
-// In shadow (Shadow, or shadow: true in limits.yaml) it fails for bad input, the installation and ctx alone: what else would have
-// refused the call is its lease's Shadowed.
+// It fails with:
+//   - a *DeniedError when tokens are missing, in whichever bucket;
+//   - a *CostExceedsBurstError when waiting cannot help;
+//   - an *InvalidError for bad input, or an entity that a look-up does not find;
+//   - an *UnavailableError when the store did not answer within the Budget, look-ups included, and the
+//     failure policy is Deny;
+//   - a *ContendedError when every attempt lost its race or met another transaction;
+//   - a *SetupError when the installation is at fault;
+//   - ctx's error when the caller gave up.
 //
-// It fails with a *DeniedError when tokens are lacking, in whichever bucket, a *CostExceedsBurstError when waiting cannot
-// help, an *InvalidError for bad input, an entity that a look-up does not find included, an *UnavailableError when the
-// store did not answer within the Budget, look-ups included, and the failure policy is Deny, a *ContendedError when every
-// attempt lost its race or met another transaction, a *SetupError when the installation is at fault, and with ctx's error
-// when the caller gave up. Unless it returns nil, nothing is charged. The exception is a write whose reply was lost: it is
-// given back if nobody has written to the bucket since, and stands, as charged and not admitted, if somebody has.
-func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
+// Unless it returns nil, nothing is charged. The exception is a write whose reply was lost. It is given back
+// if nobody has written to the bucket since; else it stands, charged and not admitted.
+//
+// In shadow (Shadow, or shadow: true in limits.yaml) it fails only for bad input, the installation and ctx.
+// Any other error becomes its lease's Shadowed.
+func (r *Resource[E, C]) Acquire(
+	ctx context.Context, entity E, cost C, opts ...CallOption,
+) (*Lease[C], error) {
 	called, o := r.core.env.Clock.Now(), r.defaults.with(opts)
 	shadow := r.inShadow(o)
 	if !shadow && o.bad == "" && ctx.Err() == nil && any(entity) != nil {
@@ -71,18 +82,18 @@ func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...
 	var by settler
 	if err == nil {
 		if err = r.ready(ctx, &a.call, o); err == nil {
-			if shadow { // its lease has to say what the store remembers
-				by, err = r.try(ctx, &a.call, o)
+			if shadow { // its lease needs what the store remembers
+				by, err = r.attempt(ctx, &a.call, o)
 			} else {
-				by, err = r.admit(ctx, &a.call, r.core.charge, o)
+				by, err = r.admit(ctx, &a.call, r.core.acquire, o)
 			}
 		}
 	}
 	return r.lease(ctx, store.OperationAcquire, a, o, endOf(&a.call, shadow, by, err))
 }
 
-// Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as charged.
-// It returns Acquire's error, or fn's.
+// Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as
+// charged. It returns Acquire's error, or fn's.
 func (r *Resource[E, C]) Do(
 	ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption,
 ) (err error) {
@@ -101,8 +112,8 @@ func (r *Resource[E, C]) Do(
 	return err
 }
 
-// Peek reads the levels of the buckets that Acquire would charge, and changes nothing. It fails like Acquire, denials aside,
-// and whatever the failure policy: there is nothing to admit.
+// Peek reads the balances of the buckets that Acquire would charge, and changes nothing. It fails like
+// Acquire, denials aside, whatever the failure policy: there is nothing to admit.
 func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], error) {
 	a, err := r.chain(r.core.env.Clock.Now(), entity)
 	call := &a.call
@@ -124,17 +135,17 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 	return r.snapshot(call, r.now()), nil
 }
 
-// acquisition is an acquire and the lease that it may become, in one piece: there is one for each call.
+// acquisition is an acquire and the lease that it may become, in one allocation for each call.
 type acquisition[C any] struct {
 	call    request
 	lease   Lease[C]
 	part    [1]store.Part
 	chain   [1]chain
-	buckets [2]store.Bucket // of part; these and cost have room for most
+	buckets [2]store.Bucket // of part; these and cost are enough for most
 	cost    [4]int64
 }
 
-// call makes a Call of typed arguments, or says what is wrong with them; it is there in either case, for events.
+// call makes a Call of typed arguments. It returns one even with an error, for events.
 func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[C], error) {
 	a, err := r.chain(called, entity)
 	if err != nil {
@@ -144,12 +155,14 @@ func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[
 	part.Cost = r.toVector(cost, a.cost[:0])
 	empty, err := scale(r.spec, part.Buckets[0].Kind, part.Cost)
 	if err == nil && empty {
-		err = &InvalidError{Resource: r.spec.Resource, Field: "cost", Reason: "is empty: set at least one limit's cost"}
+		err = &InvalidError{
+			Resource: r.spec.Resource, Field: "cost", Reason: "is empty: set at least one limit's cost",
+		}
 	}
 	return a, err
 }
 
-// chain makes a Call on the buckets of entity's chain, up to where the store has to be asked.
+// chain makes a Call on the buckets of entity's chain, up to where look-ups continue it.
 func (r *Resource[E, C]) chain(called time.Time, entity E) (*acquisition[C], error) {
 	a := &acquisition[C]{}
 	a.call.Called, a.call.Parts, a.call.chains = called, a.part[:], a.chain[:]
@@ -158,24 +171,27 @@ func (r *Resource[E, C]) chain(called time.Time, entity E) (*acquisition[C], err
 	if any(entity) == nil {
 		return a, &InvalidError{Resource: r.spec.Resource, Field: "entity", Reason: "is nil"}
 	}
-	s := r.core.scratches.Get().(*scratch)
-	defer r.core.scratches.Put(s)
+	s := r.core.vectorPool.Get().(*vectors)
+	defer r.core.vectorPool.Put(s)
 	return a, follow(on, part, entity.Chain(s.links[:0]))
 }
 
-// ready says why call is not to be tried: a bad option, or a caller that has gone, whom nobody charges.
+// ready returns why call must not be sent: a bad option, or a caller that has given up and is not to be
+// charged.
 func (r *resource) ready(ctx context.Context, call *request, o *callOptions) error {
 	if o.bad != "" {
-		return &InvalidError{Resource: r.spec.Resource, Field: "option", Value: o.bad, Reason: "is out of range: " + o.want}
+		return &InvalidError{
+			Resource: r.spec.Resource, Field: "option", Value: o.bad, Reason: "is out of range: " + o.want,
+		}
 	}
 	if ctx.Err() != nil {
-		return r.gone(ctx, call)
+		return r.abandoned(ctx, call)
 	}
 	return nil
 }
 
-// gone returns ctx's error for call, whose caller has gone.
-func (r *resource) gone(ctx context.Context, call *request) error {
+// abandoned returns ctx's error for call, whose caller has given up.
+func (r *resource) abandoned(ctx context.Context, call *request) error {
 	return fmt.Errorf("sluice: %s for %s: %w", r.spec.Resource, call.Parts[0].Buckets[0].Entity, ctx.Err())
 }
 
@@ -185,17 +201,17 @@ func (r *resource) admit(
 ) (settler, error) {
 	by, err := r.core.admit(ctx, call, step, o.budget, o.policy)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil, r.gone(ctx, call)
+		return nil, r.abandoned(ctx, call)
 	}
 	return by, err
 }
 
-// lease tells the observer how a has ended, by an acquire or a wait, and returns its lease or its error.
+// lease reports to the observer how a, an acquire or a wait, has ended, and returns its lease or its error.
 func (r *Resource[E, C]) lease(
 	ctx context.Context, operation string, a *acquisition[C], o *callOptions, end ending,
 ) (*Lease[C], error) {
 	ended := r.core.env.Clock.Now()
-	r.tell(ctx, operation, &a.call, ended, end)
+	r.report(ctx, operation, &a.call, ended, end)
 	if end.err != nil {
 		return nil, end.err
 	}
@@ -208,8 +224,8 @@ func (r *Resource[E, C]) lease(
 	return l, nil
 }
 
-// tell tells the observer how call, an acquire or a wait, has ended.
-func (r *resource) tell(ctx context.Context, operation string, call *request, ended time.Time, end ending) {
+// report calls the observer with how call, an acquire or a wait, has ended.
+func (r *resource) report(ctx context.Context, operation string, call *request, ended time.Time, end ending) {
 	obs := r.core.env.Observer
 	f, err := obs.Acquired, end.err
 	switch {
@@ -236,10 +252,10 @@ func (r *resource) tell(ctx context.Context, operation string, call *request, en
 	f(ctx, event)
 }
 
-// refusing returns the limit of part that refuses longest, by err, and the kind of whose bucket that is, or "" if none of it
-// does: of several claims it may be another's that refused.
+// refusing returns the limit of part that err refuses for longest, and the kind of its bucket. Both are empty
+// if err refuses none of it: of several claims, another may be refused.
 func refusing(spec *store.Spec, part *store.Part, err error) (limit, kind string) {
-	of := func(resource, entity string) (kind string, ok bool) {
+	kindOf := func(resource, entity string) (kind string, ok bool) {
 		i := slices.IndexFunc(part.Buckets, func(b store.Bucket) bool { return b.Entity == entity })
 		if resource != spec.Resource || i < 0 {
 			return "", false
@@ -247,14 +263,15 @@ func refusing(spec *store.Spec, part *store.Part, err error) (limit, kind string
 		return spec.Kinds[part.Buckets[i].Kind].Name, true
 	}
 	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok {
-		if kind, ok := of(exceeds.Resource, exceeds.Entity); ok {
+		if kind, ok := kindOf(exceeds.Resource, exceeds.Entity); ok {
 			return exceeds.Limit, kind
 		}
 	}
 	if denied, ok := errors.AsType[*DeniedError](err); ok {
 		var longest time.Duration
 		for _, refusal := range denied.Refusals {
-			if at, ok := of(refusal.Resource, refusal.Entity); ok && (limit == "" || refusal.RetryAfter > longest) {
+			at, ok := kindOf(refusal.Resource, refusal.Entity)
+			if ok && (limit == "" || refusal.RetryAfter > longest) {
 				limit, kind, longest = refusal.Limit, at, refusal.RetryAfter
 			}
 		}
@@ -262,7 +279,7 @@ func refusing(spec *store.Spec, part *store.Part, err error) (limit, kind string
 	return limit, kind
 }
 
-// event describes call, the operation, as it has ended.
+// event describes how call, an operation, has ended.
 func (r *resource) event(operation string, call *store.Call, ended time.Time, err error) Event {
 	e := Event{Operation: operation, Resource: r.spec.Resource, Took: ended.Sub(call.Called), Err: err}
 	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {

@@ -17,15 +17,20 @@ import (
 
 // TestShadow: what a limit refuses goes through and is told, with its limit; what is a mistake fails as ever.
 func TestShadow(t *testing.T) {
-	denied := &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Refusals: []runtime.Refusal{
-		{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", RetryAfter: time.Second},
-	}}
-	gone, cancel := context.WithCancel(t.Context())
+	denied := &runtime.DeniedError{
+		Resource: "gpt-4",
+		Entity:   "user-1",
+		Limit:    "tpm",
+		Refusals: []runtime.Refusal{
+			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", RetryAfter: time.Second},
+		},
+	}
+	abandoned, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct {
 		name     string
 		err      error // the store's
-		spared   bool
+		admitted bool
 		limit    string
 		degraded bool
 	}{
@@ -36,11 +41,11 @@ func TestShadow(t *testing.T) {
 		{"unavailable for want of rights", &runtime.UnavailableError{Resource: "gpt-4", Err: &runtime.SetupError{What: "no rights"}}, false, "", false},
 		{"invalid", &runtime.InvalidError{Resource: "gpt-4", Field: "entity", Reason: "is not known"}, false, "", false},
 		{"setup", &runtime.SetupError{What: "no table"}, false, "", false},
-		{"gone", gone.Err(), false, "", false},
+		{"gone", abandoned.Err(), false, "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var got []told
+				var got []report
 				backend := &outages{fake: &fake{}}
 				_, r := openOn(t, backend, runtime.Deny, quiet(), runtime.WithObserver(watch(&got)))
 				backend.fail(test.err)
@@ -50,7 +55,7 @@ func TestShadow(t *testing.T) {
 					got = nil
 					began := time.Now()
 					lease, err := f(t.Context(), user{"1"}, cost{TPM: 5}, runtime.Shadow())
-					if !test.spared {
+					if !test.admitted {
 						if !errors.Is(err, test.err) || lease != nil || got[0].Which != "failed" {
 							t.Errorf("%s: %v, %v; the observer was told %v", verb, lease, err, got)
 						}
@@ -58,8 +63,15 @@ func TestShadow(t *testing.T) {
 					}
 					check(t, err, "")
 					equal(t, "slept", time.Since(began), 0)
-					if !errors.Is(lease.Shadowed(), test.err) || lease.Degraded() != test.degraded || lease.Cost() != (cost{1, 5}) {
-						t.Errorf("%s: %v, degraded %t, %v", verb, lease.Shadowed(), lease.Degraded(), lease.Cost())
+					if !errors.Is(lease.Shadowed(), test.err) || lease.Degraded() != test.degraded ||
+						lease.Cost() != (cost{1, 5}) {
+						t.Errorf(
+							"%s: %v, degraded %t, %v",
+							verb,
+							lease.Shadowed(),
+							lease.Degraded(),
+							lease.Cost(),
+						)
 					}
 					calls := backend.count()
 					check(t, lease.Settle(t.Context(), cost{TPM: -1}),
@@ -68,14 +80,26 @@ func TestShadow(t *testing.T) {
 					lease.Release(t.Context())
 					equal(t, "a second settle", lease.Settle(t.Context(), cost{}), runtime.ErrSettled)
 					equal(t, "calls to the store", backend.count(), calls)
-					event := runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: test.limit, Shadow: true, Local: test.degraded}
+					event := runtime.Event{
+						Resource: "gpt-4",
+						Kind:     "user",
+						Entity:   "user-1",
+						Limit:    test.limit,
+						Shadow:   true,
+						Local:    test.degraded,
+					}
 					settled := event
 					settled.Limit = ""
-					failed := runtime.Event{Operation: store.OperationSettle, Resource: "gpt-4", Kind: "user", Entity: "user-1"}
+					failed := runtime.Event{
+						Operation: store.OperationSettle,
+						Resource:  "gpt-4",
+						Kind:      "user",
+						Entity:    "user-1",
+					}
 					if verb == "wait" {
 						event.Operation = store.OperationWait
 					}
-					want := []told{
+					want := []report{
 						{"shadowed", event, errtext.Of(test.err)},
 						{"failed", failed, `invalid gpt-4 cost of tpm "-1"`},
 						{"settled", settled, ""},
@@ -92,7 +116,7 @@ func TestShadow(t *testing.T) {
 // TestShadowCharges: what is admitted, as ever; of what is denied nothing, whatever becomes of the lease.
 func TestShadowCharges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []told
+		var got []report
 		store := &fake{}
 		_, r := open(t, store, runtime.CallDefaults(runtime.Shadow()), runtime.WithObserver(watch(&got)))
 		lease := acquire(t, r, user{"1"}, cost{TPM: 5000})
@@ -104,16 +128,25 @@ func TestShadowCharges(t *testing.T) {
 		equal(t, "balances", len(over.Balances()), 2)
 		over.Release(t.Context())
 		equal(t, "level", store.level("user-1"), cost{59, 500})
-		check(t, r.Do(t.Context(), user{"1"}, cost{TPM: 600}, func(ctx context.Context, lease *runtime.Lease[cost]) error {
-			check(t, lease.Shadowed(), "denied gpt-4 user-1 tpm 500/600 1s")
-			return lease.Settle(ctx, cost{TPM: 10_000})
-		}), "")
+		check(
+			t,
+			r.Do(
+				t.Context(),
+				user{"1"},
+				cost{TPM: 600},
+				func(ctx context.Context, lease *runtime.Lease[cost]) error {
+					check(t, lease.Shadowed(), "denied gpt-4 user-1 tpm 500/600 1s")
+					return lease.Settle(ctx, cost{TPM: 10_000})
+				},
+			),
+			"",
+		)
 		equal(t, "level", store.level("user-1"), cost{59, 500})
 		never := acquire(t, r, user{"1"}, cost{TPM: 6001})
 		equal(t, "balances that nobody knows", len(never.Balances()), 0)
 		equal(t, "what nobody knows to remain", never.Remaining(), cost{})
 		if acquire(t, r, user{"1"}, cost{TPM: 500}).Shadowed() != nil || store.level("user-1").TPM != 0 {
-			t.Error("what was spared had been charged")
+			t.Error("what was admitted had been charged")
 		}
 		var none *runtime.Lease[cost]
 		equal(t, "shadowed by no lease", none.Shadowed(), nil)
@@ -121,7 +154,16 @@ func TestShadowCharges(t *testing.T) {
 		for _, one := range got {
 			events = append(events, fmt.Sprint(one.Which, " ", one.Event.Limit))
 		}
-		want := []string{"acquired ", "settled ", "shadowed tpm", "released ", "shadowed tpm", "settled ", "shadowed tpm", "acquired "}
+		want := []string{
+			"acquired ",
+			"settled ",
+			"shadowed tpm",
+			"released ",
+			"shadowed tpm",
+			"settled ",
+			"shadowed tpm",
+			"acquired ",
+		}
 		if diff := cmp.Diff(want, events); diff != "" {
 			t.Errorf("observer (-want +got):\n%s", diff)
 		}
@@ -146,7 +188,8 @@ func TestShadowOf(t *testing.T) {
 	} {
 		_, r := openAs(t, &fake{}, test.def)
 		lease, err := r.With(test.with...).Acquire(t.Context(), user{"1"}, cost{TPM: 6001}, test.call...)
-		if spared := err == nil && lease.Shadowed() != nil; spared != test.want || spared == (lease == nil) {
+		if admitted := err == nil && lease.Shadowed() != nil; admitted != test.want ||
+			admitted == (lease == nil) {
 			t.Errorf("%s: %v, %v", test.name, lease, err)
 		}
 	}
@@ -172,7 +215,8 @@ func TestShadowWait(t *testing.T) {
 			lease, err := r.Wait(test.ctx, user{"1"}, cost{TPM: 1000}, test.opts...)
 			check(t, err, "")
 			denied, _ := errors.AsType[*runtime.DeniedError](lease.Shadowed())
-			if denied == nil || denied.RetryAfter != 10*time.Second || errors.Is(denied, context.DeadlineExceeded) != test.late {
+			if denied == nil || denied.RetryAfter != 10*time.Second ||
+				errors.Is(denied, context.DeadlineExceeded) != test.late {
 				t.Errorf("%v, want late %t", lease.Shadowed(), test.late)
 			}
 		}
@@ -185,7 +229,8 @@ func TestShadowWait(t *testing.T) {
 	})
 }
 
-// TestShadowInAnOutage: whatever the policy, the call goes through, degraded; what Deny and Local would have refused is told.
+// TestShadowInAnOutage: whatever the policy, the call goes through, degraded; what Deny and Local would have
+// refused is told.
 func TestShadowInAnOutage(t *testing.T) {
 	for _, test := range []struct {
 		policy  runtime.Policy
@@ -198,15 +243,23 @@ func TestShadowInAnOutage(t *testing.T) {
 		{runtime.Local, 6000, "degraded", ""},
 		{runtime.Local, 6001, "shadowed", "exceeds burst gpt-4 user-1 tpm 6001/6000"},
 	} {
-		var got []told
+		var got []report
 		store := &outages{fake: &fake{}}
 		observer := watch(&got)
 		observer.Degraded = observer.Acquired
-		_, r := openOn(t, store, test.policy, quiet(), runtime.CallDefaults(runtime.Shadow()), runtime.WithObserver(observer))
+		_, r := openOn(
+			t,
+			store,
+			test.policy,
+			quiet(),
+			runtime.CallDefaults(runtime.Shadow()),
+			runtime.WithObserver(observer),
+		)
 		store.fail(down())
 		lease := acquire(t, r, user{"1"}, cost{TPM: test.tpm})
 		check(t, lease.Shadowed(), test.refused)
-		if !lease.Degraded() || !got[0].Event.Local || (got[0].Which == "shadowed") != (test.which == "shadowed") {
+		if !lease.Degraded() || !got[0].Event.Local ||
+			(got[0].Which == "shadowed") != (test.which == "shadowed") {
 			t.Errorf("%v: degraded %t, told %+v", test.policy, lease.Degraded(), got)
 		}
 		check(t, lease.Settle(t.Context(), cost{TPM: 1}), "")
@@ -216,13 +269,16 @@ func TestShadowInAnOutage(t *testing.T) {
 // TestShadowFromMemory: a denial that is remembered is told as any other, and the store is not asked.
 func TestShadowFromMemory(t *testing.T) {
 	backend := newMinds()
-	var got []told
+	var got []report
 	b := runtime.NewBuilder(backend, quiet(), runtime.WithObserver(watch(&got)))
 	r := runtime.Bind[entity](b, gpt4(), toVector, fromVector).With(runtime.Shadow())
 	_, err := b.Limiter()
 	check(t, err, "")
 	acquire(t, r, user{"1"}, cost{TPM: 6000})
-	denied := store.AddRefusal(nil, runtime.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", RetryAfter: time.Minute})
+	denied := store.AddRefusal(
+		nil,
+		runtime.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", RetryAfter: time.Minute},
+	)
 	backend.remember(denied)
 	got = nil
 	calls := backend.count()

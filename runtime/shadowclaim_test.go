@@ -16,7 +16,7 @@ import (
 )
 
 // which returns the names of events, and their limits.
-func which(got []told) (all []string) {
+func which(got []report) (all []string) {
 	for _, one := range got {
 		all = append(all, strings.TrimSpace(one.Which+" "+one.Event.Entity+" "+one.Event.Limit))
 	}
@@ -26,7 +26,7 @@ func which(got []told) (all []string) {
 // TestClaimsInShadow: those that can be refused are taken first, all or none, and the others each by itself.
 func TestClaimsInShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []told
+		var got []report
 		store := &fake{}
 		lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)))
 		one, two := typed("1", "", "3", ""), typed("2", "", "4", "")
@@ -46,12 +46,17 @@ func TestClaimsInShadow(t *testing.T) {
 		}
 		equal(t, "shadowed", c.Lease().Shadowed(), nil)
 		equal(t, "shadowed", d.Lease().Shadowed(), nil)
-		events := []string{"acquired user-1", "acquired project-3", "shadowed user-1 tpm", "shadowed user-2 tpm"}
+		events := []string{
+			"acquired user-1",
+			"acquired project-3",
+			"shadowed user-1 tpm",
+			"shadowed user-2 tpm",
+		}
 		if diff := cmp.Diff(events, which(got)); diff != "" {
 			t.Errorf("observer (-want +got):\n%s", diff)
 		}
 
-		// What is refused refuses all, and of the claims in shadow none is tried.
+		// A refused claim refuses all, and no claim in shadow is tried.
 		store.calls, got = nil, nil
 		e, f := shadow.Claim(two, cost{TPM: 1}), gpt.Claim(one, cost{TPM: 51})
 		check(t, lim.AcquireAll(t.Context(), e, f), "denied gpt-4 user-1 tpm 50/51 10ms")
@@ -66,9 +71,14 @@ func TestClaimsInShadow(t *testing.T) {
 
 // TestClaimsAllInShadow: they are taken together, as without: one that would be refused leaves all uncharged.
 func TestClaimsAllInShadow(t *testing.T) {
-	var got []told
+	var got []report
 	store := &fake{}
-	lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)), runtime.CallDefaults(runtime.Shadow()))
+	lim, gpt, emb := openTwo(
+		t,
+		store,
+		runtime.WithObserver(watch(&got)),
+		runtime.CallDefaults(runtime.Shadow()),
+	)
 	one := typed("1", "", "3", "")
 	a, b := gpt.Claim(one, cost{TPM: 5000}), emb.Claim(one[ofProject:], batches{21})
 	check(t, lim.AcquireAll(t.Context(), a, b), "")
@@ -85,16 +95,21 @@ func TestClaimsAllInShadow(t *testing.T) {
 	}
 }
 
-// TestClaimInShadowFails: for a reason that is no limit. What was taken before is given back, and the claims may be used again.
+// TestClaimInShadowFails: for a reason that is no limit. The charges made before are given back, and the
+// claims may be used again.
 func TestClaimInShadowFails(t *testing.T) {
 	for name, failure := range map[string]error{"setup": &runtime.SetupError{What: "no table"}, "gone": context.Canceled} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var got []told
+		var got []report
 		backend := &fake{}
 		lim, gpt, _ := openTwo(t, backend, runtime.WithObserver(watch(&got)))
 		user := typed("1", "", "3", "")
-		enforced, shadow := gpt.Claim(user, cost{TPM: 100}), gpt.With(runtime.Shadow()).Claim(user, cost{TPM: 10})
+		enforced, shadow := gpt.Claim(
+			user,
+			cost{TPM: 100},
+		), gpt.With(runtime.Shadow()).
+			Claim(user, cost{TPM: 10})
 		tries := 0
 		backend.hook(func(context.Context, string, *store.Call) error {
 			switch tries++; {
@@ -118,7 +133,12 @@ func TestClaimInShadowFails(t *testing.T) {
 		}
 		backend.hook(nil)
 		check(t, lim.AcquireAll(t.Context(), shadow, enforced), "")
-		equal(t, name+": remaining", fmt.Sprint(enforced.Lease().Remaining(), shadow.Lease().Remaining()), "{60 5900} {60 5890}")
+		equal(
+			t,
+			name+": remaining",
+			fmt.Sprint(enforced.Lease().Remaining(), shadow.Lease().Remaining()),
+			"{60 5900} {60 5890}",
+		)
 	}
 }
 
@@ -127,7 +147,11 @@ func TestBadClaimInShadow(t *testing.T) {
 	store := &fake{}
 	lim, gpt, _ := openTwo(t, store)
 	user := typed("1", "", "3", "")
-	err := lim.AcquireAll(t.Context(), gpt.Claim(user, cost{TPM: 1}), gpt.With(runtime.Shadow()).Claim(user, cost{TPM: -1}))
+	err := lim.AcquireAll(
+		t.Context(),
+		gpt.Claim(user, cost{TPM: 1}),
+		gpt.With(runtime.Shadow()).Claim(user, cost{TPM: -1}),
+	)
 	if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || store.count() != 0 {
 		t.Errorf("%v after %d calls to the store", err, store.count())
 	}

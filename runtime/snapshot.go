@@ -15,7 +15,8 @@ type Snapshot[C any] struct {
 	Buckets   []BucketSnapshot[C]
 }
 
-// BucketSnapshot is one bucket of a chain, nearest first, in whole tokens. What does not exist is full.
+// BucketSnapshot is one bucket of a chain, nearest first, in whole tokens. A bucket that does not exist is
+// full.
 type BucketSnapshot[C any] struct {
 	Entity                     string
 	Available, Capacity, Burst C
@@ -54,8 +55,8 @@ func least(spec *store.Spec, buckets []store.Bucket, now int64) []int64 {
 	return least
 }
 
-// balancesOf returns b's balances and up to when they are refilled. A limit or a bucket that does not exist is full, by the
-// parameters in force where the store has said which those are.
+// balancesOf returns b's balances and up to when they are refilled. A limit or a bucket that does not exist
+// is full, by the parameters in force if the store has returned those.
 func balancesOf(b *store.Bucket, spec *store.Spec) ([]bucket.Balance, int64) {
 	full := bucket.Full(limitsOf(b, spec))
 	if b.After == nil {
@@ -78,8 +79,8 @@ func (r *Resource[E, C]) tokens(milli []int64) C {
 	return r.fromVector(whole)
 }
 
-// limitsOf returns the parameters in force for b, as far as they are known: else the schema's, of which regions that share them have
-// what each keeps.
+// limitsOf returns the parameters in force for b, as far as they are known, else the schema's. If regions
+// divide those, it is the part that each region keeps.
 func limitsOf(b *store.Bucket, spec *store.Spec) []bucket.Limit {
 	switch {
 	case b.Limits != nil:

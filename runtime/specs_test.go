@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestSpecs: the resources are there, each as generated code describes it, and who changes the list changes nobody else's.
+// TestSpecs: the resources are there, each as generated code describes it, and who changes the list changes
+// nobody else's.
 func TestSpecs(t *testing.T) {
 	b := runtime.NewBuilder(&fake{})
 	want := []*store.Spec{{Resource: "gpt-4"}, {Resource: "embeddings"}}

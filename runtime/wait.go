@@ -11,12 +11,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Wait is Acquire that sleeps until the tokens are there. In one process, those who wait for an entity are served first
-// come first served, and what the process gives back, to the entity or to an ancestor, is noticed at once. It fails at
-// once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be there before ctx's deadline
-// or the end of MaxWait; where one of these comes first after all, with the last denial or, before any, an error that is
-// context.DeadlineExceeded, and ErrMaxWait where it is MaxWait that has ended; and with ctx's error where it is cancelled. In shadow it
-// does not sleep.
+// Wait is Acquire that sleeps until the tokens are there. In one process, those who wait for an entity are
+// served first come first served. Tokens that the process gives back, to the entity or to an ancestor, wake
+// them at once. In shadow it does not sleep. Beside Acquire's errors it fails:
+//   - at once, with a *DeniedError that is also context.DeadlineExceeded, if the tokens will not be there
+//     before ctx's deadline or the end of MaxWait;
+//   - with the last such denial, if one of these comes first after all;
+//   - with an error that is context.DeadlineExceeded, if one of these comes before any denial. If it is
+//     MaxWait, the error is also ErrMaxWait;
+//   - with ctx's error if it is cancelled.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	o := r.defaults.with(opts)
 	a, err := r.call(r.core.env.Clock.Now(), entity, cost)
@@ -33,48 +36,49 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 	return r.lease(ctx, store.OperationWait, a, o, endOf(&a.call, shadow, by, err))
 }
 
-// contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.
+// contendedPause is how long a Wait leaves a bucket alone after all its attempts lost their races.
 const contendedPause = 50 * time.Millisecond
 
 func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by settler, err error) {
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
 	started := call.Called
-	defer func() { call.Called = started }() // what the observer times
+	defer func() { call.Called = started }() // the observer measures from it
 	part := &call.Parts[0]
-	if call.chains[0].above != nil { // who is not known has nothing to wait for
+	if call.chains[0].above != nil { // an unknown entity has nothing to wait for
 		by, err := r.admit(ctx, call, r.core.resolve, o.until(ctx, waiting))
 		if _, denied := errors.AsType[*DeniedError](err); !denied && (err != nil || degraded(by)) {
 			return by, err
 		}
 	}
-	t := r.core.lines.join(r.spec.Resource, part)
+	t := r.core.queues.join(r.spec.Resource, part)
 	defer func() {
-		// Whoever was served leaves together with news of what it left: apart, those behind would count its cost twice.
+		// A waiter that was served leaves the queue and announces what it left in one step. In two steps, those
+		// behind would count its cost twice.
 		var left []store.Bucket
 		if err == nil {
 			left = part.Buckets
 		}
-		r.core.lines.leave(t, left)
+		r.core.queues.leave(t, left)
 	}()
 
 	var last *DeniedError // the newest reason to be waiting
-	answered := false     // the store has said that there is one
+	answered := false     // the store has given one
 	for ask := true; ; {
-		first, ahead, seen, news := r.core.lines.look(t)
+		first, ahead, seen, changed := r.core.queues.look(t)
 		switch {
 		case first && ask:
-			call.Called = r.core.env.Clock.Now() // each try is an acquire of its own
+			call.Called = r.core.env.Clock.Now() // each attempt is an acquire of its own
 			if waiting.Err() != nil {
 				return nil, r.ended(ctx, call, last, o)
 			}
-			// MaxWait bounds the store's first answer as a Budget does, so that the failure policy decides where there is
-			// none. Later its end is that of the wait: a try that it cuts short is no outage to decide on.
+			// MaxWait bounds the store's first answer as a Budget does: without an answer the failure policy decides.
+			// Later it ends the wait: an attempt that it cuts short is no outage for the policy to decide on.
 			within, budgeted := waiting, o
 			if !answered && seen == nil {
 				within, budgeted = ctx, o.until(ctx, waiting)
 			}
-			by, err := r.try(within, call, budgeted)
+			by, err := r.attempt(within, call, budgeted)
 			if err != nil && within == waiting && waiting.Err() != nil && errors.Is(err, waiting.Err()) {
 				return nil, r.ended(ctx, call, last, o)
 			}
@@ -92,9 +96,9 @@ func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by 
 				return by, err
 			}
 			last, ask = denied, false
-			r.core.lines.saw(t, part.Buckets, news)
+			r.core.queues.saw(t, part.Buckets, changed)
 		case seen != nil:
-			// Those ahead are served first: what they leave is what this one can have.
+			// Those ahead are served first. This waiter can have what they leave.
 			last = outlook(r.spec, r.now(), seen, ahead, part.Cost)
 			if first && last == nil { // something was given back
 				ask = true
@@ -111,22 +115,22 @@ func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by 
 		select {
 		case <-ready:
 			ask = true
-		case <-news:
+		case <-changed:
 		case <-waiting.Done():
 			return nil, r.ended(ctx, call, last, o)
 		}
 	}
 }
 
-// try is one acquire of a wait's.
-func (r *resource) try(ctx context.Context, call *request, o *callOptions) (settler, error) {
+// attempt is one acquire of a wait.
+func (r *resource) attempt(ctx context.Context, call *request, o *callOptions) (settler, error) {
 	if denied := r.refusedAgain(call); denied != nil {
 		return nil, denied
 	}
-	return r.admit(ctx, call, r.core.charge, o)
+	return r.admit(ctx, call, r.core.acquire, o)
 }
 
-// ended returns the error of a wait whose ctx is over, or else its MaxWait: the last denial if that was for want of time.
+// ended returns the error of a wait whose ctx or MaxWait has ended: the last denial, if time ran out.
 func (r *resource) ended(ctx context.Context, call *request, last *DeniedError, o *callOptions) error {
 	switch err := ctx.Err(); {
 	case last != nil && !errors.Is(err, context.Canceled):
@@ -134,19 +138,22 @@ func (r *resource) ended(ctx context.Context, call *request, last *DeniedError, 
 	case err == nil:
 		return &maxWaitError{r.spec.Resource, call.Parts[0].Buckets[0].Entity, o.maxWait}
 	}
-	return r.gone(ctx, call)
+	return r.abandoned(ctx, call)
 }
 
-// outlook returns how a waiter that wants cost stands behind others who want ahead of each of the buckets, or nil if it
-// need not wait. A bucket that nobody has seen yet is no reason to.
-func outlook(spec *store.Spec, now int64, seen []store.Bucket, ahead [][]int64, cost []int64) (denied *DeniedError) {
+// outlook returns the denial of a waiter that wants cost behind others who want ahead of each bucket, or nil
+// if it need not wait. A bucket without an image is no reason to wait.
+func outlook(
+	spec *store.Spec, now int64, seen []store.Bucket, ahead [][]int64, cost []int64,
+) (denied *DeniedError) {
 	for i := range seen {
 		b := &seen[i]
 		if b.After == nil {
 			continue
 		}
 		balances, refilled := balancesOf(b, spec)
-		// What others want comes off the level of now, which the burst caps, not off all the refill since the last write.
+		// The demand of others comes off the balance of now, which the burst caps, not off all the refill since the
+		// last write.
 		img := &bucket.Image{Refilled: max(now, refilled), Balances: balances, Missing: b.After.Missing}
 		for j, balance := range balances {
 			balances[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), ahead[i][j])
@@ -156,34 +163,34 @@ func outlook(spec *store.Spec, now int64, seen []store.Bucket, ahead [][]int64, 
 	return denied
 }
 
-// lines holds the waiters of each bucket that has some. A waiter stands in the line of its chain's nearest bucket, first
-// come first, and hears what happens to the others.
-type lines struct {
+// queues holds the waiters of each bucket that has any. A waiter stands in the queue of its chain's nearest
+// bucket, first come first served. It is woken by changes of the chain's other buckets too.
+type queues struct {
 	mu    sync.Mutex
-	by    map[line][]*ticket
-	below map[line][]*ticket // who waits for a chain that leads to this bucket
+	by    map[queueKey][]*ticket
+	below map[queueKey][]*ticket // by bucket: waiters whose chain continues to it
 }
 
-type line struct{ resource, entity string }
+type queueKey struct{ resource, entity string }
 
-// ticket is a place in a line.
+// ticket is a place in a queue.
 type ticket struct {
 	resource string
 	cost     []int64
-	chain    []store.Bucket // nearest first; each as it was last seen by somebody here. Replaced, never written to
-	seen     bool           // by somebody: chain has an image
+	chain    []store.Bucket // nearest first, each as last seen in this process; replaced, never written to
+	seen     bool           // chain has an image
 	news     chan struct{}  // closed when the place or chain has changed
 }
 
-// at is the line of the i-th bucket of t's chain.
-func (t *ticket) at(i int) line { return line{t.resource, t.chain[i].Entity} }
+// at returns the key of the i-th bucket of t's chain.
+func (t *ticket) at(i int) queueKey { return queueKey{t.resource, t.chain[i].Entity} }
 
 // leadsTo reports whether t's chain has entity's bucket.
 func (t *ticket) leadsTo(entity string) bool {
 	return slices.ContainsFunc(t.chain, func(b store.Bucket) bool { return b.Entity == entity })
 }
 
-// note takes over what buckets show of t's chain.
+// note takes over the images that buckets have of t's chain.
 func (t *ticket) note(buckets []store.Bucket) {
 	chain := slices.Clone(t.chain)
 	for i := range chain {
@@ -196,45 +203,49 @@ func (t *ticket) note(buckets []store.Bucket) {
 	t.chain = chain
 }
 
-// wake has t look again. The caller holds the lines' mu.
+// wake makes t look again. The caller holds the mu of queues.
 func (t *ticket) wake() {
 	close(t.news)
 	t.news = make(chan struct{})
 }
 
-func newLines() lines { return lines{by: map[line][]*ticket{}, below: map[line][]*ticket{}} }
-
-// empty reports that nobody waits.
-func (l *lines) empty() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.by) == 0
+func newQueues() queues {
+	return queues{by: map[queueKey][]*ticket{}, below: map[queueKey][]*ticket{}}
 }
 
-// join has a waiter for part, of resource, stand behind those who wait already.
-func (l *lines) join(resource string, part *store.Part) *ticket {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := &ticket{resource: resource, cost: part.Cost, chain: slices.Clone(part.Buckets), news: make(chan struct{})}
+// empty reports whether there is no waiter.
+func (q *queues) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.by) == 0
+}
+
+// join puts a waiter for part, of resource, behind those who wait already.
+func (q *queues) join(resource string, part *store.Part) *ticket {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := &ticket{
+		resource: resource, cost: part.Cost, chain: slices.Clone(part.Buckets), news: make(chan struct{}),
+	}
 	for i := range t.chain {
 		t.chain[i].After = nil
 	}
-	if queue := l.by[t.at(0)]; len(queue) > 0 {
+	if queue := q.by[t.at(0)]; len(queue) > 0 {
 		t.note(queue[0].chain)
 	}
-	l.by[t.at(0)] = append(l.by[t.at(0)], t)
+	q.by[t.at(0)] = append(q.by[t.at(0)], t)
 	for i := 1; i < len(t.chain); i++ {
-		l.below[t.at(i)] = append(l.below[t.at(i)], t)
+		q.below[t.at(i)] = append(q.below[t.at(i)], t)
 	}
 	return t
 }
 
-// look reports whether t is first, what all ahead of it want of each bucket of its chain, how those were last seen, nil if
-// they never were, and a channel that is closed when any of that changes.
-func (l *lines) look(t *ticket) (first bool, ahead [][]int64, seen []store.Bucket, news <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	queue := l.by[t.at(0)]
+// look reports whether t is first, and what all ahead of it want of each bucket of its chain. seen is how
+// those buckets were last seen, nil if never. changed is closed when any of that changes.
+func (q *queues) look(t *ticket) (first bool, ahead [][]int64, seen []store.Bucket, changed <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	queue := q.by[t.at(0)]
 	queue = queue[:slices.Index(queue, t)]
 	if t.seen {
 		seen = t.chain
@@ -254,41 +265,42 @@ func (l *lines) look(t *ticket) (first bool, ahead [][]int64, seen []store.Bucke
 	return len(queue) == 0, ahead, seen, t.news
 }
 
-// saw tells t's line how t, who is first, found its chain, unless there has been news since it looked.
-func (l *lines) saw(t *ticket, found []store.Bucket, since <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// saw shows the queue of t how t, which is first, found its chain, unless something has changed since it
+// looked.
+func (q *queues) saw(t *ticket, found []store.Bucket, since <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if t.news != since {
 		return
 	}
 	t.note(found)
-	announce(l.by[t.at(0)][1:], found)
+	announce(q.by[t.at(0)][1:], found)
 }
 
-// gaveBack tells who waits for one of buckets, if anybody does, how a settle or release has left them.
-func (l *lines) gaveBack(resource string, buckets []store.Bucket) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range buckets { // whoever waits for several hears of all before it can look: mu is held
-		at := line{resource, buckets[i].Entity}
-		announce(l.by[at], buckets)
-		announce(l.below[at], buckets)
+// gaveBack wakes the waiters for any of buckets, and shows them how a settle or release left these.
+func (q *queues) gaveBack(resource string, buckets []store.Bucket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range buckets { // a waiter of several buckets sees all of them at once: mu is held
+		at := queueKey{resource, buckets[i].Entity}
+		announce(q.by[at], buckets)
+		announce(q.below[at], buckets)
 	}
 }
 
-// leave takes t out of its line, and tells those who stay what it left of its chain, nil if it was not served.
-func (l *lines) leave(t *ticket, left []store.Bucket) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// leave takes t out of its queue, and shows those behind what it left of its chain: nil if it was not served.
+func (q *queues) leave(t *ticket, left []store.Bucket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for i := 1; i < len(t.chain); i++ {
-		remove(l.below, t.at(i), t)
+		remove(q.below, t.at(i), t)
 	}
-	remove(l.by, t.at(0), t)
-	announce(l.by[t.at(0)], left)
+	remove(q.by, t.at(0), t)
+	announce(q.by[t.at(0)], left)
 }
 
 // remove takes t from at's list.
-func remove(from map[line][]*ticket, at line, t *ticket) {
+func remove(from map[queueKey][]*ticket, at queueKey, t *ticket) {
 	list := from[at]
 	i := slices.Index(list, t)
 	if list = slices.Concat(list[:i], list[i+1:]); len(list) == 0 {
@@ -298,7 +310,8 @@ func remove(from map[line][]*ticket, at line, t *ticket) {
 	from[at] = list
 }
 
-// announce wakes everyone in queue to look again, at what buckets show if that is news. The caller holds the lines' mu.
+// announce wakes everyone in queue to look again, after noting the images of buckets. The caller holds the mu
+// of queues.
 func announce(queue []*ticket, buckets []store.Bucket) {
 	for _, t := range queue {
 		t.note(buckets)

@@ -92,7 +92,8 @@ func TestWaitWithTokensThere(t *testing.T) {
 	})
 }
 
-// TestWaitServesInOrder: first come first served, each when the tokens of all up to it have come, to the millisecond.
+// TestWaitServesInOrder: first come first served, each when the tokens of all up to it have come, to the
+// millisecond.
 func TestWaitServesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := queue(t, &fake{})
@@ -113,7 +114,8 @@ func TestWaitServesInOrder(t *testing.T) {
 	})
 }
 
-// TestWaitBetweenMilliseconds: a wait that starts between two of them is not served before its tokens are there.
+// TestWaitBetweenMilliseconds: a wait that starts between two of them is not served before its tokens are
+// there.
 func TestWaitBetweenMilliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{}
@@ -163,15 +165,19 @@ func TestTriesOfAWait(t *testing.T) {
 	})
 }
 
-// TestManyWaiters: a line of 50 whose deadlines leave them no more than half a second each. Whoever is served must not
-// count as waiting beside what it has taken already, or those behind give up. Whether they get to look in between is up
-// to the scheduler, about once in 50 lines; hence the repetition.
+// TestManyWaiters: a line of 50 whose deadlines leave them no more than half a second each. A waiter that is
+// served must not count as waiting beside what it has taken already, or those behind give up. Whether they
+// get to look in between is up to the scheduler, about once in 50 lines; hence the repetition.
 func TestManyWaiters(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			w := queue(t, &fake{})
 			for i := range 50 {
-				w.join(within(t, time.Duration(i+1)*time.Second+500*time.Millisecond), string(rune('A'+i)), 100)
+				w.join(
+					within(t, time.Duration(i+1)*time.Second+500*time.Millisecond),
+					string(rune('A'+i)),
+					100,
+				)
 			}
 			for i := range 50 {
 				w.next(string(rune('A'+i)), time.Duration(i+1)*time.Second, "")
@@ -219,7 +225,8 @@ func TestOtherErrorsEndAWait(t *testing.T) {
 	})
 }
 
-// TestWaitOnAClockOfItsOwn: deadlines and MaxWait are the system's, however far the injected clock is from it.
+// TestWaitOnAClockOfItsOwn: deadlines and MaxWait are the system's, however far the injected clock is from
+// it.
 func TestWaitOnAClockOfItsOwn(t *testing.T) {
 	for _, clock := range []ahead{ahead(3 * time.Hour), -ahead(3 * time.Hour)} {
 		synctest.Test(t, func(t *testing.T) {

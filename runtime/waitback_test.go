@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestGivenBackServesWaiters: what the process gives back is there for its waiters at once, and for what they are told.
+// TestGivenBackServesWaiters: what the process gives back is there for its waiters at once, and for what they
+// are told.
 func TestGivenBackServesWaiters(t *testing.T) {
 	for name, actual := range map[string]*cost{
 		"released": nil,
@@ -40,7 +41,8 @@ func TestGivenBackServesWaiters(t *testing.T) {
 	}
 }
 
-// TestGivenBackTooLittle: less than the first waiter wants lets it wait on, without another call to the store.
+// TestGivenBackTooLittle: less than the first waiter wants lets it wait on, without another call to the
+// store.
 func TestGivenBackTooLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{}

@@ -14,8 +14,8 @@ import (
 // Users of project-3, whose bucket, like their own, holds 6000 tokens and gets 100 a second.
 func ofProject3(user string) links { return typed(user, "", "3", "") }
 
-// chained returns waits on users that are charged together with their project, and a lease that has emptied the project's
-// bucket.
+// chained returns waits on users that are charged together with their project, and a lease that has emptied
+// the project's bucket.
 func chained(t *testing.T, store *fake) (*waits, *runtime.Lease[cost]) {
 	t.Helper()
 	lim, r := openAs(t, store, tree(together, ofUser, ofProject))
@@ -60,7 +60,12 @@ func TestGivenBackToAnAncestor(t *testing.T) {
 		w.joinAs(t.Context(), "a", ofProject3("1"), cost{TPM: 5000})
 		w.joinAs(t.Context(), "b", ofProject3("1"), cost{TPM: 400})
 		elapse(time.Second)
-		w.joinAs(t.Context(), "other project", typed("1", "", "5", ""), cost{TPM: 100}) // and the same user: third in line
+		w.joinAs(
+			t.Context(),
+			"other project",
+			typed("1", "", "5", ""),
+			cost{TPM: 100},
+		) // and the same user: third in line
 		w.done(0)
 		lease.Release(t.Context())
 		w.next("a", time.Second, "")
@@ -92,7 +97,7 @@ func TestGivenBackToManyLines(t *testing.T) {
 				t.Errorf("%s asked %d times, and %s was served", first, n, served.name)
 			}
 		}
-		if asked > 7 { // each first before; each first now; whoever is first after the one that was served
+		if asked > 7 { // each first before; each first now; the next first after the one that was served
 			t.Errorf("asked %d times", asked)
 		}
 		for range 2*len(users) - 1 {
@@ -115,8 +120,18 @@ func TestNewsThatIsNone(t *testing.T) {
 		w.joinAs(ctx, "b", ofProject3("1"), cost{TPM: 1})
 		cancel() // those who stay look again
 		w.next("b", 0, "context canceled gpt-4 user-1")
-		acquire(t, w.r, typed("1", "", "5", ""), cost{TPM: 10}).Release(t.Context()) // to the user, who has enough
-		check(t, lease.Settle(t.Context(), cost{TPM: 5000}), "")                     // 1000 of 5000: 40 s to go, not 50
+		acquire(
+			t,
+			w.r,
+			typed("1", "", "5", ""),
+			cost{TPM: 10},
+		).Release(t.Context())
+		// to the user, who has enough
+		check(
+			t,
+			lease.Settle(t.Context(), cost{TPM: 5000}),
+			"",
+		) // 1000 of 5000: 40 s to go, not 50
 		synctest.Wait()
 		equal(t, "asked", store.asked("1"), 1)
 		w.next("a", 40*time.Second, "")
@@ -124,7 +139,7 @@ func TestNewsThatIsNone(t *testing.T) {
 	})
 }
 
-// TestGivenUpAfterNews: whoever leaves unserved does not bring back what it saw before the news.
+// TestGivenUpAfterNews: a waiter that leaves unserved does not bring back what it saw before the news.
 func TestGivenUpAfterNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{}
@@ -162,7 +177,7 @@ func TestOtherChainsInOneLine(t *testing.T) {
 	})
 }
 
-// TestUnknownEntitiesStandInNoLine: those who wait already do not keep the error from whoever made it.
+// TestUnknownEntitiesStandInNoLine: those who wait already do not keep the error from the one that made it.
 func TestUnknownEntitiesStandInNoLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{}
@@ -174,7 +189,10 @@ func TestUnknownEntitiesStandInNoLine(t *testing.T) {
 		w.joinAs(t.Context(), "c", lookedUp(ofUser, "1"), cost{TPM: 100})
 		w.next("a", time.Second, "")
 		w.next("c", 2*time.Second, "")
-		lookups := slices.DeleteFunc(slices.Clone(store.calls), func(call string) bool { return call[:6] != "member" })
+		lookups := slices.DeleteFunc(
+			slices.Clone(store.calls),
+			func(call string) bool { return call[:6] != "member" },
+		)
 		equal(t, "look-ups, one of them in vain", len(lookups), 3)
 	})
 }

@@ -26,8 +26,14 @@ func within(t *testing.T, d time.Duration) context.Context {
 func (w *waits) gaveUp(limit string, retryAfter time.Duration) {
 	w.t.Helper()
 	denied, ok := errors.AsType[*runtime.DeniedError](w.last)
-	if !ok || !errors.Is(w.last, context.DeadlineExceeded) || denied.Limit != limit || denied.RetryAfter != retryAfter {
-		w.t.Errorf("error %v, want %s to deny for %v and the deadline to be exceeded", w.last, limit, retryAfter)
+	if !ok || !errors.Is(w.last, context.DeadlineExceeded) || denied.Limit != limit ||
+		denied.RetryAfter != retryAfter {
+		w.t.Errorf(
+			"error %v, want %s to deny for %v and the deadline to be exceeded",
+			w.last,
+			limit,
+			retryAfter,
+		)
 	}
 }
 
@@ -158,7 +164,7 @@ func TestDeniedAgain(t *testing.T) {
 }
 
 func TestCancelledWaiterLeaves(t *testing.T) {
-	const gone = "context canceled gpt-4 user-1"
+	const abandoned = "context canceled gpt-4 user-1"
 	for _, test := range []struct {
 		name string
 		who  string
@@ -182,7 +188,7 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 				}
 				elapse(5 * time.Second)
 				cancel()
-				w.next(test.who, 5*time.Second, gone)
+				w.next(test.who, 5*time.Second, abandoned)
 				err := w.last
 				if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("error %v is not context.Canceled alone", err)
@@ -195,7 +201,8 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 	}
 }
 
-// TestPlaceFreedInTime: a waiter whose turn has come nearer by another's leaving is served, and joins none too late.
+// TestPlaceFreedInTime: a waiter whose turn has come nearer by another's leaving is served, and joins none
+// too late.
 func TestPlaceFreedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := queue(t, &fake{})
@@ -254,11 +261,16 @@ func TestContendedToTheEnd(t *testing.T) {
 	})
 }
 
-// TestMaxWaitOfASilentStore: MaxWait bounds the first try as a Budget does, so that its error says what was wrong.
+// TestMaxWaitOfASilentStore: MaxWait bounds the first try as a Budget does, so that its error says what was
+// wrong.
 func TestMaxWaitOfASilentStore(t *testing.T) {
 	silent := func(ctx context.Context, _ string, _ *store.Call) error {
 		<-ctx.Done()
-		return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: fmt.Errorf("%w, after reset", ctx.Err())}
+		return &runtime.UnavailableError{
+			Resource: "gpt-4",
+			Attempts: 2,
+			Err:      fmt.Errorf("%w, after reset", ctx.Err()),
+		}
 	}
 	const down = "unavailable gpt-4 2: context deadline exceeded, after reset"
 	deny := runtime.OnUnavailable(runtime.Deny)
@@ -271,7 +283,13 @@ func TestMaxWaitOfASilentStore(t *testing.T) {
 		w.join(within(t, 300*time.Millisecond), "deadline first", 1, deny, runtime.MaxWait(time.Second))
 		w.next("deadline first", 1600*time.Millisecond, "context deadline exceeded gpt-4 user-1")
 		w.join(t.Context(), "a", 1, deny)
-		w.join(t.Context(), "b", 1, deny, runtime.MaxWait(time.Millisecond)) // behind a, who has heard nothing
+		w.join(
+			t.Context(),
+			"b",
+			1,
+			deny,
+			runtime.MaxWait(time.Millisecond),
+		) // behind a, who has heard nothing
 		w.next("b", 1601*time.Millisecond, "MaxWait is over gpt-4 user-1 1ms")
 		if !errors.Is(w.last, context.DeadlineExceeded) {
 			t.Error("not context.DeadlineExceeded")

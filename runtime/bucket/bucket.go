@@ -46,8 +46,8 @@ func (l Limit) String() string {
 	return s
 }
 
-// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc}). Tokens is its level at the
-// bucket's Refilled instant, negative in debt; Consumed is all that was ever charged, net of what was given
+// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc}). Tokens is what it held at
+// the bucket's Refilled instant, negative in debt. Consumed is all that was ever charged, less what was given
 // back.
 type Balance struct {
 	Limit
@@ -60,7 +60,7 @@ func (b Balance) String() string {
 	return fmt.Sprintf("%s of %v, consumed %s", tokens(b.Tokens), b.Limit, tokens(b.Consumed))
 }
 
-// Image is a bucket as last seen. Images are shared once made: nobody changes one.
+// Image is a bucket as last seen. Images are not changed once made: several calls read one.
 type Image struct {
 	Refilled int64  // rf: refill is claimed up to this instant, ms
 	Version  int64  // cv: what shape the bucket has
@@ -81,15 +81,15 @@ type Named struct {
 func (n Named) String() string { return n.Name + ": " + n.Balance.String() }
 
 // Refill returns what l yields between rf and now: floor(now*Refill/Period) - floor(rf*Refill/Period)
-// millitokens, and 0 when now <= rf. Because the sum over any sequence of instants telescopes, limits of
-// different pace can share one rf and lose nothing.
+// millitokens, and 0 when now <= rf. The sum over any sequence of instants telescopes, so limits with
+// different periods can have one rf in common without loss.
 func Refill(l Limit, rf, now int64) int64 {
 	if now <= rf || l.Refill <= 0 || l.Period <= 0 {
 		return 0
 	}
 	elapsed := uint64(now) - uint64(rf) // exact for any rf < now
-	return int64(min(quotient(muladd(elapsed, uint64(l.Refill), remainder(l, rf)), uint64(l.Period)),
-		math.MaxInt64))
+	whole := quotient(muladd(elapsed, uint64(l.Refill), remainder(l, rf)), uint64(l.Period))
+	return int64(min(whole, math.MaxInt64))
 }
 
 // Available returns what b is worth at now, min(Tokens + refill, Burst), in millitokens.
@@ -110,8 +110,8 @@ func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 	return milliseconds(Sub(ReadyAt(b, rf, cost), now))
 }
 
-// ReadyAt returns the first instant, in milliseconds, at which b's level reaches tokens (millitokens) if
-// burst does not cap it: rf if it does already, math.MaxInt64 if it never will.
+// ReadyAt returns the first instant, in milliseconds, at which b holds tokens (millitokens), if burst does
+// not cap it. That is rf if it does already, math.MaxInt64 if it never will.
 func ReadyAt(b Balance, rf, tokens int64) int64 {
 	if tokens <= b.Tokens {
 		return rf
@@ -119,18 +119,18 @@ func ReadyAt(b Balance, rf, tokens int64) int64 {
 	if b.Refill <= 0 || b.Period <= 0 {
 		return math.MaxInt64
 	}
-	lack := uint64(tokens) - uint64(b.Tokens) // at least 1, exact
-	// lack*Period - r is positive, since r < Period.
-	x := mul(lack, uint64(b.Period)).minus(remainder(b.Limit, rf))
+	missing := uint64(tokens) - uint64(b.Tokens) // at least 1, exact
+	// missing*Period - r is positive, since r < Period.
+	x := mul(missing, uint64(b.Period)).minus(remainder(b.Limit, rf))
 	return after(rf, ceiling(x, uint64(b.Refill)))
 }
 
 // LastExpiry is the latest ttl there is, in seconds: the end of year 9999.
 const LastExpiry = 253402300799
 
-// Expiry returns the ttl, in seconds, of a bucket that holds b: rf plus twice the time to be full from empty,
-// or from b's own balance where that is deeper. What is deleted at its ttl was full. It saturates at
-// LastExpiry.
+// Expiry returns the ttl, in seconds, of a bucket that holds b. It is rf plus twice the time to be full from
+// empty, or from b's own balance if that is lower. So a bucket is full when it is deleted. Expiry saturates
+// at LastExpiry.
 func Expiry(b Balance, rf int64) int64 {
 	b.Tokens = min(b.Tokens, 0)
 	full := ReadyAt(b, rf, b.Burst)

@@ -18,8 +18,8 @@ const (
 	day = int64(24 * time.Hour / time.Millisecond)
 )
 
-// Check says what is wrong with l as a limit of calls that take perCall, in whole tokens, and how to fix it:
-// a clause without l's name, or "". The bounds are those of docs/design.md, "Arithmetic"; a burst below
+// Check returns what is wrong with l as a limit of calls that take perCall, in whole tokens, and how to fix
+// it: a clause without l's name, or "". The bounds are those of docs/design.md, "Arithmetic". A burst below
 // perCall could serve no call.
 func (l Limit) Check(perCall int64) string {
 	for _, n := range []struct {
@@ -28,9 +28,9 @@ func (l Limit) Check(perCall int64) string {
 	}{{"capacity", l.Capacity}, {"burst", l.Burst}, {"refill", l.Refill}} {
 		switch {
 		case n.milli <= 0:
-			return fmt.Sprintf("%s %s is not above 0: a limit that admits nothing is none, raise it", n.what,
-				tokens(n.milli))
-		case n.milli == math.MaxInt64: // a number that saturated is not the one that was given
+			return fmt.Sprintf("%s %s is not above 0: a limit that admits nothing is none, raise it",
+				n.what, tokens(n.milli))
+		case n.milli == math.MaxInt64: // a number that saturated is not the given one
 			return fmt.Sprintf("%s is above %d: lower it", n.what, int64(maxTokens))
 		case n.milli > maxTokens*Milli:
 			return fmt.Sprintf("%s %s is above %d: lower it", n.what, tokens(n.milli), int64(maxTokens))
@@ -46,14 +46,13 @@ func (l Limit) Check(perCall int64) string {
 			tokens(l.Burst), tokens(l.Capacity))
 	case l.Burst < Mul(perCall, Milli):
 		return fmt.Sprintf("burst %s is below the %d that a call takes (per_call), so that none could be served: "+
-			"raise it",
-			tokens(l.Burst), perCall)
+			"raise it", tokens(l.Burst), perCall)
 	case l.Refill > maxPerSecond*l.Period: // at most 3.2*10^17
 		return fmt.Sprintf("refill %s every %v is above %d a second: lower the refill or raise the period",
 			tokens(l.Refill), milliseconds(l.Period), maxPerSecond)
 	case ceiling(mul(uint64(l.Burst), uint64(l.Period)), uint64(l.Refill)) > maxFillDays*uint64(day):
-		return fmt.Sprintf("burst %s takes more than %d days to be full from empty, at %s every %v: raise the "+
-			"refill or lower the burst",
+		return fmt.Sprintf("burst %s takes more than %d days to be full from empty, at %s every %v: "+
+			"raise the refill or lower the burst",
 			tokens(l.Burst), maxFillDays, tokens(l.Refill), milliseconds(l.Period))
 	}
 	return ""

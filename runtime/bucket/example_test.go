@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// 100 tokens a minute are 1 2/3 millitokens a millisecond. Claimed one millisecond at a time, nothing is lost.
+// 100 tokens a minute are 1 2/3 millitokens a millisecond. Claimed one millisecond at a time, nothing is
+// lost.
 func ExampleRefill() {
 	limit := bucket.Per(100, time.Minute)
 	for now := int64(1); now <= 3; now++ {
@@ -21,7 +22,8 @@ func ExampleRefill() {
 	// at once 5
 }
 
-// A bucket 2 tokens in debt serves a call of 3 when 5 tokens have come: exactly then, not a millisecond earlier.
+// A bucket 2 tokens in debt serves a call of 3 when 5 tokens have come: exactly then, not a millisecond
+// earlier.
 func ExampleRetryAfter() {
 	const rf, now = 1000, 1500
 	balance := bucket.Balance{Limit: bucket.Per(60, time.Minute), Tokens: -2 * bucket.Milli}

@@ -44,8 +44,8 @@ func oracleAvailable(b bucket.Balance, rf, now *big.Int) *big.Int {
 	return level
 }
 
-// oracleReady is the first instant at which tokens + refill reach level, nil if there is none: the least t
-// with floor(t*ra/rp) >= lack + floor(rf*ra/rp), which is the right side times rp/ra, rounded up.
+// oracleReady is the first instant at which tokens + refill reach level, nil if there is none. It is the
+// least t with floor(t*ra/rp) >= missing + floor(rf*ra/rp): the right side times rp/ra, rounded up.
 func oracleReady(b bucket.Balance, rf, level int64) *big.Int {
 	if level <= b.Tokens {
 		return integer(rf)
@@ -101,10 +101,14 @@ func limits() *rapid.Generator[bucket.Limit] {
 		amounts := rapid.OneOf(
 			rapid.SampledFrom([]int64{1, min(1000, most), min(100_000, most), most - 1, most}),
 			rapid.Int64Range(1, most))
-		burst := rapid.OneOf(rapid.SampledFrom([]int64{1, 1000, largest}), rapid.Int64Range(1, largest)).Draw(t,
-			"burst")
-		return bucket.Limit{Capacity: burst, Burst: burst, Refill: max(1, amounts.Draw(t, "refill")),
-			Period: period}
+		burst := rapid.OneOf(rapid.SampledFrom([]int64{1, 1000, largest}), rapid.Int64Range(1, largest)).
+			Draw(t, "burst")
+		return bucket.Limit{
+			Capacity: burst,
+			Burst:    burst,
+			Refill:   max(1, amounts.Draw(t, "refill")),
+			Period:   period,
+		}
 	})
 }
 

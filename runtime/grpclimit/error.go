@@ -76,7 +76,7 @@ func codeOf(err error) codes.Code {
 func pushback(ctx context.Context, a *edge.Answer) (ms string, ok bool) {
 	const longest = math.MaxInt32 // some clients read it as such
 	switch {
-	case a.Reason == edge.Late || a.Reason == edge.Gone:
+	case a.Reason == edge.Late || a.Reason == edge.Abandoned:
 		return "", false
 	case !retryable(a.Reason) || pastDeadline(ctx, a.RetryAfter) ||
 		wholeMillis(a.RetryAfter) > longest*time.Millisecond:

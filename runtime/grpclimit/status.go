@@ -63,7 +63,7 @@ func codeFor(reason edge.Reason) codes.Code {
 		return codes.Internal
 	case edge.Late:
 		return codes.DeadlineExceeded
-	case edge.Gone:
+	case edge.Abandoned:
 		return codes.Canceled
 	default:
 		return codes.Unavailable

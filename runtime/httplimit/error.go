@@ -26,7 +26,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) bool {
 	if !ok {
 		return false
 	}
-	if a.Reason == edge.Gone {
+	if a.Reason == edge.Abandoned {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
 	}

@@ -11,28 +11,31 @@ import (
 type Link struct {
 	Kind   int    // index into the schema's kinds
 	ID     string // as the caller gave it, without the kind's prefix
-	Lookup bool   // the chain ends here until the store says who its parent is
+	Lookup bool   // the chain ends here until the store returns the parent
 }
 
-// Entity is who is charged. Only generated kinds implement it: each resource's entity interface has a private method.
+// Entity is the entity that a call charges. Only generated kinds implement it: each resource's entity
+// interface has a private method.
 type Entity interface {
 	// Chain appends the entity and its ancestors to dst, nearest first.
 	Chain(dst []Link) []Link
 }
 
-// maxID is the length of an id in bytes. With its kind it stays far below the 1024 bytes of a sort key, which an index
-// makes of it.
+// maxID is the maximal length of an id in bytes. With its kind it stays far below the 1024 bytes of a sort
+// key, in which an index has it.
 const maxID = 256
 
-// parse takes apart a stored id that a user has written, the value of field: its kind is what precedes the first '-'. It
-// says what is wrong with it, for resource if it is about one.
+// parse splits a stored id that a user has written, the value of field: its kind precedes the first '-'. The
+// error says what is wrong with it, and names resource unless that is empty.
 func parse(resource string, kinds []Kind, field, stored string) (kind int, id string, err error) {
 	name, id, ok := strings.Cut(stored, "-")
 	switch {
 	case stored == "":
 		return 0, "", &InvalidError{resource, field, "", "is empty: write it as it is stored, such as user-123"}
 	case !ok || name == "" || id == "":
-		return 0, "", &InvalidError{resource, field, stored, "is not <kind>-<id>: write it as it is stored, such as user-123"}
+		return 0, "", &InvalidError{
+			resource, field, stored, "is not <kind>-<id>: write it as it is stored, such as user-123",
+		}
 	}
 	kind = slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
 	if kind < 0 {
@@ -62,7 +65,7 @@ func enumerate(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// CheckID says what is wrong with an id, or nothing.
+// CheckID returns what is wrong with an id, or "".
 func CheckID(id string) string {
 	switch {
 	case id == "":
@@ -77,7 +80,7 @@ func CheckID(id string) string {
 	return ""
 }
 
-// ParseID takes an id as stored apart, such as user-123: into the index of its kind's name in kinds, and what follows. The
+// ParseID splits an id as stored, such as user-123, into the index of its kind in kinds, and the rest. The
 // error is an *InvalidError. Generated code calls it.
 func ParseID(stored string, kinds []string) (kind int, id string, err error) {
 	named := make([]Kind, len(kinds))

@@ -9,19 +9,19 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// DeniedError says that tokens are lacking now and will be there after RetryAfter, if nobody else takes them. Other callers may
-// have been denied with the same one: it is not to be changed.
+// DeniedError says that tokens are missing now, and will be there after RetryAfter if nobody else takes them.
+// Several callers may get the same one: do not change it.
 type DeniedError struct {
 	Resource  string
-	Entity    string // who refused, as stored: user-123
+	Entity    string // whose bucket refused, as stored: user-123
 	Limit     string // the limit that refuses longest
 	Requested int64  // whole tokens
 	Available int64  // whole tokens, rounded down, 0 in debt
 	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early.
 	RetryAfter time.Duration
-	Refusals   []Refusal // every limit that refused, nearest bucket first, in schema order; of several claims, in theirs
+	Refusals   []Refusal // every limit that refused: by claim, nearest bucket first, schema order
 
-	deadline bool // Wait gave up
+	deadline bool // a Wait gave up
 }
 
 // Refusal is one limit that refused; its fields are as in DeniedError.
@@ -42,7 +42,8 @@ func (e *DeniedError) Error() string {
 	return s
 }
 
-// Unwrap is context.DeadlineExceeded when Wait gave up because RetryAfter lies beyond its deadline, else nil.
+// Unwrap returns context.DeadlineExceeded if a Wait gave up because RetryAfter is past its deadline, else
+// nil.
 func (e *DeniedError) Unwrap() error {
 	if e.deadline {
 		return context.DeadlineExceeded
@@ -50,16 +51,19 @@ func (e *DeniedError) Unwrap() error {
 	return nil
 }
 
-// PastDeadline returns a copy of e for a Wait that gave up because e's RetryAfter lies beyond its deadline.
+// PastDeadline returns a copy of e for a Wait that gave up because e's RetryAfter is past its deadline.
 func PastDeadline(e *DeniedError) *DeniedError {
 	own := *e // others may have been denied with the same e
 	own.deadline = true
 	return &own
 }
 
-// Refuse adds to e, which may be nil, every limit of img that lacks cost at now (ms), and returns it. What is more than this
-// region's share will ever hold may be there once the shares are others, in a window. Stores call it.
-func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost []int64, now int64) *DeniedError {
+// Refuse adds to e, which may be nil, every limit of img that has less than cost at now (ms), and returns it.
+// If cost is more than this region's quota ever holds, the retry is after a window, when quotas may be
+// different. Stores call it.
+func Refuse(
+	e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost []int64, now int64,
+) *DeniedError {
 	for i, b := range img.Balances {
 		if cost[i] <= 0 || img.Missing[i] {
 			continue
@@ -82,13 +86,14 @@ func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost [
 	return e
 }
 
-// Beyond reports that waiting for share's refill is no use to who wants cost, in millitokens: it is closed, or its burst is below.
-func Beyond(share bucket.Limit, cost int64) bool {
-	return cost > 0 && (share.Closed() || cost > share.Burst)
+// Beyond reports that waiting for the refill of quota does not help a call that wants cost, in millitokens:
+// quota is closed, or its burst is below cost.
+func Beyond(quota bucket.Limit, cost int64) bool {
+	return cost > 0 && (quota.Closed() || cost > quota.Burst)
 }
 
-// AddRefusal adds r to e, which may be nil, and returns it: e names the refusal that lasts longest, of equals the first. Stores call
-// it.
+// AddRefusal adds r to e, which may be nil, and returns it. e names the refusal that lasts longest, the first
+// of equal ones. Stores call it.
 func AddRefusal(e *DeniedError, r Refusal) *DeniedError {
 	if e == nil {
 		e = &DeniedError{}
@@ -126,12 +131,12 @@ func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64) error {
 	return nil
 }
 
-// InvalidError says that the caller's input is wrong: a cost negative, empty or too large; an id empty, too long or
-// with '#'; an entity whose parent is to be looked up and is not stored. Nothing was charged or written. Resource is empty
-// where none has to do with it.
+// InvalidError says that the caller's input is wrong. It may be a negative, empty or too large cost, an empty
+// or too long id, or an id with '#'. It may also be an entity whose parent is to be looked up and is not
+// stored. Nothing was charged or written. Resource is empty if the input belongs to none.
 type InvalidError struct{ Resource, Field, Value, Reason string }
 
-// Error names resource, where there is one, field, value and what is wrong with it.
+// Error names resource, if there is one, field, value and what is wrong with it.
 func (e *InvalidError) Error() string {
 	what := e.Field
 	if r := []rune(e.Value); len(r) > 40 {
@@ -145,21 +150,21 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("sluice: %s %s", what, e.Reason)
 }
 
-// ErrNotSent is in an *UnavailableError's chain where the call's time was up while it waited for its turn behind an earlier
+// ErrNotSent is in an *UnavailableError's chain if the call's time was up while it waited behind an earlier
 // write to the same bucket. Nothing was charged.
 var ErrNotSent = errors.New("time was up behind an earlier write to the bucket")
 
-// UnavailableError says that the store did not answer in time or is down; an acquire fails with it where its policy is
-// Deny. Whether the call was charged is unknown, unless it was not sent (ErrBreakerOpen, ErrNotSent); what was charged is given back if
-// nobody has written since.
+// UnavailableError says that the store did not answer in time or is down. An acquire fails with it if its
+// policy is Deny. Whether the call was charged is unknown, unless it was not sent (ErrBreakerOpen,
+// ErrNotSent). A charge is given back if nobody has written since.
 type UnavailableError struct {
 	Resource  string
 	Attempts  int
-	Throttled bool // it answered, and refused for its throughput
+	Throttled bool // the store answered, and refused for its throughput
 	Err       error
 }
 
-// Error names resource and attempts, where it has them, and the cause.
+// Error names resource and attempts, if known, and the cause.
 func (e *UnavailableError) Error() string {
 	s := "sluice: "
 	if e.Resource != "" {
@@ -175,7 +180,8 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the last attempt's error.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// SetupError says that somebody has to mend the installation: no table, no rights, a newer layout, a malformed item.
+// SetupError says that the installation has to be fixed: no table, no rights, a newer layout, a malformed
+// item.
 type SetupError struct {
 	What, Do string
 	Err      error // may be nil
@@ -196,12 +202,12 @@ func (e *SetupError) Error() string {
 // Unwrap returns the cause.
 func (e *SetupError) Unwrap() error { return e.Err }
 
-// ContendedError says that every attempt lost its race against other writers. It is neither a denial nor an outage:
-// nothing was charged, and trying again is safe.
+// ContendedError says that every attempt lost its race against other writers. It is neither a denial nor an
+// outage: nothing was charged, and trying again is safe.
 type ContendedError struct {
 	Resource, Entity string
 	Attempts         int
-	Conflicts        int // of the attempts, those that met a transaction at work on the bucket
+	Conflicts        int // attempts that lost to a transaction on the bucket
 }
 
 // Error names resource, entity and attempts.
@@ -210,12 +216,13 @@ func (e *ContendedError) Error() string {
 	if e.Conflicts > 0 {
 		conflicts = fmt.Sprintf(", %d of them to transactions", e.Conflicts)
 	}
-	return fmt.Sprintf("sluice: %s for %s: contended: lost %s against other writers%s, nothing was charged: try again",
+	return fmt.Sprintf("sluice: %s for %s: contended: lost %s against other writers%s, "+
+		"nothing was charged: try again",
 		e.Resource, e.Entity, attempts(e.Attempts), conflicts)
 }
 
-// ConflictError says that somebody else has changed an override, or where Resource is empty, the heartbeat of regional sync, since
-// it was read: read it again.
+// ConflictError says that something was changed since it was read: an override or, if Resource is empty, the
+// heartbeat of regional sync. Read it again.
 type ConflictError struct{ Resource, At string }
 
 // Error names the override and what to do.
@@ -223,7 +230,8 @@ func (e *ConflictError) Error() string {
 	if e.Resource == "" {
 		return fmt.Sprintf("sluice: the %s of regional sync has been changed meanwhile: read it again", e.At)
 	}
-	return fmt.Sprintf("sluice: the override of %s at %s has been changed meanwhile: read it again", e.Resource, e.At)
+	return fmt.Sprintf("sluice: the override of %s at %s has been changed meanwhile: read it again",
+		e.Resource, e.At)
 }
 
 func attempts(n int) string {

@@ -5,37 +5,45 @@ import (
 	"time"
 )
 
-// Observer is told of outcomes; nil fields are skipped, as in net/http/httptrace. Functions are called on the caller's
-// goroutine, or on one of the store's: Store where a write serves several, the others where a lazy settle or release has ended.
-// They are called concurrently, and should be quick: while Store is at work, those who wait for the same bucket wait for it. They are
-// not to panic: on a goroutine of the store's that ends the process, as nobody can recover from it. Observers joins several.
+// Observer has callbacks for outcomes; nil fields are skipped, as in net/http/httptrace. They are called
+// concurrently, and should be quick: while Store is at work, those who wait for the same bucket wait for it.
+// Observers chains several.
 //
-// Their context is the caller's, so that what is recorded finds the trace that it belongs to. For what outlives its caller, as
-// settles, releases and all calls to the store may, it has the caller's values and no end. A call to the store that serves
-// several callers has that of the first in it.
+// Callbacks run on the caller's goroutine, or on one of the store's: Store if a write serves several callers,
+// the others when a lazy settle or release has ended. They must not panic: on a goroutine of the store
+// nothing recovers, and the process ends.
+//
+// Their context is the caller's, so that records belong to the right trace. Settles, releases and all calls
+// to the store may outlive their caller: their context has the caller's values, and no end. A call to the
+// store that serves several callers has the context of the first.
 //
 // Label metrics with Resource, Kind and Limit; Entity is for logs.
 type Observer struct {
 	Acquired func(context.Context, Event)
 	Denied   func(context.Context, Event)
-	Degraded func(context.Context, Event) // in place of Acquired: the failure policy has admitted, for Err, without a record in the store
-	Shadowed func(context.Context, Event) // in place of Denied or Failed: shadow mode has admitted what Err would have refused
-	Failed   func(context.Context, Event) // neither: invalid input, store down, contended, a settle or release that did not get through
+	// Degraded is called in place of Acquired: because of Err, the failure policy admitted without a record in
+	// the store.
+	Degraded func(context.Context, Event)
+	// Shadowed is called in place of Denied or Failed: shadow mode admitted what Err would have refused.
+	Shadowed func(context.Context, Event)
+	// Failed is called for any other error: invalid input, store down, contended, a settle or release that
+	// failed.
+	Failed   func(context.Context, Event)
 	Settled  func(context.Context, Event)
 	Released func(context.Context, Event)
 	Store    func(context.Context, StoreEvent)
-	// Breaker is told when the circuit breaker opens, because of err, and when it closes, because the store answers again;
-	// err is nil then.
+	// Breaker is called when the circuit breaker opens, because of err, and when it closes, because the store
+	// answers again; err is then nil.
 	Breaker func(open bool, err error)
-	// Skew is told how far this host's clock is ahead of the store's (negative: behind), when that is more than a second
-	// and so costs somebody refill; at most once a minute.
+	// Skew is called with how far this host's clock is ahead of the store's (negative: behind), if that is more
+	// than a second and so costs somebody refill. It is called at most once a minute.
 	Skew func(time.Duration)
 }
 
 // Operations of an Event.
 const (
-	OperationAcquire = "acquire" // Acquire, Do, and AcquireAll, which tells one event for each claim
-	OperationWait    = "wait"    // Took has the wait in it
+	OperationAcquire = "acquire" // Acquire, Do, and AcquireAll, with one event for each claim
+	OperationWait    = "wait"    // Took includes the wait
 	OperationSettle  = "settle"
 	OperationRelease = "release"
 )
@@ -43,34 +51,39 @@ const (
 // Event is one outcome.
 type Event struct {
 	Operation              string // what has ended: see OperationAcquire
-	Resource, Kind, Entity string // "" of no entity, which is invalid
-	// Limit is the one that refused, of several the one that has to be waited for longest, and LimitKind the kind of whose bucket
-	// that was: the entity's own or an ancestor's. They are "" where none refused, or one of another claim.
+	Resource, Kind, Entity string // "" for an entity that is nil, which is invalid
+	// Limit is the one that refused: of several, the one with the longest wait. LimitKind is the kind of its
+	// bucket: the entity's own or an ancestor's. Both are empty if none refused, or one of another claim.
 	Limit, LimitKind string
 	Took             time.Duration
-	Local            bool // decided in this process by the failure policy, the store having not answered
-	Shadow           bool // of what shadow mode let through, which took nothing: Shadowed, and Settled or Released after it
+	Local            bool // the failure policy decided in this process, as the store did not answer
+	Shadow           bool // shadow mode let the call through: Shadowed, and its Settled or Released
 	Err              error
 }
 
-// StoreEvent is one request to the store that an acquire, a settle, a release or a peek made or that followed from one, told
-// when it has ended. On Redis it is one script call, maybe of many in a pipeline, or one pipeline of reads. What Check and
-// those who store overrides and members send is not told.
+// StoreEvent is one request to the store. An acquire, a settle, a release or a peek made it, or it followed
+// from one. It is reported when it has ended. On Redis it is one script call, maybe of many in a pipeline, or
+// one pipeline of reads. The requests of Check and of those who store overrides and members are not reported.
 type StoreEvent struct {
 	System   string // dynamodb or redis
 	Call     string // as the store names it: UpdateItem; EVALSHA, or PIPELINE for reads that went together
-	Resource string // of a read or transact over several: the first's; "" for member and system, which are about none
-	// Path is create, normal, retry, settle, adjust, reshape, undo, repair, carry, transact or system (what is noted of the table
-	// itself) for a write; read, levels (overrides), perlimit or member for a read. On Redis it is acquire, settle or undo for a
-	// script call, by who is first in it; peek, levels, member or read (of what a script took for no bucket) for a read.
+	Resource string // the first's of several; "" for member and system, which concern none
+	// Path is, for a write: create, normal, retry, settle, adjust, reshape, undo, repair, carry, transact, or
+	// system for notes about the table itself. For a read it is read, levels (overrides), perlimit or member. On
+	// Redis a script call is acquire, settle or undo, by the first call in it. A read on Redis is peek, levels,
+	// member, or read for what a script took for no bucket.
 	Path    string
-	Buckets int  // how many a read, transact or script call was about, where that may be several
+	Buckets int  // how many a read, transact or script call was about, if that may be several
 	Generic bool // the expression was built from the item, not generated
-	// Outcome is applied, refused, conflict, throttled, unapplied (no connection), unloaded (Redis did not know the script, and is
-	// sent it), unknown or failed; found, missing or failed for reads.
-	Outcome     string
-	Coalesced   int       // acquires and settles that a write served together, a settle once for each bucket; 0 for none, as a repair
-	Read, Write float64   // capacity units, those of a failed condition or a cancelled transaction included; of an unknown outcome nobody knows them
+	// Outcome is applied, refused, conflict, throttled, unapplied (no connection), unloaded (Redis did not know
+	// the script, and is sent it), unknown or failed. For reads it is found, missing or failed.
+	Outcome string
+	// Coalesced is the number of acquires and settles that a write served together, a settle once for each
+	// bucket. It is 0 for none, as of a repair.
+	Coalesced int
+	// Read and Write are capacity units, with those of a failed condition or a cancelled transaction. They are
+	// not known for an unknown outcome.
+	Read, Write float64
 	Began       time.Time // by the Limiter's clock
 	Took        time.Duration
 }

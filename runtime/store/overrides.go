@@ -6,39 +6,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Revision is what a reader of an override saw, for the write that follows: one that is no longer current fails with a
-// *ConflictError. "" means that nothing is overridden.
+// Revision is what a reader of an override saw, for the write that follows. A Revision that is no longer
+// current fails with a *ConflictError. "" means that nothing is overridden.
 type Revision string
 
-// Resolve returns the limits in force for a bucket: per limit, what the first of levels that has it says, else schema's.
-// levels come as Decides takes them. Where no level says anything it returns schema itself. Stores call it.
-func Resolve(schema []bucket.Limit, levels ...Stored) []bucket.Limit {
+// Resolve returns the limits in force for a bucket. Each is the one of the first override that has it, else
+// schema's. overrides are in the order that Decides takes. If none has a limit, Resolve returns schema
+// itself. Stores call it.
+func Resolve(schema []bucket.Limit, overrides ...Stored) []bucket.Limit {
 	limits := schema
 	for i := range schema {
-		winner := Decides(levels, i)
-		if winner == len(levels) {
+		winner := Decides(overrides, i)
+		if winner == len(overrides) {
 			continue
 		}
 		if &limits[0] == &schema[0] {
 			limits = slices.Clone(schema)
 		}
-		limits[i] = *levels[winner].Limits[i]
+		limits[i] = *overrides[winner].Limits[i]
 	}
 	return limits
 }
 
-// Decides returns which of levels decides the i-th limit: the first that has it, len(levels) if none does. They come in order
-// of precedence, the entity's ahead of its kind's.
-func Decides(levels []Stored, i int) int {
-	for j := range levels {
-		if i < len(levels[j].Limits) && levels[j].Limits[i] != nil {
+// Decides returns the index of the override that decides the i-th limit: the first that has it, or
+// len(overrides). They come in order of precedence, the entity's before its kind's.
+func Decides(overrides []Stored, i int) int {
+	for j := range overrides {
+		if i < len(overrides[j].Limits) && overrides[j].Limits[i] != nil {
 			return j
 		}
 	}
-	return len(levels)
+	return len(overrides)
 }
 
-// FullOverride is what limits, which are all there are, say as a level: in copies, which callers may change.
+// FullOverride returns limits, which are all there are, as an override. It holds copies, which callers may
+// change.
 func FullOverride(at string, limits []bucket.Limit) Stored {
 	s := Stored{At: at}
 	for _, limit := range limits {
@@ -47,12 +49,14 @@ func FullOverride(at string, limits []bucket.Limit) Stored {
 	return s
 }
 
-// InRegion returns the levels that decide an entity's limits where regions share them out: the entity's, without a share that is not
-// in force at now (ms), and "floor", what the region keeps of all that the levels say, the entity's and its kind's.
-func InRegion(spec *Spec, kind int, levels []Stored, beat Heartbeat, now int64) []Stored {
-	own := levels[0]
+// InRegion returns what decides an entity's limits if regions divide them. The first is the entity's
+// override, without a quota that is not in force at now (ms). The second, "floor", is what the region keeps
+// of the limits by kind and schema.
+func InRegion(spec *Spec, kind int, overrides []Stored, beat Heartbeat, now int64) []Stored {
+	own := overrides[0]
 	if !beat.Holds(own, now) {
 		own.Limits = nil
 	}
-	return []Stored{own, FullOverride("floor", spec.Regions.KeepsOf(Resolve(spec.Kinds[kind].Limits, levels[1:]...)))}
+	whole := Resolve(spec.Kinds[kind].Limits, overrides[1:]...)
+	return []Stored{own, FullOverride("floor", spec.Regions.KeepsOf(whole))}
 }

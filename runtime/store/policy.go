@@ -2,15 +2,16 @@ package store
 
 import "fmt"
 
-// Policy says what becomes of an acquire when the store cannot answer: when it timed out, refused the connection or failed
-// with a 5xx. It applies to nothing else. A bucket that is throttled is never simply admitted: Allow is Local then.
+// Policy says what becomes of an acquire when the store cannot answer: when it timed out, refused the
+// connection or failed with a 5xx. It applies to nothing else. A bucket that is throttled is never simply
+// admitted: Allow is Local then.
 type Policy uint8
 
 // Policies. The zero value leaves it to the next less specific place, in the end to limits.yaml.
 const (
 	Allow Policy = iota + 1 // admit: Lease.Degraded
 	Deny                    // fail with the *UnavailableError
-	Local                   // decide by a bucket in this process, started from the last image: Lease.Degraded if it admits
+	Local                   // decide by a bucket in this process, from the last image: Lease.Degraded
 )
 
 // String returns p as limits.yaml has it.

@@ -7,17 +7,17 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Regions share out a resource's limits: each has a table of its own, which knows nothing of the others'. What the schema and the
-// overrides of kinds say is for all regions together. In each, a bucket has its share, which regional sync stores as the entity's
-// override, for as long as sync is alive; else what every region keeps. What an operator overrides for an entity is for the one
-// region.
+// Regions divide a resource's limits: each has a table of its own, which knows nothing of the others'. The
+// numbers of the schema and of kinds' overrides are for all regions together. In each region a bucket has a
+// quota, which regional sync stores as the entity's override, for as long as sync is alive. Otherwise it has
+// what every region keeps. An operator's override for an entity is for that one region.
 type Regions struct {
 	Names  []string      // sorted
 	Floor  int64         // what every region keeps of a limit, in percent
-	Window time.Duration // between two runs of sync; no share is used for longer after it was read
+	Window time.Duration // between two runs of sync; no quota is used for longer after it was read
 }
 
-// Keeps returns what every region keeps of whole: nothing of it, a closed limit, where there are fewer tokens than regions.
+// Keeps returns what every region keeps of whole: a closed limit if there are fewer tokens than regions.
 func (r *Regions) Keeps(whole bucket.Limit) bucket.Limit {
 	return whole.Share(bucket.Floor(whole.Capacity/bucket.Milli, len(r.Names), r.Floor))
 }
@@ -31,35 +31,37 @@ func (r *Regions) KeepsOf(whole []bucket.Limit) []bucket.Limit {
 	return kept
 }
 
-// Heartbeat is what regional sync says of itself in its region's table: shares that it has stored under Epoch are in force until
-// Expires. A share that is not, and one of another epoch, counts as what every region keeps.
+// Heartbeat is what regional sync says of itself in its region's table. Quotas that it stored under Epoch are
+// in force until Expires. A quota after that, or of another epoch, counts as what every region keeps.
 type Heartbeat struct {
-	Epoch   int64  // 0 where sync has never been here
+	Epoch   int64  // 0 if sync never ran here
 	Since   int64  // when Epoch began, or sync came back after Expires had passed, ms
 	Expires int64  // ms
-	Region  string // whose sync it is; empty where an older one stored it, which did not say
+	Region  string // whose sync it is; empty if an older version stored it
 }
 
-// Alive reports that shares of h's epoch are in force at an instant, in ms.
+// Alive reports whether quotas of h's epoch are in force at an instant, in ms.
 func (h Heartbeat) Alive(now int64) bool { return h.Epoch > 0 && now < h.Expires }
 
-// OfAnother reports that h is another region's than own. It is not where h or own names none.
+// OfAnother reports whether h is of another region than own. It is false if h or own names none.
 func (h Heartbeat) OfAnother(own string) bool { return own != "" && h.Region != "" && h.Region != own }
 
-// Another returns a *SetupError where h is alive at an instant, in ms, and another region's than own: the table is not own's. It is nil
-// where h or own names none.
+// Another returns a *SetupError if h is alive at an instant, in ms, and of another region than own: the table
+// is not own's. It returns nil if h or own names none.
 func (h Heartbeat) Another(own string, now int64) error {
 	if !h.OfAnother(own) || !h.Alive(now) {
 		return nil
 	}
 	return &SetupError{
-		What: fmt.Sprintf("this is the regional sync of %s, and the heartbeat in its table is that of %s, alive until %s",
+		What: fmt.Sprintf("this is the regional sync of %s, and the heartbeat in its table is that of %s, "+
+			"alive until %s",
 			own, h.Region, time.UnixMilli(h.Expires).UTC().Format(time.RFC3339)),
-		Do: fmt.Sprintf("name the table of %s; or, if this is its table, stop the sync that runs for %s on it, and wait until then", own, h.Region),
+		Do: fmt.Sprintf("name the table of %s; or, if this is its table, "+
+			"stop the sync that runs for %s on it, and wait until then", own, h.Region),
 	}
 }
 
-// Changed is when what is in force last changed on h's account, seen at an instant, in ms.
+// Changed returns when h last changed what is in force, as seen at an instant, in ms.
 func (h Heartbeat) Changed(now int64) int64 {
 	if h.Alive(now) {
 		return h.Since
@@ -67,7 +69,8 @@ func (h Heartbeat) Changed(now int64) int64 {
 	return max(h.Since, h.Expires) // an epoch may begin before it is alive
 }
 
-// Holds reports that what s overrides is in force at an instant, in ms: a share while h is alive, what an operator has set always.
+// Holds reports whether the override s is in force at an instant, in ms: a quota while h is alive, an
+// operator's always.
 func (h Heartbeat) Holds(s Stored, now int64) bool {
 	return s.Epoch == 0 || s.Epoch == h.Epoch && h.Alive(now)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/seal"
 )
 
-// Store keeps buckets. Only this module's stores implement it, so that it can grow; to test a handler, mock Acquirer.
+// Store keeps buckets. Only this module's stores implement it, so that it can grow; to test a handler, mock
+// Acquirer.
 type Store interface {
 	// Open prepares definitions for use under env, without I/O. An error names what to add to limits.yaml.
 	Open(env *Env, defs ...Definition) (Session, error)
@@ -20,52 +21,54 @@ type Store interface {
 	Sealed(seal.Sealed)
 }
 
-// Session is a Store opened for one Limiter. Its methods are safe for concurrent use and return this package's errors.
-// Once one has returned, the store leaves its Call alone, but for a Settle that took Later.
+// Session is a Store opened for one Limiter. Its methods are safe for concurrent use and return this
+// package's errors. After a method has returned, the store does not touch its Call, unless a Settle took
+// Later.
 type Session interface {
-	// Acquire charges every bucket of call, or none. It fills in Limits, After and Dropped of each Bucket; on a
-	// *DeniedError, After holds what the refusal was computed from, and on an *UnavailableError the bucket as last seen.
-	// Past call.Deadline, once the try under way has ended, which has 100 ms at least, it fails with an *UnavailableError that is
-	// context.DeadlineExceeded, or with a *ContendedError where the last try lost a race.
+	// Acquire charges every bucket of call, or none. It fills in Limits, After and Dropped of each Bucket. On a
+	// *DeniedError, After holds the image that refused; on an *UnavailableError, the bucket as last seen. Past
+	// call.Deadline it fails once the attempt under way has ended, which has at least 100 ms. The error is then
+	// an *UnavailableError that is context.DeadlineExceeded, or a *ContendedError if that attempt lost a race.
 	Acquire(ctx context.Context, call *Call) error
-	// Refused returns the denial of cost, in millitokens, by what is remembered of chain's buckets, all of them seen within
-	// the last second: nil where that does not refuse, or does not suffice to say. It does no I/O. chain holds links that have a
-	// bucket, nearest first; neither it nor cost is kept. The error is shared: nobody changes it. now is in ms.
+	// Refused returns the denial of cost, in millitokens, by what is remembered of chain's buckets, all of them
+	// seen within the last second. It returns nil if that does not refuse, or does not suffice to tell. It does
+	// no I/O. chain holds links that have a bucket, nearest first; the store keeps neither it nor cost. The
+	// error is shared: nobody changes it. now is in ms.
 	Refused(def Definition, chain []Link, cost []int64, now int64) *DeniedError
-	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it. Where call.Later is set, it may leave the
-	// write for later: then it takes Later out of call, so that it is nil, and returns nil; the caller does not end ctx until
-	// Later is called, and what the write waited for others does not count against its deadline.
-	// Else Later is left as it is, and never called.
+	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it. If call.Later is set, it may
+	// leave the write for later. It then sets call.Later to nil and returns nil. The caller does not end ctx
+	// until Later is called. Time that the write waits for others does not count against its deadline. Otherwise
+	// Later is left as it is, and never called.
 	Settle(ctx context.Context, call *Call) error
-	// Lookup fills in Limits and After of each Bucket as last seen, from memory: nil where nothing is remembered. It does
-	// no I/O.
+	// Lookup fills in Limits and After of each Bucket as last seen, from memory: nil if nothing is remembered.
+	// It does no I/O.
 	Lookup(call *Call)
-	// Peek fills in Limits and After of each Bucket from a consistent read and changes nothing; After is nil where there
-	// is no bucket yet.
+	// Peek fills in Limits and After of each Bucket from a consistent read and changes nothing. After is nil if
+	// there is no bucket yet.
 	Peek(ctx context.Context, call *Call) error
-	// Member returns what is stored of an entity, by its stored id; found is false where that is nothing. Both answers
+	// Member returns what is stored of an entity, by its stored id; found is false if nothing is. Both answers
 	// are remembered for Env.CacheTTL.
 	Member(ctx context.Context, entity string) (m Member, found bool, err error)
 	// Members reads and writes what Member looks up.
 	Members() MemberStore
 	// Overrides reads and writes the overrides of limits that Acquire resolves.
 	Overrides() OverrideStore
-	// Check verifies what serving needs: the table, its indexes, its layout, the clock. An error is a *SetupError, or an
-	// *UnavailableError if the store does not answer.
+	// Check verifies what serving needs: the table, its indexes, its layout, the clock. An error is a
+	// *SetupError, or an *UnavailableError if the store does not answer.
 	Check(ctx context.Context) error
-	// Close has what was left for later written, and waits until background work is done, or ctx is.
+	// Close writes what was left for later, and waits until background work has ended, or ctx has.
 	Close(ctx context.Context) error
 }
 
-// Member is an entity as it is stored: who its parent is. Ids are stored ids, such as user-123.
+// Member is an entity as stored, with its parent. Ids are stored ids, such as user-123.
 type Member struct {
 	Entity  string
 	Parent  string // empty for none
 	Cascade bool   // its calls charge its ancestors too
 }
 
-// Check says why m cannot be stored under a schema of kinds: with an *InvalidError that names the cure. As kinds are a
-// tree and a parent is of its child's parent kind, Members that pass have no cycles.
+// Check returns why m cannot be stored under a schema of kinds: an *InvalidError that says what to do. Kinds
+// are a tree, and a parent is of its child's parent kind, so Members that pass have no cycles.
 func (m Member) Check(kinds []Kind) error {
 	kind, _, err := parse("", kinds, "entity", m.Entity)
 	switch {
@@ -81,20 +84,21 @@ func (m Member) Check(kinds []Kind) error {
 	case err != nil:
 		return err
 	case above == NoParent:
-		return &InvalidError{"", "parent", m.Parent, fmt.Sprintf("cannot be stored: in limits.yaml, kind %s has no parent: leave it out",
-			kinds[kind].Name)}
+		return &InvalidError{"", "parent", m.Parent,
+			fmt.Sprintf("cannot be stored: in limits.yaml, kind %s has no parent: leave it out", kinds[kind].Name)}
 	case parent != above:
-		return &InvalidError{"", "parent", m.Parent, fmt.Sprintf("is of kind %s: the parent of a %s is of kind %s, such as %s123",
-			kinds[parent].Name, kinds[kind].Name, kinds[above].Name, kinds[above].Prefix)}
+		return &InvalidError{"", "parent", m.Parent,
+			fmt.Sprintf("is of kind %s: the parent of a %s is of kind %s, such as %s123",
+				kinds[parent].Name, kinds[kind].Name, kinds[above].Name, kinds[above].Prefix)}
 	}
 	return nil
 }
 
-// MemberStore keeps Members. Its methods are safe for concurrent use; reads are consistent, Children's aside.
+// MemberStore keeps Members. Its methods are safe for concurrent use. Reads are consistent, except Children.
 type MemberStore interface {
 	// Put stores m, in place of what was stored of m.Entity.
 	Put(ctx context.Context, m Member) error
-	// Get returns what is stored of entity; found is false where that is nothing.
+	// Get returns what is stored of entity; found is false if nothing is.
 	Get(ctx context.Context, entity string) (m Member, found bool, err error)
 	// Delete removes what is stored of entity, if anything is.
 	Delete(ctx context.Context, entity string) error
@@ -102,54 +106,57 @@ type MemberStore interface {
 	Children(ctx context.Context, entity string) iter.Seq2[string, error]
 }
 
-// Stored is what one level overrides of one resource.
+// Stored is what is stored of one resource's overrides, for one entity or kind.
 type Stored struct {
 	At       string          // an entity as stored, user-123, or a kind, user, which has no '-'
 	Limits   []*bucket.Limit // in schema order; nil inherits
-	Revision Revision        // "" where nothing ever was stored
-	Epoch    int64           // of the regional sync that has stored it; 0 where an operator has
+	Revision Revision        // "" if nothing ever was stored
+	Epoch    int64           // of the regional sync that stored it; 0 if an operator did
 }
 
-// Overrides reports that s overrides some limit: a tombstone does not.
+// Overrides reports whether s overrides any limit. A tombstone does not.
 func (s Stored) Overrides() bool {
 	return slices.ContainsFunc(s.Limits, func(l *bucket.Limit) bool { return l != nil })
 }
 
-// OverrideStore keeps overrides of limits. Its methods are safe for concurrent use; reads are consistent, List's aside.
+// OverrideStore keeps overrides of limits. Its methods are safe for concurrent use. Reads are consistent,
+// except List.
 type OverrideStore interface {
-	// Get returns what each level stores for spec's resource, in one read.
+	// Get returns what is stored at each of at for spec's resource, in one read.
 	Get(ctx context.Context, spec *Spec, at ...string) ([]Stored, error)
-	// Set stores s if s.Revision is still what is stored there, else it fails with a *ConflictError; without any limit it
-	// leaves a tombstone. An empty Revision means that no limit is overridden there. It returns the new revision.
+	// Set stores s if s.Revision is still what is stored there, else it fails with a *ConflictError. Without any
+	// limit it leaves a tombstone. An empty Revision means that no limit is overridden there. Set returns the
+	// new revision.
 	Set(ctx context.Context, spec *Spec, s Stored) (Revision, error)
-	// List yields every level that overrides a limit of spec's resource, and ends with the first error.
+	// List yields every override of spec's resource, and ends with the first error.
 	List(ctx context.Context, spec *Spec) iter.Seq2[Stored, error]
-	// Heartbeat returns what regional sync says of itself; the zero one where it never did.
+	// Heartbeat returns what regional sync says of itself: the zero Heartbeat if it never did.
 	Heartbeat(ctx context.Context) (Heartbeat, error)
 }
 
-// Env is what a Limiter lends its store. All fields are set.
+// Env is what a Limiter gives to its store. All fields are set.
 type Env struct {
 	Clock         Clock
 	Observer      *Observer
 	Logger        *slog.Logger
 	SettleTimeout time.Duration // bounds what outlives a caller
-	CacheTTL      time.Duration // how long overrides and Members are remembered, those that are not there too
+	CacheTTL      time.Duration // how long overrides and Members are remembered, absent ones too
 }
 
-// Call is one request to a store, in vectors: a chain of buckets for each part. Several parts are charged all or none;
-// one part is as its resource's Cascade says.
+// Call is one request to a store, in vectors: a chain of buckets for each part. Several parts are charged all
+// or none; a single part as its resource's Cascade says.
 type Call struct {
 	Parts    []Part
 	Called   time.Time // when the acquire, settle or release was called
 	Deadline time.Time // bounds Acquire beside its context, by the system's clock as that does; zero for none
 
-	// Later lets Settle return before it has written. Who took it calls it once, when the write has ended, with its error and
-	// with After of each Bucket filled in: on any goroutine, holding no lock, and maybe before Settle has returned.
+	// Later lets Settle return before it has written. A store that took it calls it once, when the write has
+	// ended, with its error and with After of each Bucket filled in. It may call it on any goroutine, without
+	// holding a lock, even before Settle has returned.
 	Later func(err error)
 }
 
-// Part is one resource's share of a Call.
+// Part is one resource's portion of a Call.
 type Part struct {
 	Def     Definition
 	Buckets []Bucket // the chain, nearest first; another part may have the same bucket
@@ -161,9 +168,9 @@ type Part struct {
 type Bucket struct {
 	Entity  string // as stored: user-123
 	Kind    int
-	Limits  []bucket.Limit // in force for it, overrides included; nil until a store has said so
+	Limits  []bucket.Limit // in force for it, overrides included; nil until a store sets it
 	After   *bucket.Image  // as the call left it, found it or refused it
-	Dropped []bool         // limits that this bucket lacked, so that they were not charged; nil when it had all
+	Dropped []bool         // limits that this bucket did not have, and so were not charged; nil if it had all
 }
 
 // Defaults of a Limiter's options.

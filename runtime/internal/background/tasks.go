@@ -1,4 +1,4 @@
-// Package background keeps count of goroutines that somebody waits for.
+// Package background counts goroutines, so that a closing Limiter can wait for them.
 package background
 
 import (
@@ -6,18 +6,17 @@ import (
 	"sync"
 )
 
-// Tasks are goroutines that somebody waits for. Unlike a sync.WaitGroup's, they may start while somebody
-// waits: a service that shuts down closes its Limiter while its last calls still end. The zero Tasks are
-// none.
+// Tasks counts goroutines that can be waited for. Unlike with a sync.WaitGroup, they may start during a Wait:
+// a service that shuts down closes its Limiter while its last calls still end. The zero Tasks has none.
 type Tasks struct {
-	Within *Tasks // nil, or those that these are counted among too
+	Within *Tasks // nil, or Tasks that count these too
 
 	mu      sync.Mutex
 	running int
 	idle    chan struct{} // closed when none is running; nil if none ever was
 }
 
-// Start has f run.
+// Start runs f on a goroutine of its own.
 func (t *Tasks) Start(f func()) {
 	t.Begin()
 	go func() {
@@ -26,7 +25,7 @@ func (t *Tasks) Start(f func()) {
 	}()
 }
 
-// Begin counts a task that somebody else runs, until End.
+// Begin counts a task that the caller runs, until End.
 func (t *Tasks) Begin() {
 	if t.Within != nil {
 		t.Within.Begin()
@@ -39,7 +38,7 @@ func (t *Tasks) Begin() {
 	t.running++
 }
 
-// End says that a task has ended.
+// End ends a task.
 func (t *Tasks) End() {
 	if t.Within != nil {
 		defer t.Within.End()

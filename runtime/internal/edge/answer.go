@@ -1,8 +1,8 @@
-// Package edge says what callers are told of their limits, whatever the protocol: runtime/httplimit and
-// runtime/grpclimit put it into theirs.
+// Package edge makes the answers that callers get about their limits, whatever the protocol:
+// runtime/httplimit and runtime/grpclimit put them into theirs.
 //
-// No entity is named, for that may be one of the caller's ancestors, and who the caller is, it knows; and of
-// failures no cause: those are for the log, by runtime.WithObserver.
+// An answer names no entity, which may be one of the caller's ancestors; the caller knows who it is. Of a
+// failure it names no cause: causes are for the log, by runtime.WithObserver.
 package edge
 
 import (
@@ -20,37 +20,37 @@ type Reason int
 
 // All reasons there are.
 const (
-	Denied      Reason = iota // tokens are lacking: later
+	Denied      Reason = iota // tokens are missing: later
 	Exceeds                   // it costs more than its limit ever holds: repeating does not help
-	Invalid                   // there is something wrong with it: repeating does not help
+	Invalid                   // something is wrong with it: repeating does not help
 	Unavailable               // its limits could not be looked up: soon
-	Setup                     // somebody has to mend the service
+	Setup                     // the service has to be fixed
 	Late                      // its own deadline has passed
-	Gone                      // its caller has: there is nobody to tell
+	Abandoned                 // its caller has left: nobody reads the answer
 )
 
-// Answer is what a caller is told.
+// Answer is what a caller gets in place of its result.
 type Answer struct {
 	Reason     Reason
-	Resource   string        // "" where it has to do with none
-	Detail     string        // a sentence; "" where nobody hears it
-	RetryAfter time.Duration // when to come back, where Denied, Unavailable or Late
-	Limits     []Limit       // that refuse, each once however many buckets do
+	Resource   string        // "" if it concerns none
+	Detail     string        // a sentence; "" if nobody reads it
+	RetryAfter time.Duration // when to come back, if Denied, Unavailable or Late
+	Limits     []Limit       // that refuse, each once even if several buckets do
 }
 
 // Limit is one that refuses, in whole tokens.
 type Limit struct {
 	Resource, Limit      string
 	Requested, Available int64
-	Burst                int64         // where Exceeds
-	RetryAfter           time.Duration // where Denied
+	Burst                int64         // if Exceeds
+	RetryAfter           time.Duration // if Denied
 }
 
 // pause is when to come back after a failure: while the store does not answer, it is asked once a second.
 const pause = time.Second
 
-// Of returns what to tell the caller, whose context is ctx, of what an acquire, a wait or a settle failed
-// with; ok is false if err is not of these.
+// Of returns the answer for err, with which an acquire, a wait or a settle failed, to a caller whose context
+// is ctx. ok is false for other errors.
 func Of(ctx context.Context, err error) (a Answer, ok bool) {
 	a, ok = of(err)
 	ended := ctx.Err()
@@ -58,7 +58,7 @@ func Of(ctx context.Context, err error) (a Answer, ok bool) {
 	case !ok && (ended == nil || !errors.Is(err, ended)):
 		return Answer{}, false
 	case errors.Is(ended, context.Canceled):
-		return Answer{Reason: Gone}, true
+		return Answer{Reason: Abandoned}, true
 	case !ok:
 		return Answer{
 			Reason: Late, RetryAfter: pause, Detail: "Time was up before the request's limits were known.",
@@ -69,7 +69,7 @@ func Of(ctx context.Context, err error) (a Answer, ok bool) {
 
 // of is Of for a caller that still waits.
 func of(err error) (Answer, bool) {
-	// What needs mending may show as an outage: it comes first, as with the failure policy.
+	// A wrong installation may show as an outage: it is checked first, as with the failure policy.
 	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return Answer{Reason: Setup, Detail: "The limits of this service are not set up."}, true
 	}
@@ -118,14 +118,14 @@ func refusal(denied *store.DeniedError) Answer {
 	}
 	for _, r := range longest(denied.Refusals) {
 		a.Limits = append(a.Limits, Limit{
-			Resource: r.Resource, Limit: r.Limit, Requested: r.Requested, Available: r.Available,
-			RetryAfter: r.RetryAfter,
+			Resource: r.Resource, Limit: r.Limit,
+			Requested: r.Requested, Available: r.Available, RetryAfter: r.RetryAfter,
 		})
 	}
 	return a
 }
 
-// longest leaves of refusals the longest of each limit, in the order in which the limits come.
+// longest returns the longest refusal of each limit, in the order in which the limits come.
 func longest(refusals []store.Refusal) []store.Refusal {
 	var left []store.Refusal
 next:

@@ -14,13 +14,13 @@ import (
 // Standing is what an answer shows of one limit.
 type Standing struct {
 	Limit     string
-	Params    bucket.Limit // zero where they are not known
+	Params    bucket.Limit // zero if they are not known
 	Available int64        // whole tokens
 	Wait      time.Duration
 	Refused   bool
 }
 
-// Admitted shows of each limit the bucket that has least of it; of equals the nearest.
+// Admitted returns, for each limit, the bucket with the least of it: the nearest of equal ones.
 func Admitted(balances []runtime.Balance) []Standing {
 	var limits []Standing
 	for _, b := range balances {
@@ -34,7 +34,7 @@ func Admitted(balances []runtime.Balance) []Standing {
 	return limits
 }
 
-// Refused shows balances as they led to err: nothing, unless it is the limits that refused.
+// Refused returns balances as they led to err. It returns none unless limits refused.
 func Refused(err error, balances []runtime.Balance) []Standing {
 	if _, ok := errors.AsType[*store.CostExceedsBurstError](err); ok {
 		return Admitted(balances)
@@ -67,7 +67,7 @@ func paramsOf(balances []runtime.Balance, entity, limit string) (params bucket.L
 	return params
 }
 
-// Find returns limit's of limits, or nil.
+// Find returns the Standing of limit, or nil.
 func Find(limits []Standing, limit string) *Standing {
 	for i := range limits {
 		if limits[i].Limit == limit {
@@ -77,7 +77,7 @@ func Find(limits []Standing, limit string) *Standing {
 	return nil
 }
 
-// Lookup returns what r, an Acquirer, remembers of entity's buckets: nothing if it is a fake.
+// Lookup returns the balances of entity's buckets that r remembers: none if r is a fake.
 func Lookup[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Balance {
 	if known, ok := r.(interface{ Lookup(E) []runtime.Balance }); ok {
 		return known.Lookup(entity)
@@ -85,8 +85,9 @@ func Lookup[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime
 	return nil
 }
 
-// Policy returns what s is limited to: so many whole tokens in so many seconds. That is the capacity and the time in which it comes,
-// where this is whole seconds; else the seconds are rounded up, and the tokens are what comes in them.
+// Policy returns the limit as whole tokens in whole seconds. That is the capacity and the time in which it
+// refills, if this is whole seconds. Otherwise the seconds are rounded up, and the tokens are what refills in
+// them.
 func (s *Standing) Policy() (quota, window int64, ok bool) {
 	l := s.Params
 	if l.Refill <= 0 || l.Period <= 0 {
@@ -101,8 +102,8 @@ func (s *Standing) Policy() (quota, window int64, ok bool) {
 
 func ceilSeconds(ms int64) int64 { return ms/1000 + min(1, ms%1000) }
 
-// Fields returns RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10; one that is empty is not to be sent, as a
-// list without members is a field that is not there.
+// Fields returns RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10. An empty one must
+// not be sent: a list without members is a field that is not there.
 func Fields(limits []Standing) (policy, left string) {
 	var policies, balances []string
 	for i := range limits {
@@ -119,7 +120,7 @@ func Fields(limits []Standing) (policy, left string) {
 	return strings.Join(policies, ", "), strings.Join(balances, ", ")
 }
 
-// text writes s as a String of RFC 9651, which has printable ASCII alone.
+// text writes s as a String of RFC 9651, which has only printable ASCII.
 func text(s string) (string, bool) {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -129,5 +130,5 @@ func text(s string) (string, bool) {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`, true
 }
 
-// Integer writes n, which is not below 0, as an Integer of RFC 9651, which has 15 digits at most.
+// Integer writes n, which is not negative, as an Integer of RFC 9651, which has at most 15 digits.
 func Integer(n int64) string { return strconv.FormatInt(min(n, 999_999_999_999_999), 10) }

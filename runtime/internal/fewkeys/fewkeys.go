@@ -1,4 +1,4 @@
-// Package fewkeys has a map of few keys that many look up all the time, as what is counted by labels is.
+// Package fewkeys has a map for few keys with many look-ups, such as counts by label.
 package fewkeys
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Map is a map that only grows. Who looks up what is there takes no lock and allocates nothing; a new key
-// copies the map. The zero Map is empty, and safe for concurrent use; it must not be copied.
+// Map is a map that only grows. Reading an existing key takes no lock and allocates nothing; a new key copies
+// the map. The zero Map is empty, and safe for concurrent use; it must not be copied.
 type Map[K comparable, V any] struct {
-	mu    sync.Mutex // held by who adds a key
+	mu    sync.Mutex // held while a key is added
 	known atomic.Pointer[map[K]V]
 }
 
-// All returns what there is, not to be written to.
+// All returns all there is. Do not write to it.
 func (m *Map[K, V]) All() map[K]V {
 	if known := m.known.Load(); known != nil {
 		return *known
@@ -22,7 +22,7 @@ func (m *Map[K, V]) All() map[K]V {
 	return nil
 }
 
-// Get returns what is at key, which add makes where there is nothing yet.
+// Get returns what is at key. If nothing is, add makes it.
 func (m *Map[K, V]) Get(key K, add func(K) V) V {
 	if v, ok := m.All()[key]; ok {
 		return v

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/fewkeys"
 )
 
-// TestMap: each key is made once, whoever asks for it, and stays.
+// TestMap: each key is made once, however many ask for it, and stays.
 func TestMap(t *testing.T) {
 	var m fewkeys.Map[int, *int]
 	if len(m.All()) != 0 {

@@ -18,14 +18,15 @@ import (
 // TTL is how long what was read may be used.
 type TTL time.Duration
 
-// Fresh reports that what was read at an instant, in ms, may still be used. A clock that was set back makes nothing last longer.
+// Fresh reports whether what was read at an instant, in ms, may still be used. After a clock was set back,
+// nothing is fresh for longer.
 func (t TTL) Fresh(read, now int64) bool {
 	age := now - read
 	return age >= 0 && age < time.Duration(t).Milliseconds()
 }
 
-// Spared is when what is due, but cannot be read now, is said to have been read: it is fresh for another second, in which no
-// call waits for another try.
+// Spared returns the read time to record when a refresh is due but failed. With it the old value is fresh for
+// one more second, in which no call waits for another attempt.
 func (t TTL) Spared(now int64) int64 {
 	return now - (time.Duration(t) - min(time.Duration(t), time.Second)).Milliseconds()
 }
@@ -33,8 +34,8 @@ func (t TTL) Spared(now int64) int64 {
 // Read reads what is stored of an entity; found is false where that is nothing.
 type Read func(ctx context.Context, entity string) (m store.Member, found bool, err error)
 
-// Members remember what a store says of entities, that nothing is stored of them too: of so many as they were made for, at most.
-// They are safe for concurrent use.
+// Members remembers what a store has of entities, also that it has nothing, for a bounded number of entities.
+// It is safe for concurrent use.
 type Members struct {
 	env        *store.Env
 	read       Read
@@ -53,7 +54,8 @@ type answer struct {
 	read   int64 // when, ms
 }
 
-// New returns Members that read what they do not remember: reads may outlive those who asked, and are among tasks then.
+// New returns Members that read what they do not remember. A read may outlive the calls that wait for it;
+// tasks counts it.
 func New(size int, env *store.Env, tasks *background.Tasks, read Read) (*Members, error) {
 	answers, err := lru.New[string, answer](size)
 	if err != nil {
@@ -62,11 +64,11 @@ func New(size int, env *store.Env, tasks *background.Tasks, read Read) (*Members
 	return &Members{env: env, read: read, background: tasks, answers: answers}, nil
 }
 
-// Len is how many entities are remembered.
+// Len returns how many entities are remembered.
 func (m *Members) Len() int { return m.answers.Len() }
 
-// Forget makes the next look-up of entity read. A read under way, which may have come before the change, is remembered by
-// nobody.
+// Forget makes the next look-up of entity read. The result of a read under way, which may precede the change,
+// is not remembered.
 func (m *Members) Forget(entity string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,9 +95,9 @@ func (m *Members) remember(entity string, a answer, changes int) {
 
 func (m *Members) now() int64 { return m.env.Clock.Now().UnixMilli() }
 
-// Member is store.Session's. Who asks while the same entity is being read waits for that read, which goes on when
-// the first of them gives up. An answer that is due to be read again goes on serving where the store does not answer: who
-// an entity's parents are rarely changes, and a call that does not know them could not even be decided by its policy.
+// Member implements store.Session. Calls during a read of the same entity wait for that read, which continues
+// when the first of them gives up. If the store does not answer, an answer that is due to be read again stays
+// in use. Parents rarely change, and without them even the failure policy could not decide.
 func (m *Members) Member(ctx context.Context, entity string) (member store.Member, found bool, err error) {
 	old, known := m.answers.Get(entity)
 	if known && TTL(m.env.CacheTTL).Fresh(old.read, m.now()) {
@@ -120,7 +122,7 @@ func (m *Members) Member(ctx context.Context, entity string) (member store.Membe
 	return store.Member{}, false, &store.UnavailableError{Resource: "look-up of " + entity, Err: ctx.Err()}
 }
 
-// lookUp reads an entity for all who wait for it, and remembers the answer.
+// lookUp reads an entity for all calls that wait for it, and remembers the answer.
 func (m *Members) lookUp(ctx context.Context, entity string) (answer, error) {
 	m.background.Begin()
 	defer m.background.End()
