@@ -57,24 +57,12 @@ func TestAcquireDenied(t *testing.T) {
 			t.Fatalf("lease %v, error %v", lease, err)
 		}
 		want := &runtime.DeniedError{
-			Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 500, Available: 10, RetryAfter: 4900 * time.Millisecond,
+			Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 500, Available: 10,
+			RetryAfter: 4900 * time.Millisecond,
 			Refusals: []runtime.Refusal{
-				{
-					Resource:   "gpt-4",
-					Entity:     "user-1",
-					Limit:      "rpm",
-					Requested:  3,
-					Available:  2,
-					RetryAfter: time.Second,
-				},
-				{
-					Resource:   "gpt-4",
-					Entity:     "user-1",
-					Limit:      "tpm",
-					Requested:  500,
-					Available:  10,
-					RetryAfter: 4900 * time.Millisecond,
-				},
+				{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 3, Available: 2, RetryAfter: time.Second},
+				{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 500, Available: 10,
+					RetryAfter: 4900 * time.Millisecond},
 			},
 		}
 		if diff := cmp.Diff(want, denied, cmpopts.IgnoreUnexported(runtime.DeniedError{})); diff != "" {

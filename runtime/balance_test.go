@@ -31,21 +31,13 @@ func TestBalances(t *testing.T) {
 			t.Fatal(err)
 		}
 		own, shared := bucket.Per(100, time.Minute), bucket.Per(1_000, time.Minute)
-		tokens, all := bucket.Per(10_000, time.Minute).
-			WithBurst(15_000),
-			bucket.Per(100_000, time.Minute).
-				WithBurst(150_000)
+		tokens, all := bucket.Per(10_000, time.Minute).WithBurst(15_000),
+			bucket.Per(100_000, time.Minute).WithBurst(150_000)
 		want := []runtime.Balance{
 			{Entity: "user-1", Limit: "rpm", Params: own, Available: 99, Full: 600 * time.Millisecond},
 			{Entity: "user-1", Limit: "tpm", Params: tokens, Available: 9_000, Full: 36 * time.Second},
 			{Entity: "project-2", Limit: "rpm", Params: shared, Available: 999, Full: 60 * time.Millisecond},
-			{
-				Entity:    "project-2",
-				Limit:     "tpm",
-				Params:    all,
-				Available: 144_000,
-				Full:      3600 * time.Millisecond,
-			},
+			{Entity: "project-2", Limit: "tpm", Params: all, Available: 144_000, Full: 3600 * time.Millisecond},
 		}
 		same := func(name string, got []runtime.Balance) {
 			t.Helper()
@@ -78,13 +70,8 @@ func TestBalanceOfClosedQuota(t *testing.T) {
 	def.spec.Regions = &store.Regions{Names: []string{"eu", "us"}, Floor: 1, Window: 10 * time.Second}
 	limits := def.spec.Kinds[0].Limits
 	quotas := []bucket.Limit{limits[0].Share(30), limits[1].Share(0)}
-	store := &stub{
-		after: &bucket.Image{
-			Refilled: time.Now().UnixMilli(),
-			Balances: bucket.Full(quotas),
-			Missing:  make([]bool, 2),
-		},
-	}
+	store := &stub{after: &bucket.Image{Refilled: time.Now().UnixMilli(), Balances: bucket.Full(quotas),
+		Missing: make([]bool, 2)}}
 	b := runtime.NewBuilder(store, quiet())
 	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	_, err := b.Limiter()

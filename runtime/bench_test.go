@@ -23,11 +23,8 @@ type stub struct {
 func openStub(t testing.TB, s *stub) *resource {
 	t.Helper()
 	limits := gpt4().spec.Kinds[0].Limits
-	s.after = &bucket.Image{
-		Refilled: time.Now().UnixMilli(),
-		Balances: bucket.Full(limits),
-		Missing:  make([]bool, len(limits)),
-	}
+	s.after = &bucket.Image{Refilled: time.Now().UnixMilli(), Balances: bucket.Full(limits),
+		Missing: make([]bool, len(limits))}
 	_, r := openOn(t, s, runtime.Deny)
 	return r
 }

@@ -81,7 +81,8 @@ func TestBreaker(t *testing.T) {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 		want := []string{
-			`level=WARN msg="sluice: circuit breaker opened: the store is asked once a second, by one call" error="` + failure + `"`,
+			`level=WARN msg="sluice: circuit breaker opened: the store is asked once a second, by one call" error="` +
+				failure + `"`,
 			`level=INFO msg="sluice: circuit breaker closed: the store answers again"`,
 		}
 		if diff := cmp.Diff(want, lines()); diff != "" {
@@ -144,7 +145,8 @@ func TestBreakerCounts(t *testing.T) {
 		{name: "above the burst", err: &runtime.CostExceedsBurstError{}, answer: true},
 		{name: "contended", err: &runtime.ContendedError{}, answer: true},
 		{name: "setup", err: &runtime.SetupError{What: "no table"}, answer: true},
-		{name: "setup for want of an answer", err: &runtime.SetupError{What: "no region", Err: down()}, answer: true},
+		{name: "setup for want of an answer", err: &runtime.SetupError{What: "no region", Err: down()},
+			answer: true},
 		{name: "down", err: down(), failures: true},
 		{name: "throttled", err: throttled},
 		{name: "down, and its caller has left", err: down(), leaves: true},
@@ -170,12 +172,7 @@ func TestBreakerCounts(t *testing.T) {
 				one()
 				o.store.fail(down())
 				_, err := o.r.Acquire(t.Context(), user{"1"}, cost{})
-				equal(
-					t,
-					"opened by the fifth failure alone",
-					errors.Is(err, runtime.ErrBreakerOpen),
-					test.failures,
-				)
+				equal(t, "opened by the fifth failure alone", errors.Is(err, runtime.ErrBreakerOpen), test.failures)
 				o.ask("four in a row, five but for answers", 3, down(), test.answer)
 				if test.answer {
 					o.ask("fifth", 1, down(), true)
@@ -210,10 +207,7 @@ func TestBreakerLetsOneCallProbe(t *testing.T) {
 		}()
 		synctest.Wait()
 		for range 10 {
-			if _, err := o.r.Acquire(t.Context(), user{"2"}, cost{}); !errors.Is(
-				err,
-				runtime.ErrBreakerOpen,
-			) {
+			if _, err := o.r.Acquire(t.Context(), user{"2"}, cost{}); !errors.Is(err, runtime.ErrBreakerOpen) {
 				t.Errorf("beside the probe: %v", err)
 			}
 		}
@@ -272,20 +266,10 @@ func TestBreakerMeetsThePolicy(t *testing.T) {
 		o.ask("five", 5, down(), true)
 		o.store.put(2*time.Second, 10, 100)
 		start, calls := time.Now(), o.store.count()
-		allowed, err := o.r.Acquire(
-			t.Context(),
-			user{"1"},
-			cost{TPM: 6000},
-			runtime.OnUnavailable(runtime.Allow),
-		)
+		allowed, err := o.r.Acquire(t.Context(), user{"1"}, cost{TPM: 6000}, runtime.OnUnavailable(runtime.Allow))
 		check(t, err, "")
 		equal(t, "allowed: left", allowed.Remaining(), cost{12, 300})
-		local, err := o.r.Acquire(
-			t.Context(),
-			user{"1"},
-			cost{TPM: 200},
-			runtime.OnUnavailable(runtime.Local),
-		)
+		local, err := o.r.Acquire(t.Context(), user{"1"}, cost{TPM: 200}, runtime.OnUnavailable(runtime.Local))
 		check(t, err, "")
 		equal(t, "local: left", local.Remaining(), cost{11, 100})
 		_, err = o.r.Acquire(t.Context(), user{"1"}, cost{TPM: 200}, runtime.OnUnavailable(runtime.Local))
@@ -340,12 +324,7 @@ func TestLookUpsAreNoAnswer(t *testing.T) {
 		f.fail(down())
 		for n := range 6 {
 			_, err := r.Wait(t.Context(), byID{"1"}, cost{}) // looks up first, and then charges
-			equal(
-				t,
-				fmt.Sprintf("call %d: refused by the breaker", n),
-				errors.Is(err, runtime.ErrBreakerOpen),
-				n == 5,
-			)
+			equal(t, fmt.Sprintf("call %d: refused by the breaker", n), errors.Is(err, runtime.ErrBreakerOpen), n == 5)
 		}
 		elapse(time.Second + 1)
 		_, err := r.Wait(t.Context(), byID{"1"}, cost{})
@@ -361,7 +340,8 @@ func TestLookUpsMeetThePolicy(t *testing.T) {
 		f := &families{outages: &outages{fake: &fake{}}, err: down()}
 		r := openFamilies(t, f, runtime.Deny)
 		f.put(0, 60, 100)
-		for _, call := range []func(context.Context, entity, cost, ...runtime.CallOption) (*runtime.Lease[cost], error){r.Acquire, r.Wait} {
+		for _, call := range []func(context.Context, entity, cost,
+			...runtime.CallOption) (*runtime.Lease[cost], error){r.Acquire, r.Wait} {
 			_, err := call(t.Context(), byID{"1"}, cost{TPM: 1})
 			check(t, err, "unavailable gpt-4 2: looking up the parent of user-1: connection refused")
 			lease, err := call(t.Context(), byID{"1"}, cost{TPM: 6000}, runtime.OnUnavailable(runtime.Allow))
@@ -411,12 +391,7 @@ func unlike(seed uint64, how int) (what string, calm, opened int) {
 			a, ok := one.Enter()
 			b, let := other.Enter()
 			if ok != let {
-				return fmt.Sprintf(
-					"step %d: lets a call through: %t, its gate %t",
-					step,
-					let,
-					ok,
-				), calm, opened
+				return fmt.Sprintf("step %d: lets a call through: %t, its gate %t", step, let, ok), calm, opened
 			}
 			if ok {
 				under = append(under, [2]func(error){a, b})
@@ -438,8 +413,8 @@ func unlike(seed uint64, how int) (what string, calm, opened int) {
 		}
 		closed, failures, _ := one.Closed()
 		shut, failed, quiet := other.Closed()
-		if closed != shut || failures != failed || one.Report() != other.Report() ||
-			quiet && (!closed || failures > 0) {
+		if closed != shut || failures != failed || one.Report() != other.Report() || quiet &&
+			(!closed || failures > 0) {
 			return fmt.Sprintf("step %d: closed %t after %d failures, calm %t; its gate: %t after %d",
 				step, shut, failed, quiet, closed, failures), calm, opened
 		}

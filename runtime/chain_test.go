@@ -53,12 +53,8 @@ func (links) gpt4()                                 {}
 
 // typed is the chain of a user that names all its ancestors.
 func typed(user, team, project, org string) links {
-	return links{
-		{Kind: ofUser, ID: user},
-		{Kind: ofTeam, ID: team},
-		{Kind: ofProject, ID: project},
-		{Kind: ofOrg, ID: org},
-	}
+	return links{{Kind: ofUser, ID: user}, {Kind: ofTeam, ID: team}, {Kind: ofProject, ID: project},
+		{Kind: ofOrg, ID: org}}
 }
 
 // lookedUp is an entity whose ancestors are looked up.
@@ -91,26 +87,38 @@ func TestChains(t *testing.T) {
 		buckets string
 	}{
 		{"typed", tree(together, ofUser, ofTeam, ofProject, ofOrg), typed("1", "2", "3", "4"), nil, "", all},
-		{"compensated is as long", tree(compensated, ofUser, ofTeam, ofProject, ofOrg), typed("1", "2", "3", "4"), nil, "", all},
+		{"compensated is as long", tree(compensated, ofUser, ofTeam, ofProject, ofOrg), typed("1", "2", "3", "4"),
+			nil, "", all},
 		{"none", tree(none, ofUser, ofTeam, ofProject, ofOrg), typed("1", "2", "3", "4"), nil, "", "user-1"},
-		{"ids of what is not charged may be empty", tree(together, ofUser, ofProject), typed("1", "", "3", ""), nil, "", "user-1,project-3"},
-		{"ids of what is not charged may be anything", tree(together, ofUser, ofProject), typed("1", "#", "3", "#"), nil, "",
+		{"ids of what is not charged may be empty", tree(together, ofUser, ofProject), typed("1", "", "3", ""), nil,
+			"", "user-1,project-3"},
+		{"ids of what is not charged may be anything", tree(together, ofUser, ofProject), typed("1", "#", "3", "#"),
+			nil, "",
 			"user-1,project-3"},
-		{"none does not look at ancestors", tree(none, ofUser, ofProject), typed("1", "", "", ""), nil, "", "user-1"},
-		{"the same id of two kinds", tree(together, ofUser, ofProject), typed("1", "", "1", ""), nil, "", "user-1,project-1"},
-		{"from the middle", tree(together, ofUser, ofProject, ofOrg), typed("1", "2", "3", "4")[ofProject:], nil, "", "project-3,org-4"},
+		{"none does not look at ancestors", tree(none, ofUser, ofProject), typed("1", "", "", ""), nil, "",
+			"user-1"},
+		{"the same id of two kinds", tree(together, ofUser, ofProject), typed("1", "", "1", ""), nil, "",
+			"user-1,project-1"},
+		{"from the middle", tree(together, ofUser, ofProject, ofOrg), typed("1", "2", "3", "4")[ofProject:], nil,
+			"", "project-3,org-4"},
 
-		{"looked up", tree(together, ofUser, ofTeam, ofProject, ofOrg), lookedUp(ofUser, "1"), nil, "user-1 team-2 project-3", all},
-		{"past what is not charged", tree(together, ofUser, ofOrg), lookedUp(ofUser, "1"), nil, "user-1 team-2 project-3", "user-1,org-4"},
-		{"to the last that is charged", tree(together, ofUser, ofTeam), lookedUp(ofUser, "1"), nil, "user-1", "user-1,team-2"},
+		{"looked up", tree(together, ofUser, ofTeam, ofProject, ofOrg), lookedUp(ofUser, "1"), nil,
+			"user-1 team-2 project-3", all},
+		{"past what is not charged", tree(together, ofUser, ofOrg), lookedUp(ofUser, "1"), nil,
+			"user-1 team-2 project-3", "user-1,org-4"},
+		{"to the last that is charged", tree(together, ofUser, ofTeam), lookedUp(ofUser, "1"), nil, "user-1",
+			"user-1,team-2"},
 		{"none looks nothing up", tree(none, ofUser, ofTeam), lookedUp(ofUser, "1"), nil, "", "user-1"},
 		{"nothing above is charged", tree(together, ofUser), lookedUp(ofUser, "1"), nil, "", "user-1"},
 		{"of the last kind", tree(together, ofUser, ofOrg), lookedUp(ofOrg, "4"), nil, "", "org-4"},
 		{"typed to the project", tree(together, ofUser, ofProject, ofOrg),
-			append(typed("1", "2", "", "")[:2], lookedUp(ofProject, "3")...), nil, "project-3", "user-1,project-3,org-4"},
-		{"typed to a team that is not charged", tree(together, ofUser, ofOrg), append(typed("1", "", "", "")[:1], lookedUp(ofTeam, "2")...), nil,
+			append(typed("1", "2", "", "")[:2], lookedUp(ofProject, "3")...), nil, "project-3",
+			"user-1,project-3,org-4"},
+		{"typed to a team that is not charged", tree(together, ofUser, ofOrg), append(typed("1", "", "", "")[:1],
+			lookedUp(ofTeam, "2")...), nil,
 			"team-2 project-3", "user-1,org-4"},
-		{"a team of no use", tree(together, ofUser), append(typed("1", "", "", "")[:1], lookedUp(ofTeam, "")...), nil, "", "user-1"},
+		{"a team of no use", tree(together, ofUser), append(typed("1", "", "", "")[:1], lookedUp(ofTeam, "")...),
+			nil, "", "user-1"},
 		{"no cascade", tree(together, ofUser, ofTeam), lookedUp(ofUser, "1"),
 			map[string]store.Member{"user-1": {Entity: "user-1", Parent: "team-2"}}, "user-1", "user-1"},
 		{"no cascade and no parent", tree(together, ofUser, ofTeam), lookedUp(ofUser, "1"),
@@ -170,7 +178,8 @@ func TestChainErrors(t *testing.T) {
 				"give the whole chain, or an entity whose parents are looked up"},
 		{"bad id of what is charged", tree(compensated, ofUser, ofOrg), typed("1", "2", "3", "a#b"), nil,
 			`invalid gpt-4 id of org "a#b" contains '#', which separates the parts of a key: replace or encode it`},
-		{"empty id to look up", tree(together, ofUser, ofOrg), append(typed("1", "", "", "")[:1], lookedUp(ofTeam, "")...), nil,
+		{"empty id to look up", tree(together, ofUser, ofOrg), append(typed("1", "", "", "")[:1],
+			lookedUp(ofTeam, "")...), nil,
 			"invalid gpt-4 id of team is empty, and calls of kind user need it: " +
 				"give the whole chain, or an entity whose parents are looked up"},
 		{"unknown", tree(together, ofUser, ofProject), lookedUp(ofUser, "7"), nil,
@@ -182,11 +191,15 @@ func TestChainErrors(t *testing.T) {
 		{"no parent", tree(together, ofUser, ofProject), lookedUp(ofUser, "7"), member("user-7", ""),
 			`invalid gpt-4 entity "user-7" is stored without a parent, which its calls need: ` +
 				`store it (sluice entity put user-7 --parent team-<id>), or give its parent in the call`},
-		{"parent of another kind", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "project-3"),
+		{"parent of another kind", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"),
+			member("user-7", "project-3"),
 			fmt.Sprintf(setup, "project-3")},
-		{"its own parent", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "user-7"), fmt.Sprintf(setup, "user-7")},
-		{"parent without id", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "team-"), fmt.Sprintf(setup, "team-")},
-		{"parent with #", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "team-#"), fmt.Sprintf(setup, "team-#")},
+		{"its own parent", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "user-7"),
+			fmt.Sprintf(setup, "user-7")},
+		{"parent without id", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "team-"),
+			fmt.Sprintf(setup, "team-")},
+		{"parent with #", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "team-#"),
+			fmt.Sprintf(setup, "team-#")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []report
@@ -208,8 +221,7 @@ func TestChainErrors(t *testing.T) {
 					t.Errorf("%s, in spite of the error", call)
 				}
 			}
-			if len(got) != 2 || got[0].Which != "failed" ||
-				got[0].Event.Entity != "user-"+test.entity[0].ID ||
+			if len(got) != 2 || got[0].Which != "failed" || got[0].Event.Entity != "user-"+test.entity[0].ID ||
 				got[0].Event.Kind != "user" {
 				t.Errorf("observer was told %+v", got)
 			}
@@ -243,9 +255,7 @@ func TestChainsProperty(t *testing.T) {
 				kinds = append(kinds, kind)
 			}
 		}
-		def := tree(
-			rapid.SampledFrom([]store.Cascade{together, compensated, none}).Draw(rt, "cascade"),
-			kinds...)
+		def := tree(rapid.SampledFrom([]store.Cascade{together, compensated, none}).Draw(rt, "cascade"), kinds...)
 		chain := typed("1", "2", "3", "4")
 		store := &fake{known: family()}
 		_, r := openAs(t, store, def)
@@ -273,12 +283,8 @@ func TestLookupWithinTheBudget(t *testing.T) {
 			equal(t, "left for the charge", time.Until(deadline), 400*time.Millisecond)
 			return nil
 		}
-		_, r := openAs(
-			t,
-			backend,
-			tree(together, ofUser, ofProject),
-			runtime.CallDefaults(runtime.Budget(time.Second)),
-		)
+		_, r := openAs(t, backend, tree(together, ofUser, ofProject),
+			runtime.CallDefaults(runtime.Budget(time.Second)))
 		acquire(t, r, lookedUp(ofUser, "1"), cost{TPM: 1})
 	})
 }
@@ -292,12 +298,8 @@ func TestLookupOfAnAbandonedCall(t *testing.T) {
 		_, r := openAs(t, store, tree(together, ofUser, ofProject))
 		_, err := r.Acquire(within(t, 10*time.Millisecond), lookedUp(ofUser, "1"), cost{TPM: 1})
 		check(t, err, "context deadline exceeded gpt-4 user-1")
-		_, err = r.Wait(
-			within(t, 10*time.Millisecond),
-			lookedUp(ofUser, "1"),
-			cost{TPM: 1},
-			runtime.MaxWait(10*time.Millisecond),
-		)
+		_, err = r.Wait(within(t, 10*time.Millisecond), lookedUp(ofUser, "1"), cost{TPM: 1},
+			runtime.MaxWait(10*time.Millisecond))
 		check(t, err, "context deadline exceeded gpt-4 user-1")
 		_, err = r.Wait(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 1},
 			runtime.MaxWait(10*time.Millisecond), runtime.OnUnavailable(runtime.Deny))
@@ -309,8 +311,10 @@ func TestLookupOfAnAbandonedCall(t *testing.T) {
 func TestLookupMeetsTheFailurePolicy(t *testing.T) {
 	down := &runtime.UnavailableError{Attempts: 2, Err: errors.New("reset")}
 	const text = "unavailable gpt-4 2: looking up the parent of team-2: reset"
-	for name, call := range map[string]func(context.Context, *resource, ...runtime.CallOption) (*runtime.Lease[cost], error){
-		"acquire": func(ctx context.Context, r *resource, opts ...runtime.CallOption) (*runtime.Lease[cost], error) {
+	for name, call := range map[string]func(context.Context, *resource,
+		...runtime.CallOption) (*runtime.Lease[cost], error){
+		"acquire": func(ctx context.Context, r *resource,
+			opts ...runtime.CallOption) (*runtime.Lease[cost], error) {
 			return r.Acquire(ctx, lookedUp(ofUser, "1"), cost{TPM: 6000}, opts...)
 		},
 		"wait": func(ctx context.Context, r *resource, opts ...runtime.CallOption) (*runtime.Lease[cost], error) {
@@ -339,12 +343,8 @@ func TestLookupMeetsTheFailurePolicy(t *testing.T) {
 				lease, err = call(t.Context(), r, runtime.OnUnavailable(runtime.Local))
 				check(t, err, "")
 				equal(t, "degraded", lease.Degraded(), true)
-				_, err = r.Acquire(
-					t.Context(),
-					lookedUp(ofUser, "1"),
-					cost{TPM: 6000},
-					runtime.OnUnavailable(runtime.Local),
-				)
+				_, err = r.Acquire(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 6000},
+					runtime.OnUnavailable(runtime.Local))
 				check(t, err, "denied gpt-4 user-1 tpm 0/6000 1m0s")
 				equal(t, "lines left", runtime.Waiting(lim), 0)
 				equal(t, "look-ups, two for each call", store.count(), 8)
@@ -369,13 +369,8 @@ func TestWaitOutAnOutageOfLookups(t *testing.T) {
 			}
 			return nil
 		}}
-		lim, r := openAs(
-			t,
-			store,
-			tree(together, ofUser, ofTeam),
-			quiet(),
-			runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)),
-		)
+		lim, r := openAs(t, store, tree(together, ofUser, ofTeam), quiet(),
+			runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)))
 		acquire(t, r, lookedUp(ofUser, "1"), cost{TPM: 6000})
 		done := make(chan error)
 		go func() {
@@ -439,10 +434,7 @@ func TestSettleTheChain(t *testing.T) {
 func TestPeekAChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{limits: map[string][]bucket.Limit{
-			"user-1": {
-				bucket.Per(1, time.Minute),
-				bucket.Per(1, time.Minute),
-			}, // it has a bucket, not yet reshaped
+			"user-1":    {bucket.Per(1, time.Minute), bucket.Per(1, time.Minute)}, // it has a bucket, not yet reshaped
 			"project-3": {bucket.Per(7, time.Minute), bucket.Per(70, time.Minute).WithBurst(80)},
 		}}
 		_, r := openAs(t, store, tree(together, ofUser, ofProject, ofOrg))
@@ -451,14 +443,8 @@ func TestPeekAChain(t *testing.T) {
 		check(t, err, "")
 		equal(t, "available", snap.Available, cost{7, 80})
 		want := []runtime.BucketSnapshot[cost]{
-			{
-				Entity:    "user-1",
-				Available: cost{50, 6000},
-				Capacity:  cost{60, 6000},
-				Burst:     cost{60, 6000},
-				Full:      10 * time.Second,
-				Exists:    true,
-			},
+			{Entity: "user-1", Available: cost{50, 6000}, Capacity: cost{60, 6000}, Burst: cost{60, 6000},
+				Full: 10 * time.Second, Exists: true},
 			{Entity: "project-3", Available: cost{7, 80}, Capacity: cost{7, 70}, Burst: cost{7, 80}},
 			{Entity: "org-4", Available: cost{60, 6000}, Capacity: cost{60, 6000}, Burst: cost{60, 6000}},
 		}
@@ -474,10 +460,7 @@ func TestTypedChainsAllocate(t *testing.T) {
 	allocs := func(def definition) float64 {
 		_, r := openAs(t, &fake{}, def)
 		bad := cost{TPM: -1} // the last that is looked at before the store is
-		return testing.AllocsPerRun(
-			100,
-			func() { _, _ = r.Acquire(t.Context(), typed("1", "2", "3", "4"), bad) },
-		)
+		return testing.AllocsPerRun(100, func() { _, _ = r.Acquire(t.Context(), typed("1", "2", "3", "4"), bad) })
 	}
 	one := allocs(tree(none, ofUser))
 	equal(t, "allocations for two buckets", allocs(tree(together, ofUser, ofOrg))-one, 1)

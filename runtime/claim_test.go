@@ -29,9 +29,7 @@ func openTwo(t *testing.T, store *fake, opts ...runtime.Option) (*runtime.Limite
 	def.spec.Resource, def.spec.Limits, def.spec.OnUnavailable = "embeddings", []string{"rps"}, runtime.Allow
 	def.spec.Kinds[ofProject].Limits, def.spec.Kinds[ofProject].PerCall = []bucket.Limit{
 		bucket.Per(20, time.Second),
-	}, []int64{
-		1,
-	}
+	}, []int64{1}
 	b := runtime.NewBuilder(store, append([]runtime.Option{quiet()}, opts...)...)
 	gpt := runtime.Bind[entity](b, tree(together, ofUser, ofProject), toVector, fromVector)
 	emb := runtime.Bind[entity](b, def, func(c batches, dst []int64) []int64 { return append(dst, c.RPS) },
@@ -55,11 +53,8 @@ func TestAcquireAll(t *testing.T) {
 			t.Error("leases before AcquireAll")
 		}
 		check(t, lim.AcquireAll(t.Context(), a, b, c), "")
-		want := []string{
-			"member user-1",
-			"member team-2",
-			"acquire user-1,project-3,user-1,project-3,embeddings project-3",
-		}
+		want := []string{"member user-1", "member team-2",
+			"acquire user-1,project-3,user-1,project-3,embeddings project-3"}
 		if !slices.Equal(store.calls, want) {
 			t.Errorf("calls\n\t%q\nwant\n\t%q", store.calls, want)
 		}
@@ -113,40 +108,20 @@ func TestAcquireAllOrNone(t *testing.T) {
 		check(t, err, text)
 		denied, _ := errors.AsType[*runtime.DeniedError](err)
 		want := []runtime.Refusal{
-			{
-				Resource:   "gpt-4",
-				Entity:     "user-1",
-				Limit:      "tpm",
-				Requested:  1000,
-				Available:  500,
-				RetryAfter: 5 * time.Second,
-			},
-			{
-				Resource:   "embeddings",
-				Entity:     "project-3",
-				Limit:      "rps",
-				Requested:  20,
-				Available:  18,
-				RetryAfter: 100 * time.Millisecond,
-			},
+			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 1000, Available: 500,
+				RetryAfter: 5 * time.Second},
+			{Resource: "embeddings", Entity: "project-3", Limit: "rps", Requested: 20, Available: 18,
+				RetryAfter: 100 * time.Millisecond},
 		}
 		if !slices.Equal(denied.Refusals, want) {
 			t.Errorf("refusals %+v", denied.Refusals)
 		}
 		of := func(resource, kind, entity, limit string) report {
-			return report{
-				"denied",
-				runtime.Event{Resource: resource, Kind: kind, Entity: entity, Limit: limit},
-				text,
-			}
+			return report{"denied", runtime.Event{Resource: resource, Kind: kind, Entity: entity, Limit: limit}, text}
 		}
 		events := []report{
-			of(
-				"gpt-4",
-				"user",
-				"user-1",
-				"tpm",
-			), of("gpt-4", "user", "user-2", ""), of("embeddings", "project", "project-3", "rps"),
+			of("gpt-4", "user", "user-1", "tpm"), of("gpt-4", "user", "user-2", ""),
+			of("embeddings", "project", "project-3", "rps"),
 		}
 		if diff := cmp.Diff(events, got); diff != "" {
 			t.Errorf("observer (-want +got):\n%s", diff)
@@ -193,12 +168,14 @@ func TestBadClaims(t *testing.T) {
 		{"none", lim, nil, "invalid claims are missing: AcquireAll takes at least one"},
 		{"nil", lim, []runtime.AnyClaim{good, nil}, "invalid claim 2 is nil"},
 		{"nil of a type", lim, []runtime.AnyClaim{missing, good}, "invalid claim 1 is nil"},
-		{"not made by Claim", lim, []runtime.AnyClaim{&runtime.Claim[cost]{}}, "invalid claim 1 is empty: make it with the resource's Claim"},
+		{"not made by Claim", lim, []runtime.AnyClaim{&runtime.Claim[cost]{}},
+			"invalid claim 1 is empty: make it with the resource's Claim"},
 		{"twice", lim, []runtime.AnyClaim{good, gpt.Claim(user, cost{}), good},
 			"invalid embeddings claim 3 is there twice: make one for each part"},
 		{"used", lim, []runtime.AnyClaim{good, used},
 			"invalid gpt-4 claim 2 has been admitted before: make a new one for each AcquireAll"},
-		{"of another limiter", other, []runtime.AnyClaim{good}, "invalid embeddings claim 1 is of another Limiter: acquire it there"},
+		{"of another limiter", other, []runtime.AnyClaim{good},
+			"invalid embeddings claim 1 is of another Limiter: acquire it there"},
 		{"bad option", lim, []runtime.AnyClaim{good, gpt.With(runtime.Budget(0)).Claim(user, cost{TPM: 1})},
 			`invalid gpt-4 option "Budget(0s)" is out of range: want more than 0`},
 		{"bad id", lim, []runtime.AnyClaim{good, gpt.Claim(typed("1", "", "", ""), cost{TPM: 1})},
@@ -265,12 +242,8 @@ func TestClaimsHaveTheShortestBudget(t *testing.T) {
 		}}
 		lim, gpt, emb := openTwo(t, backend)
 		user := typed("1", "", "3", "")
-		check(
-			t,
-			lim.AcquireAll(t.Context(), gpt.With(runtime.Budget(3*time.Second)).Claim(user, cost{TPM: 1}),
-				emb.With(runtime.Budget(2*time.Second)).Claim(user[ofProject:], batches{})),
-			"",
-		)
+		check(t, lim.AcquireAll(t.Context(), gpt.With(runtime.Budget(3*time.Second)).Claim(user, cost{TPM: 1}),
+			emb.With(runtime.Budget(2*time.Second)).Claim(user[ofProject:], batches{})), "")
 		equal(t, "budget", left, 2*time.Second)
 		check(t, lim.AcquireAll(t.Context(), gpt.Claim(user, cost{TPM: 1})), "")
 		equal(t, "budget", left, store.DefaultBudget)
@@ -284,7 +257,8 @@ func TestClaimsMeetTheStrictestPolicy(t *testing.T) {
 		gpt, emb runtime.Policy // 0: the schema's
 		want     runtime.Policy
 	}{
-		{0, 0, allow}, {allow, allow, allow}, {0, local, local}, {local, 0, local}, {deny, 0, deny}, {0, deny, deny},
+		{0, 0, allow}, {allow, allow, allow}, {0, local, local}, {local, 0, local}, {deny, 0, deny},
+		{0, deny, deny},
 		{local, deny, deny}, {deny, local, deny}, {local, local, local},
 	} {
 		t.Run(fmt.Sprint(test.gpt, " and ", test.emb), func(t *testing.T) {
@@ -316,10 +290,7 @@ func TestClaimsMeetTheStrictestPolicy(t *testing.T) {
 				}
 				check(t, err, "")
 				equal(t, "degraded", a.Degraded() && b.Degraded(), true)
-				if want := []string{"user-1 true: " + down, "project-3 true: " + down}; !slices.Equal(
-					degraded,
-					want,
-				) {
+				if want := []string{"user-1 true: " + down, "project-3 true: " + down}; !slices.Equal(degraded, want) {
 					t.Errorf("observer was told %q, want %q", degraded, want)
 				}
 				_, _, err = both()

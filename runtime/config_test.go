@@ -155,12 +155,16 @@ func TestBadOverrides(t *testing.T) {
 		want     string
 	}{
 		{"burst below capacity", config.Entity(user{"1"}), limits{TPM: of(5, 3)},
-			"invalid gpt-4 limit tpm of user-1 is not possible: burst 3 is below the capacity 5: raise the burst or lower the capacity"},
+			"invalid gpt-4 limit tpm of user-1 is not possible: burst 3 is below the capacity 5: raise the burst or " +
+				"lower the capacity"},
 		{"the first of several", config.Kind(user{}), limits{RPM: of(0, 1), TPM: of(5, 3)},
-			"invalid gpt-4 limit rpm of user is not possible: capacity 0 is not above 0: a limit that admits nothing is none, raise it"},
-		{"empty id", config.Entity(user{}), limits{TPM: of(5, 5)}, "invalid gpt-4 id of user is empty: set the entity's ID"},
+			"invalid gpt-4 limit rpm of user is not possible: capacity 0 is not above 0: a limit that admits " +
+				"nothing is none, raise it"},
+		{"empty id", config.Entity(user{}), limits{TPM: of(5, 5)},
+			"invalid gpt-4 id of user is empty: set the entity's ID"},
 		{"bad id", config.Entity(project{"a#b"}), limits{TPM: of(5, 5)},
-			`invalid gpt-4 id of project "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+			`invalid gpt-4 id of project "a#b" contains '#', which separates the parts of a key: replace or encode ` +
+				`it`},
 		{"nil entity", config.Entity(nil), limits{TPM: of(5, 5)}, "invalid gpt-4 entity is nil"},
 		{"nil kind", config.Kind(nil), limits{TPM: of(5, 5)}, "invalid gpt-4 entity is nil"},
 	} {
@@ -189,11 +193,9 @@ func TestOverrideBelowPerCall(t *testing.T) {
 	_, err := config.Entity(project{"1"}).Set(t.Context(), limits{RPM: half}, "")
 	check(t, err, "")
 	_, err = config.Entity(user{"1"}).Set(t.Context(), limits{RPM: half}, "")
-	checkReason(
-		t,
-		err,
-		"invalid gpt-4 limit rpm of user-1 is not possible: burst 0.5 is below the 1 that a call takes (per_call), so that none could be served: raise it",
-	)
+	checkReason(t, err,
+		"invalid gpt-4 limit rpm of user-1 is not possible: burst 0.5 is below the 1 that a call takes "+
+			"(per_call), so that none could be served: raise it")
 }
 
 func TestExplain(t *testing.T) {
@@ -230,11 +232,8 @@ func TestExplain(t *testing.T) {
 		all = append(all, o)
 	}
 	want := []runtime.Overridden[limits]{
-		{
-			At:       "user",
-			Limits:   limits{per(1), per(2)},
-			Revision: "1",
-		}, {At: "user-1", Limits: limits{TPM: per(3)}, Revision: rev},
+		{At: "user", Limits: limits{per(1), per(2)}, Revision: "1"}, {At: "user-1", Limits: limits{TPM: per(3)},
+			Revision: rev},
 	}
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("all (-want +got):\n%s", diff)

@@ -18,13 +18,20 @@ func TestDo(t *testing.T) {
 		want  error
 		level cost
 	}{
-		{"stands as charged", func(context.Context, *runtime.Lease[cost]) error { return nil }, nil, cost{59, 5900}},
-		{"settles", func(ctx context.Context, l *runtime.Lease[cost]) error { return l.Settle(ctx, cost{TPM: 40}) }, nil, cost{59, 5960}},
+		{"stands as charged", func(context.Context, *runtime.Lease[cost]) error {
+			return nil
+		}, nil, cost{59, 5900}},
+		{"settles", func(ctx context.Context, l *runtime.Lease[cost]) error {
+			return l.Settle(ctx, cost{TPM: 40})
+		}, nil, cost{59, 5960}},
 		{"fails", func(context.Context, *runtime.Lease[cost]) error { return failure }, failure, cost{60, 6000}},
 		{"fails after it settled", func(ctx context.Context, l *runtime.Lease[cost]) error {
 			return errors.Join(l.Settle(ctx, cost{TPM: 40}), failure)
 		}, failure, cost{59, 5960}},
-		{"releases itself", func(ctx context.Context, l *runtime.Lease[cost]) error { l.Release(ctx); return nil }, nil, cost{60, 6000}},
+		{"releases itself", func(ctx context.Context, l *runtime.Lease[cost]) error {
+			l.Release(ctx)
+			return nil
+		}, nil, cost{60, 6000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -61,16 +68,11 @@ func TestDoGivesBackOnPanic(t *testing.T) {
 				recovered := make(chan any)
 				go func() {
 					defer func() { recovered <- recover() }()
-					_ = r.Do(
-						t.Context(),
-						user{"1"},
-						cost{TPM: 100},
-						func(_ context.Context, l *runtime.Lease[cost]) error {
-							test.first(l)
-							test.last()
-							return nil
-						},
-					)
+					_ = r.Do(t.Context(), user{"1"}, cost{TPM: 100}, func(_ context.Context, l *runtime.Lease[cost]) error {
+						test.first(l)
+						test.last()
+						return nil
+					})
 					returned = true
 				}()
 				equal(t, "recovered", <-recovered, test.want)
@@ -84,15 +86,10 @@ func TestDoGivesBackOnPanic(t *testing.T) {
 func TestDoWithoutALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, r := open(t, &fake{})
-		err := r.Do(
-			t.Context(),
-			user{"1"},
-			cost{TPM: 6001},
-			func(context.Context, *runtime.Lease[cost]) error {
-				t.Error("fn was called")
-				return nil
-			},
-		)
+		err := r.Do(t.Context(), user{"1"}, cost{TPM: 6001}, func(context.Context, *runtime.Lease[cost]) error {
+			t.Error("fn was called")
+			return nil
+		})
 		if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok {
 			t.Errorf("error %v", err)
 		}

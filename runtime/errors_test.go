@@ -23,26 +23,36 @@ func TestErrorTexts(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"denied", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 10, Available: 3, RetryAfter: 90 * time.Second},
+		{"denied", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 10,
+			Available: 3, RetryAfter: 90 * time.Second},
 			"sluice: gpt-4 denied for user-1: tpm has 3 of 10 tokens, retry after 1m30s"},
-		{"cost exceeds burst", &runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 11, Burst: 10},
-			"sluice: gpt-4 for user-1: cost of 11 tpm exceeds the burst of 10 and can never be served: split the call, or raise the burst"},
+		{"cost exceeds burst", &runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
+			Requested: 11, Burst: 10},
+			"sluice: gpt-4 for user-1: cost of 11 tpm exceeds the burst of 10 and can never be served: split the " +
+				"call, or raise the burst"},
 		{"invalid", &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a\n", Reason: "is bad"},
 			`sluice: gpt-4: id of user "a\n" is bad`},
-		{"invalid, no value", &runtime.InvalidError{Resource: "gpt-4", Field: "cost", Reason: "is empty"}, "sluice: gpt-4: cost is empty"},
-		{"invalid, 40 runes", &runtime.InvalidError{Resource: "gpt-4", Field: "id", Value: strings.Repeat("日", 40), Reason: "is bad"},
+		{"invalid, no value", &runtime.InvalidError{Resource: "gpt-4", Field: "cost", Reason: "is empty"},
+			"sluice: gpt-4: cost is empty"},
+		{"invalid, 40 runes", &runtime.InvalidError{Resource: "gpt-4", Field: "id", Value: strings.Repeat("日", 40),
+			Reason: "is bad"},
 			`sluice: gpt-4: id "` + strings.Repeat("日", 40) + `" is bad`},
-		{"invalid, 41 runes", &runtime.InvalidError{Resource: "gpt-4", Field: "id", Value: strings.Repeat("日", 41), Reason: "is bad"},
+		{"invalid, 41 runes", &runtime.InvalidError{Resource: "gpt-4", Field: "id", Value: strings.Repeat("日", 41),
+			Reason: "is bad"},
 			`sluice: gpt-4: id "` + strings.Repeat("日", 40) + `..." is bad`},
 		{"unavailable", &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: reset},
 			"sluice: gpt-4: store unavailable after 1 attempt: connection reset"},
-		{"unavailable, cause alone", &runtime.UnavailableError{Err: reset}, "sluice: store unavailable: connection reset"},
-		{"setup", &runtime.SetupError{What: "no table", Do: "create it", Err: reset}, "sluice: no table: connection reset; create it"},
+		{"unavailable, cause alone", &runtime.UnavailableError{Err: reset},
+			"sluice: store unavailable: connection reset"},
+		{"setup", &runtime.SetupError{What: "no table", Do: "create it", Err: reset},
+			"sluice: no table: connection reset; create it"},
 		{"setup, alone", &runtime.SetupError{What: "no table"}, "sluice: no table"},
 		{"contended", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8},
-			"sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, nothing was charged: try again"},
+			"sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, nothing was charged: try " +
+				"again"},
 		{"contended once", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 1},
-			"sluice: gpt-4 for user-1: contended: lost 1 attempt against other writers, nothing was charged: try again"},
+			"sluice: gpt-4 for user-1: contended: lost 1 attempt against other writers, nothing was charged: try " +
+				"again"},
 	} {
 		t.Run(test.name, func(t *testing.T) { equal(t, "text", test.err.Error(), test.want) })
 	}
@@ -116,20 +126,8 @@ func TestRefuseAlongAChain(t *testing.T) {
 		Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 1, Available: 0, RetryAfter: time.Second,
 		Refusals: []runtime.Refusal{
 			{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 1, RetryAfter: time.Second},
-			{
-				Resource:   "gpt-4",
-				Entity:     "user-1",
-				Limit:      "tpm",
-				Requested:  1,
-				RetryAfter: 5 * time.Millisecond,
-			},
-			{
-				Resource:   "gpt-4",
-				Entity:     "project-1",
-				Limit:      "tpm",
-				Requested:  1,
-				RetryAfter: 515 * time.Millisecond,
-			},
+			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 1, RetryAfter: 5 * time.Millisecond},
+			{Resource: "gpt-4", Entity: "project-1", Limit: "tpm", Requested: 1, RetryAfter: 515 * time.Millisecond},
 		},
 	}
 	if diff := cmp.Diff(want, denied, cmpopts.IgnoreUnexported(runtime.DeniedError{})); diff != "" {
@@ -151,10 +149,9 @@ func TestExceeds(t *testing.T) {
 		{"above", image(0, 0), []int64{61_000, 6_000_001}, "exceeds burst gpt-4 user-1 rpm 61/60"},
 		{"a limit that is not there", missing, []int64{61_000, 0}, ""},
 	} {
-		t.Run(
-			test.name,
-			func(t *testing.T) { check(t, store.Exceeds(spec, "user-1", test.img, test.cost), test.want) },
-		)
+		t.Run(test.name, func(t *testing.T) {
+			check(t, store.Exceeds(spec, "user-1", test.img, test.cost), test.want)
+		})
 	}
 }
 

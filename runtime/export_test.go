@@ -67,6 +67,6 @@ func (b *Breaker) Closed() (closed bool, failures uint32, calm bool) {
 
 // Report returns what the observer would be told next.
 func (b *Breaker) Report() string {
-	open, news := b.unreported()
-	return map[bool]string{true: fmt.Sprint("open: ", open)}[news]
+	open, changed := b.unreported()
+	return map[bool]string{true: fmt.Sprint("open: ", open)}[changed]
 }

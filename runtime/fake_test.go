@@ -137,11 +137,8 @@ func (f *fake) image(part *store.Part, b *store.Bucket) *bucket.Image {
 // take writes an image, refilled to now and less cost.
 func (f *fake) take(spec *store.Spec, of []*store.Bucket, img *bucket.Image, cost []int64) {
 	now := f.now()
-	after := &bucket.Image{
-		Refilled: max(now, img.Refilled),
-		Balances: slices.Clone(img.Balances),
-		Missing:  img.Missing,
-	}
+	after := &bucket.Image{Refilled: max(now, img.Refilled), Balances: slices.Clone(img.Balances),
+		Missing: img.Missing}
 	for i, balance := range img.Balances {
 		after.Balances[i].Tokens = bucket.Available(balance, img.Refilled, now) - cost[i]
 	}
@@ -166,20 +163,13 @@ func (f *fake) demands(call *store.Call) []*demand {
 		part := &call.Parts[i]
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			at := slices.IndexFunc(
-				all,
-				func(s *demand) bool { return s.spec == part.Def.Spec() && s.of[0].Entity == b.Entity },
-			)
+			at := slices.IndexFunc(all, func(s *demand) bool {
+				return s.spec == part.Def.Spec() && s.of[0].Entity == b.Entity
+			})
 			if at < 0 {
 				at = len(all)
-				all = append(
-					all,
-					&demand{
-						spec: part.Def.Spec(),
-						img:  f.image(part, b),
-						cost: make([]int64, len(part.Cost)),
-					},
-				)
+				all = append(all, &demand{spec: part.Def.Spec(), img: f.image(part, b),
+					cost: make([]int64, len(part.Cost))})
 			}
 			all[at].of = append(all[at].of, b)
 			for k, c := range part.Cost {
@@ -284,11 +274,8 @@ func (f *fake) put(ago time.Duration, rpm, tpm int64) {
 	defer f.mu.Unlock()
 	balances := bucket.Full(gpt4().spec.Kinds[0].Limits)
 	balances[0].Tokens, balances[1].Tokens = rpm*bucket.Milli, tpm*bucket.Milli
-	f.buckets["user-1"] = &bucket.Image{
-		Refilled: f.now() - ago.Milliseconds(),
-		Balances: balances,
-		Missing:  make([]bool, 2),
-	}
+	f.buckets["user-1"] = &bucket.Image{Refilled: f.now() - ago.Milliseconds(), Balances: balances,
+		Missing: make([]bool, 2)}
 }
 
 // level returns what the bucket is worth now, in whole tokens, a full bucket where there is none.

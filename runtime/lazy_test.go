@@ -63,25 +63,9 @@ func TestLazySettle(t *testing.T) {
 		var got []report
 		option, lines := logged()
 		store := &lazies{t: t, fake: &fake{}}
-		_, r := openOn(
-			t,
-			store,
-			0,
-			option,
-			runtime.WithObserver(watch(&got)),
-			runtime.CallDefaults(runtime.LazySettle(true)),
-		)
-		settled, released := acquire(
-			t,
-			r,
-			user{"1"},
-			cost{TPM: 100},
-		), acquire(
-			t,
-			r,
-			user{"1"},
-			cost{TPM: 100},
-		)
+		_, r := openOn(t, store, 0, option, runtime.WithObserver(watch(&got)),
+			runtime.CallDefaults(runtime.LazySettle(true)))
+		settled, released := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		failed, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		got = nil
 		check(t, settled.Settle(t.Context(), cost{TPM: -1}),
@@ -107,13 +91,7 @@ func TestLazySettle(t *testing.T) {
 		elapse(time.Second)
 		store.flush(errors.New("down"))
 		of := func(operation string, took time.Duration) runtime.Event {
-			return runtime.Event{
-				Operation: operation,
-				Resource:  "gpt-4",
-				Kind:      "user",
-				Entity:    "user-1",
-				Took:      took,
-			}
+			return runtime.Event{Operation: operation, Resource: "gpt-4", Kind: "user", Entity: "user-1", Took: took}
 		}
 		want := []report{
 			{"settled", of("", 50*time.Millisecond), ""}, {"released", of("", 50*time.Millisecond), ""},
@@ -234,10 +212,9 @@ func TestLazySettleOfADegradedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, policy := range []runtime.Policy{runtime.Allow, runtime.Local} {
 			var got []report
-			backend := &lazies{
-				t:    t,
-				fake: &fake{before: func(context.Context, string, *store.Call) error { return down() }},
-			}
+			backend := &lazies{t: t, fake: &fake{before: func(context.Context, string, *store.Call) error {
+				return down()
+			}}}
 			_, r := openOn(t, backend, policy, runtime.WithObserver(watch(&got)))
 			lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 100}, runtime.LazySettle(true))
 			check(t, err, "")

@@ -144,24 +144,10 @@ func TestOutlivesTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		backend := &fake{}
-		_, r := open(
-			t,
-			backend,
-			runtime.SettleTimeout(3*time.Second),
-			runtime.WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
-		)
+		_, r := open(t, backend, runtime.SettleTimeout(3*time.Second),
+			runtime.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-		settled, released := acquire(
-			t,
-			r,
-			user{"1"},
-			cost{TPM: 100},
-		), acquire(
-			t,
-			r,
-			user{"1"},
-			cost{TPM: 100},
-		)
+		settled, released := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		hung, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		cancel()
 
@@ -175,9 +161,7 @@ func TestOutlivesTheCaller(t *testing.T) {
 		released.Release(ctx)
 		equal(t, "level", backend.level("user-1"), cost{57, 5750})
 
-		backend.hook(
-			func(ctx context.Context, _ string, _ *store.Call) error { <-ctx.Done(); return ctx.Err() },
-		)
+		backend.hook(func(ctx context.Context, _ string, _ *store.Call) error { <-ctx.Done(); return ctx.Err() })
 		start := time.Now()
 		check(t, hung.Settle(ctx, cost{TPM: 50}), "context deadline exceeded")
 		equal(t, "settle took", time.Since(start), 3*time.Second)

@@ -124,17 +124,7 @@ func TestLocalEnds(t *testing.T) {
 				store := &outages{fake: &fake{}}
 				lim, r := openOn(t, store, runtime.Local)
 				store.fail(down())
-				lease, others := acquire(
-					t,
-					r,
-					user{"1"},
-					cost{TPM: 5000},
-				), acquire(
-					t,
-					r,
-					user{"2"},
-					cost{TPM: 5000},
-				)
+				lease, others := acquire(t, r, user{"1"}, cost{TPM: 5000}), acquire(t, r, user{"2"}, cost{TPM: 5000})
 				elapse(time.Minute)
 				store.fail(test.err)
 				_, _ = r.Acquire(t.Context(), user{"1"}, cost{TPM: 1}, runtime.OnUnavailable(runtime.Deny))
@@ -209,12 +199,7 @@ func TestLocalEndsBucketByBucket(t *testing.T) {
 		for i, id := range []string{"1", "2", "3"} {
 			acquire(t, r, user{id}, cost{})
 			for j, other := range []string{"1", "2", "3"} {
-				equal(
-					t,
-					"after "+id+": here is "+other,
-					runtime.LocalImage(lim, "gpt-4", "user-"+other) != nil,
-					j > i,
-				)
+				equal(t, "after "+id+": here is "+other, runtime.LocalImage(lim, "gpt-4", "user-"+other) != nil, j > i)
 			}
 		}
 	})
@@ -375,10 +360,8 @@ func (i *ideal) until(want, now int64) int64 {
 func walk(ctx context.Context, t *rapid.T, yield refill) error {
 	def := gpt4()
 	limit := rapid.Custom(func(t *rapid.T) bucket.Limit {
-		l := bucket.Limit{
-			Refill: rapid.Int64Range(1, 30_000).Draw(t, "refill"),
-			Period: rapid.Int64Range(1, 3000).Draw(t, "period"),
-		}
+		l := bucket.Limit{Refill: rapid.Int64Range(1, 30_000).Draw(t, "refill"),
+			Period: rapid.Int64Range(1, 3000).Draw(t, "period")}
 		l.Burst = rapid.Int64Range(1, 50).Draw(t, "burst") * bucket.Milli
 		l.Capacity = l.Burst
 		return l
@@ -389,12 +372,8 @@ func walk(ctx context.Context, t *rapid.T, yield refill) error {
 	}
 	clock := &shifted{}
 	store := &outages{fake: &fake{}}
-	b := runtime.NewBuilder(
-		store,
-		runtime.WithClock(clock),
-		runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)),
-	)
+	b := runtime.NewBuilder(store, runtime.WithClock(clock), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)))
 	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	lim, err := b.Limiter()
 	if err != nil {
@@ -555,7 +534,8 @@ func TestLocalIsBounded(t *testing.T) {
 		store.fail(down())
 		acquire(t, r, user{"first"}, cost{TPM: 6000})
 		acquire(t, r, user{"second"}, cost{})
-		if _, err := r.Acquire(t.Context(), user{"first"}, cost{TPM: 1}); err == nil { // in use: flooding it must not fill it up
+		if _, err := r.Acquire(t.Context(), user{"first"}, cost{TPM: 1}); err == nil {
+			// in use: flooding it must not fill it up
 			t.Error("admitted")
 		}
 		for i := range 100_000 - 1 {

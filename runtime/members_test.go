@@ -64,10 +64,13 @@ func TestEntities(t *testing.T) {
 		opts   []runtime.PutOption
 		want   store.Member
 	}{
-		{"with all ancestors", typed("1", "2", "3", "4"), nil, store.Member{Entity: "user-1", Parent: "team-2", Cascade: true}},
-		{"from the middle", typed("1", "2", "3", "4")[1:], nil, store.Member{Entity: "team-2", Parent: "project-3", Cascade: true}},
+		{"with all ancestors", typed("1", "2", "3", "4"), nil, store.Member{Entity: "user-1", Parent: "team-2",
+			Cascade: true}},
+		{"from the middle", typed("1", "2", "3", "4")[1:], nil, store.Member{Entity: "team-2", Parent: "project-3",
+			Cascade: true}},
 		{"without parent", typed("5", "", "3", "4"), nil, store.Member{Entity: "user-5", Cascade: true}},
-		{"of a kind without parent", typed("1", "2", "3", "4")[3:], nil, store.Member{Entity: "org-4", Cascade: true}},
+		{"of a kind without parent", typed("1", "2", "3", "4")[3:], nil,
+			store.Member{Entity: "org-4", Cascade: true}},
 		{"its parent's parent is looked up", append(typed("6", "", "", "")[:1], lookedUp(ofTeam, "2")...), nil,
 			store.Member{Entity: "user-6", Parent: "team-2", Cascade: true}},
 		{"without cascade", typed("1", "2", "3", "4"), []runtime.PutOption{nil, runtime.WithoutCascade()},
@@ -178,17 +181,27 @@ func TestMemberCheck(t *testing.T) {
 		{"user", "", `invalid entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
 		{"", "", "invalid entity is empty: write it as it is stored, such as user-123"},
 		{"-1", "", `invalid entity "-1" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"User-1", "", `invalid entity "User-1" is of kind User, which limits.yaml does not have: it has user, team, project and org`},
+		{"User-1", "",
+			`invalid entity "User-1" is of kind User, which limits.yaml does not have: it has user, team, project ` +
+				`and org`},
 		{"user-", "", `invalid entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"user-a#b", "", `invalid id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"user-a#b", "",
+			`invalid id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"user-1", "user-1", `invalid parent "user-1" is the entity itself: name the one it belongs to`},
 		{"user-1", "2", `invalid parent "2" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"user-1", "crew-2", `invalid parent "crew-2" is of kind crew, which limits.yaml does not have: it has user, team, project and org`},
-		{"user-1", "team-", `invalid parent "team-" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"user-1", "team-a#b", `invalid id of team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
-		{"user-1", "project-3", `invalid parent "project-3" is of kind project: the parent of a user is of kind team, such as team-123`},
-		{"user-1", "user-2", `invalid parent "user-2" is of kind user: the parent of a user is of kind team, such as team-123`},
-		{"org-1", "user-2", `invalid parent "user-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
+		{"user-1", "crew-2",
+			`invalid parent "crew-2" is of kind crew, which limits.yaml does not have: it has user, team, project ` +
+				`and org`},
+		{"user-1", "team-",
+			`invalid parent "team-" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"user-1", "team-a#b",
+			`invalid id of team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"user-1", "project-3",
+			`invalid parent "project-3" is of kind project: the parent of a user is of kind team, such as team-123`},
+		{"user-1", "user-2",
+			`invalid parent "user-2" is of kind user: the parent of a user is of kind team, such as team-123`},
+		{"org-1", "user-2",
+			`invalid parent "user-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
 	} {
 		t.Run(test.entity+" "+test.parent, func(t *testing.T) {
 			err := store.Member{Entity: test.entity, Parent: test.parent}.Check(kinds)

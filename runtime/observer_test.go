@@ -28,15 +28,10 @@ type report struct {
 // watch notes what is callback. An Operation that goes without saying, and a LimitKind that is the entity's
 // own, are left out.
 func watch(into *[]report) *runtime.Observer {
-	usual := map[string]string{
-		"acquired": store.OperationAcquire,
-		"denied":   store.OperationAcquire,
+	usual := map[string]string{"acquired": store.OperationAcquire, "denied": store.OperationAcquire,
 		"degraded": store.OperationAcquire,
-		"shadowed": store.OperationAcquire,
-		"failed":   store.OperationAcquire,
-		"settled":  store.OperationSettle,
-		"released": store.OperationRelease,
-	}
+		"shadowed": store.OperationAcquire, "failed": store.OperationAcquire, "settled": store.OperationSettle,
+		"released": store.OperationRelease}
 	note := func(which string) func(_ context.Context, _ runtime.Event) {
 		return func(_ context.Context, e runtime.Event) {
 			text := errtext.Of(e.Err)
@@ -51,9 +46,8 @@ func watch(into *[]report) *runtime.Observer {
 		}
 	}
 	return &runtime.Observer{
-		Acquired: note(
-			"acquired",
-		), Denied: note("denied"), Shadowed: note("shadowed"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+		Acquired: note("acquired"), Denied: note("denied"), Shadowed: note("shadowed"), Failed: note("failed"),
+		Settled: note("settled"), Released: note("released"),
 	}
 }
 
@@ -66,12 +60,8 @@ func TestObserver(t *testing.T) {
 			elapse(trip)
 			return failure
 		}}
-		_, r := open(
-			t,
-			backend,
-			runtime.WithObserver(watch(&got)),
-			runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		)
+		_, r := open(t, backend, runtime.WithObserver(watch(&got)),
+			runtime.WithLogger(slog.New(slog.DiscardHandler)))
 		ctx := t.Context()
 		of := func(took time.Duration, limit string) runtime.Event {
 			return runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: limit, Took: took}
@@ -86,7 +76,9 @@ func TestObserver(t *testing.T) {
 			do   func()
 			want []report
 		}{
-			{"acquire and settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 6000}).Settle(ctx, cost{TPM: 6000}) },
+			{"acquire and settle", func() {
+				_ = acquire(t, r, user{"1"}, cost{TPM: 6000}).Settle(ctx, cost{TPM: 6000})
+			},
 				[]report{{"acquired", of(trip, ""), ""}, {"settled", of(trip, ""), ""}}},
 			{"denied", func() {
 				backend.put(0, 60, 0)
@@ -102,7 +94,9 @@ func TestObserver(t *testing.T) {
 			}, []report{{"denied", as("wait", of(trip, "tpm")), denied + "970ms deadline"}}},
 			{"released by Do", func() {
 				backend.put(0, 60, 6000)
-				_ = r.Do(ctx, user{"1"}, cost{}, func(context.Context, *runtime.Lease[cost]) error { return errors.New("failed") })
+				_ = r.Do(ctx, user{"1"}, cost{}, func(context.Context, *runtime.Lease[cost]) error {
+					return errors.New("failed")
+				})
 			}, []report{{"acquired", of(trip, ""), ""}, {"released", of(trip, ""), ""}}},
 			{"above the burst", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 6001}) },
 				[]report{{"failed", of(trip, "tpm"), "exceeds burst gpt-4 user-1 tpm 6001/6000"}}},
@@ -125,7 +119,9 @@ func TestObserver(t *testing.T) {
 				two.Release(ctx)
 			}, []report{{"acquired", of(trip, ""), ""}, {"acquired", of(trip, ""), ""},
 				{"failed", as("settle", of(trip, "")), "down"}, {"failed", as("release", of(trip, "")), "down"}}},
-			{"store down", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 5}) }, []report{{"failed", of(trip, ""), "down"}}},
+			{"store down", func() {
+				_, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 5})
+			}, []report{{"failed", of(trip, ""), "down"}}},
 			{"peek is nobody's outcome", func() { _, _ = r.Peek(ctx, user{"1"}) }, nil},
 		} {
 			got = nil
@@ -141,13 +137,8 @@ func TestObserver(t *testing.T) {
 func TestObserverGetsTheError(t *testing.T) {
 	down := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: errors.New("reset")}
 	var got error
-	_, r := open(
-		t,
-		&fake{before: func(context.Context, string, *store.Call) error { return down }},
-		runtime.WithObserver(
-			&runtime.Observer{Failed: func(_ context.Context, e runtime.Event) { got = e.Err }},
-		),
-	)
+	_, r := open(t, &fake{before: func(context.Context, string, *store.Call) error { return down }},
+		runtime.WithObserver(&runtime.Observer{Failed: func(_ context.Context, e runtime.Event) { got = e.Err }}))
 	_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.OnUnavailable(runtime.Deny))
 	if !errors.Is(got, down) || !errors.Is(err, down) {
 		t.Errorf("observer got %v, caller %v", got, err)
@@ -166,9 +157,8 @@ func TestObserverContext(t *testing.T) {
 		}
 	}
 	all := &runtime.Observer{
-		Acquired: note(
-			"acquired",
-		), Denied: note("denied"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+		Acquired: note("acquired"), Denied: note("denied"), Failed: note("failed"), Settled: note("settled"),
+		Released: note("released"),
 	}
 	lim, r := open(t, &fake{}, runtime.WithObserver(all), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), contextKey{}, "caller"))
@@ -198,9 +188,7 @@ func TestObservers(t *testing.T) {
 			return func(context.Context, runtime.Event) { got = append(got, name+" "+what) }
 		}
 		return &runtime.Observer{
-			Acquired: note(
-				"acquired",
-			), Denied: note("denied"), Degraded: note("degraded"), Shadowed: note("shadowed"),
+			Acquired: note("acquired"), Denied: note("denied"), Degraded: note("degraded"), Shadowed: note("shadowed"),
 			Failed: note("failed"), Settled: note("settled"), Released: note("released"),
 			Store:   func(context.Context, runtime.StoreEvent) { got = append(got, name+" store") },
 			Breaker: func(bool, error) { got = append(got, name+" breaker") },

@@ -19,9 +19,11 @@ func TestBadOptions(t *testing.T) {
 		want string
 	}{
 		{"clock", runtime.WithClock(nil), "setup: WithClock: the clock is nil | correct the option"},
-		{"logger", runtime.WithLogger(nil), "setup: WithLogger: the logger is nil; slog.DiscardHandler discards | correct the option"},
+		{"logger", runtime.WithLogger(nil),
+			"setup: WithLogger: the logger is nil; slog.DiscardHandler discards | correct the option"},
 		{"observer", runtime.WithObserver(nil), "setup: WithObserver: the observer is nil | correct the option"},
-		{"settle timeout", runtime.SettleTimeout(0), "setup: SettleTimeout(0s): want more than 0 | correct the option"},
+		{"settle timeout", runtime.SettleTimeout(0),
+			"setup: SettleTimeout(0s): want more than 0 | correct the option"},
 		{"budget", runtime.CallDefaults(runtime.Budget(0)),
 			"setup: CallDefaults: Budget(0s): want more than 0 | correct the option"},
 		{"max wait", runtime.CallDefaults(runtime.MaxWait(-time.Second)),
@@ -31,17 +33,11 @@ func TestBadOptions(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			// The first of several is reported, and a good one does not hide it.
-			opts := []runtime.Option{
-				test.opt,
-				runtime.SettleTimeout(-1),
-				runtime.SettleTimeout(1),
-				runtime.CallDefaults(runtime.Budget(1)),
-			}
+			opts := []runtime.Option{test.opt, runtime.SettleTimeout(-1), runtime.SettleTimeout(1),
+				runtime.CallDefaults(runtime.Budget(1))}
 			if test.name == "budget" || test.name == "max wait" || test.name == "policy" {
-				opts = []runtime.Option{
-					test.opt,
-					runtime.CallDefaults(runtime.Budget(-5), runtime.Budget(1), runtime.MaxWait(1)),
-				}
+				opts = []runtime.Option{test.opt, runtime.CallDefaults(runtime.Budget(-5), runtime.Budget(1),
+					runtime.MaxWait(1))}
 			}
 			lim, err := runtime.NewBuilder(&fake{}, opts...).Limiter()
 			check(t, err, test.want)
@@ -111,7 +107,8 @@ func TestBudget(t *testing.T) {
 		}{
 			{"default", r, nil, store.DefaultBudget},
 			{"call", r, []runtime.CallOption{runtime.Budget(3 * time.Second)}, 3 * time.Second},
-			{"last of two", r, []runtime.CallOption{runtime.Budget(1), runtime.Budget(2 * time.Second)}, 2 * time.Second},
+			{"last of two", r, []runtime.CallOption{runtime.Budget(1), runtime.Budget(2 * time.Second)},
+				2 * time.Second},
 			{"With", r.With(runtime.Budget(time.Minute)), nil, time.Minute},
 			{"call before With", r.With(runtime.Budget(time.Minute)), []runtime.CallOption{runtime.Budget(5)}, 5},
 			{"With of With", r.With(runtime.Budget(time.Minute)).With(runtime.Budget(6)), nil, 6},
@@ -130,12 +127,8 @@ func TestBudget(t *testing.T) {
 		equal(t, "Peek", left, 8)
 		equal(t, "level", backend.level("user-1"), cost{RPM: 53, TPM: 6000})
 
-		_, defaults := open(
-			t,
-			backend,
-			runtime.CallDefaults(runtime.Budget(9), runtime.MaxWait(1)),
-			runtime.CallDefaults(runtime.Budget(10)),
-		)
+		_, defaults := open(t, backend, runtime.CallDefaults(runtime.Budget(9), runtime.MaxWait(1)),
+			runtime.CallDefaults(runtime.Budget(10)))
 		acquire(t, defaults, user{"1"}, cost{})
 		equal(t, "CallDefaults", left, 10)
 		acquire(t, defaults.With(runtime.Budget(11)), user{"1"}, cost{})
@@ -158,13 +151,8 @@ func TestBudgetEnds(t *testing.T) {
 			return down
 		}})
 		start := time.Now()
-		_, err := r.Acquire(
-			t.Context(),
-			user{"1"},
-			cost{},
-			runtime.Budget(50*time.Millisecond),
-			runtime.OnUnavailable(runtime.Deny),
-		)
+		_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.Budget(50*time.Millisecond),
+			runtime.OnUnavailable(runtime.Deny))
 		equal(t, "took", time.Since(start), 50*time.Millisecond)
 		check(t, err, "unavailable gpt-4 2: context deadline exceeded")
 		if !errors.Is(err, down) {
@@ -176,27 +164,11 @@ func TestBudgetEnds(t *testing.T) {
 func TestEnvOfTheStore(t *testing.T) {
 	observer, logger := &runtime.Observer{}, slog.New(slog.DiscardHandler)
 	backend := &fake{}
-	open(
-		t,
-		backend,
-		runtime.WithObserver(observer),
-		runtime.WithLogger(logger),
+	open(t, backend, runtime.WithObserver(observer), runtime.WithLogger(logger),
 		runtime.WithClock(ahead(time.Hour)),
-		runtime.SettleTimeout(time.Minute),
-		runtime.WithCacheTTL(time.Second),
-	)
-	equal(
-		t,
-		"env",
-		*backend.env,
-		store.Env{
-			Clock:         ahead(time.Hour),
-			Observer:      observer,
-			Logger:        logger,
-			SettleTimeout: time.Minute,
-			CacheTTL:      time.Second,
-		},
-	)
+		runtime.SettleTimeout(time.Minute), runtime.WithCacheTTL(time.Second))
+	equal(t, "env", *backend.env, store.Env{Clock: ahead(time.Hour), Observer: observer, Logger: logger,
+		SettleTimeout: time.Minute, CacheTTL: time.Second})
 	equal(t, "definitions", len(backend.defs), 1)
 
 	open(t, backend)
@@ -208,11 +180,8 @@ func TestEnvOfTheStore(t *testing.T) {
 
 // TestStoreErrors: those of Open, Check and Close go through as they are.
 func TestStoreErrors(t *testing.T) {
-	broken := &runtime.SetupError{
-		What: "table limits is not there",
-		Do:   "create it: sluice table create",
-		Err:  errors.New("not found"),
-	}
+	broken := &runtime.SetupError{What: "table limits is not there", Do: "create it: sluice table create",
+		Err: errors.New("not found")}
 	const want = "setup: table limits is not there | not found | create it: sluice table create"
 	_, err := runtime.NewBuilder(&fake{broken: broken}).Limiter()
 	check(t, err, want)

@@ -42,12 +42,10 @@ func TestPeek(t *testing.T) {
 				test.put(store)
 				got, err := r.Peek(t.Context(), user{"1"})
 				check(t, err, "")
-				want := &runtime.Snapshot[cost]{
-					Available: test.available,
-					Buckets: []runtime.BucketSnapshot[cost]{{
-						Entity: "user-1", Available: test.available, Capacity: capacity, Burst: capacity, Full: test.full, Exists: test.exists,
-					}},
-				}
+				want := &runtime.Snapshot[cost]{Available: test.available, Buckets: []runtime.BucketSnapshot[cost]{{
+					Entity: "user-1", Available: test.available, Capacity: capacity, Burst: capacity, Full: test.full,
+					Exists: test.exists,
+				}}}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("snapshot (-want +got):\n%s", diff)
 				}

@@ -59,17 +59,13 @@ func (o *outages) fail(err error) {
 
 // openOn returns a Limiter on store, and its resource, for which limits.yaml says onUnavailable.
 func openOn(
-	t testing.TB,
-	store runtime.Store,
-	onUnavailable runtime.Policy,
-	opts ...runtime.Option,
+	t testing.TB, store runtime.Store, onUnavailable runtime.Policy, opts ...runtime.Option,
 ) (*runtime.Limiter, *resource) {
 	t.Helper()
 	def := gpt4()
 	def.spec.OnUnavailable = onUnavailable
-	b := runtime.NewBuilder(
-		store,
-		append([]runtime.Option{runtime.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	b := runtime.NewBuilder(store, append([]runtime.Option{runtime.WithLogger(slog.New(slog.DiscardHandler))},
+		opts...)...)
 	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	lim, err := b.Limiter()
 	if err != nil {
@@ -113,8 +109,12 @@ func TestPolicies(t *testing.T) {
 		{"setup, which is why it is down", &runtime.SetupError{What: "no credentials", Err: down()}, nil,
 			[4]string{failed, failed, failed, failed}},
 		{"unknown", errors.New("strange"), nil, [4]string{failed, failed, failed, failed}},
-		{"caller has gone", down(), func(_ context.Context, cancel context.CancelFunc) { cancel() }, [4]string{abandoned, abandoned, abandoned, abandoned}},
-		{"caller's time is up", down(), func(ctx context.Context, _ context.CancelFunc) { <-ctx.Done() }, [4]string{abandoned, abandoned, abandoned, abandoned}},
+		{"caller has gone", down(), func(_ context.Context, cancel context.CancelFunc) {
+			cancel()
+		}, [4]string{abandoned, abandoned, abandoned, abandoned}},
+		{"caller's time is up", down(), func(ctx context.Context, _ context.CancelFunc) {
+			<-ctx.Done()
+		}, [4]string{abandoned, abandoned, abandoned, abandoned}},
 		{"caller has gone, throttled", throttled, func(_ context.Context, cancel context.CancelFunc) { cancel() },
 			[4]string{abandoned, abandoned, abandoned, abandoned}},
 	} {
@@ -193,12 +193,7 @@ func TestTimeOutMeetsThePolicy(t *testing.T) {
 
 		_, err = r.Acquire(within(t, 999*time.Millisecond), user{"1"}, cost{})
 		check(t, err, "context deadline exceeded gpt-4 user-1")
-		_, err = r.Wait(
-			within(t, 999*time.Millisecond),
-			user{"1"},
-			cost{},
-			runtime.MaxWait(999*time.Millisecond),
-		)
+		_, err = r.Wait(within(t, 999*time.Millisecond), user{"1"}, cost{}, runtime.MaxWait(999*time.Millisecond))
 		check(t, err, "context deadline exceeded gpt-4 user-1")
 		start = time.Now()
 		for _, opt := range []runtime.CallOption{nil, runtime.MaxWait(999 * time.Millisecond)} {
@@ -256,12 +251,8 @@ func TestPolicyPrecedence(t *testing.T) {
 }
 
 func TestPolicyNames(t *testing.T) {
-	equal(
-		t,
-		"names",
-		fmt.Sprint(runtime.Allow, runtime.Deny, runtime.Local, runtime.Policy(9)),
-		"allow deny local Policy(9)",
-	)
+	equal(t, "names", fmt.Sprint(runtime.Allow, runtime.Deny, runtime.Local, runtime.Policy(9)),
+		"allow deny local Policy(9)")
 }
 
 // TestAllowedLease took nothing, shows the last image, and closes without the store.
@@ -296,7 +287,8 @@ func TestAllowedLease(t *testing.T) {
 func TestOnlyStandInsDegrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, r := open(t, &fake{})
-		for name, lease := range map[string]*runtime.Lease[cost]{"nil": nil, "zero": {}, "the store's": acquire(t, r, user{"1"}, cost{})} {
+		for name, lease := range map[string]*runtime.Lease[cost]{"nil": nil, "zero": {},
+			"the store's": acquire(t, r, user{"1"}, cost{})} {
 			equal(t, name, lease.Degraded(), false)
 		}
 	})
@@ -316,12 +308,8 @@ func TestDegradedIsReported(t *testing.T) {
 			event := runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1"}
 			here := event
 			here.Local = true
-			want := []report{
-				{"acquired", event, ""},
-				{"released", event, ""},
-				{"settled", here, ""},
-				{"released", here, ""},
-			}
+			want := []report{{"acquired", event, ""}, {"released", event, ""}, {"settled", here, ""},
+				{"released", here, ""}}
 			if diff := cmp.Diff(want, events); diff != "" {
 				t.Errorf("%v (-want +got):\n%s", policy, diff)
 			}
@@ -342,9 +330,7 @@ func logged() (runtime.Option, func() []string) {
 		}
 		return a
 	}
-	option := runtime.WithLogger(
-		slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})),
-	)
+	option := runtime.WithLogger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})))
 	return option, func() (lines []string) {
 		for line := range strings.Lines(out.String()) {
 			lines = append(lines, strings.TrimSuffix(line, "\n"))
@@ -364,18 +350,10 @@ func TestWarnings(t *testing.T) {
 		want := func(policy string, admitted int, err error) string {
 			return fmt.Sprintf(
 				`level=WARN msg="sluice: the store does not answer: calls are admitted that it has no record of" `+
-					`resource=gpt-4 entity=user-1 policy=%s admitted=%d error=%q`,
-				policy,
-				admitted,
-				errtext.Of(err),
-			)
+					`resource=gpt-4 entity=user-1 policy=%s admitted=%d error=%q`, policy, admitted, errtext.Of(err))
 		}
-		throttled := &runtime.UnavailableError{
-			Resource:  "gpt-4",
-			Attempts:  2,
-			Throttled: true,
-			Err:       errors.New("reset"),
-		}
+		throttled := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Throttled: true,
+			Err: errors.New("reset")}
 		plain := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: errors.New("reset")}
 		for _, step := range []struct {
 			name  string

@@ -30,10 +30,7 @@ func (m *minds) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 }
 
 func (m *minds) Refused(
-	def store.Definition,
-	chain []store.Link,
-	cost []int64,
-	now int64,
+	def store.Definition, chain []store.Link, cost []int64, now int64,
 ) *runtime.DeniedError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,13 +71,17 @@ func TestRefused(t *testing.T) {
 			{name: "per_call", def: gpt4(), entity: user{"1"}, want: fmt.Sprint("gpt-4[{0 1 false}] [1000 0] ", now)},
 			{name: "a chain", def: tree(together, ofUser, ofProject), entity: chain, cost: cost{RPM: 2},
 				want: fmt.Sprint("gpt-4[{0 1 false} {2 3 false}] [2000 0] ", now)},
-			{name: "a bad id that nobody needs", def: tree(together, ofUser, ofProject), entity: typed("1", "#", "3", ""), cost: cost{TPM: 2},
+			{name: "a bad id that nobody needs", def: tree(together, ofUser, ofProject),
+				entity: typed("1", "#", "3", ""), cost: cost{TPM: 2},
 				want: fmt.Sprint("gpt-4[{0 1 false} {2 3 false}] [0 2000] ", now)},
-			{name: "a look-up", def: tree(together, ofUser, ofProject), entity: lookedUp(ofUser, "1"), cost: cost{TPM: 2}},
-			{name: "a look-up that nobody needs", def: tree(together, ofUser), entity: lookedUp(ofUser, "1"), cost: cost{TPM: 2},
+			{name: "a look-up", def: tree(together, ofUser, ofProject), entity: lookedUp(ofUser, "1"),
+				cost: cost{TPM: 2}},
+			{name: "a look-up that nobody needs", def: tree(together, ofUser), entity: lookedUp(ofUser, "1"),
+				cost: cost{TPM: 2},
 				want: fmt.Sprint("gpt-4[{0 1 true}] [0 2000] ", now)},
 			{name: "no entity", def: gpt4(), err: "invalid gpt-4 entity"},
-			{name: "a bad id, of which nothing is remembered", def: tree(together, ofUser, ofProject), entity: typed("1", "", "a#b", ""), cost: cost{RPM: 1},
+			{name: "a bad id, of which nothing is remembered", def: tree(together, ofUser, ofProject),
+				entity: typed("1", "", "a#b", ""), cost: cost{RPM: 1},
 				want: fmt.Sprint("gpt-4[{0 1 false} {2 a#b false}] [1000 0] ", now), unknown: true,
 				err: `invalid gpt-4 id of project "a#b"`},
 			{name: "a bad cost", def: gpt4(), entity: user{"1"}, cost: cost{TPM: -1},
@@ -89,7 +90,8 @@ func TestRefused(t *testing.T) {
 				err: "invalid gpt-4 cost"},
 			{name: "a bad option", def: gpt4(), entity: user{"1"}, opt: runtime.Budget(0),
 				err: `invalid gpt-4 option "Budget(0s)"`},
-			{name: "a caller that has gone", ctx: abandoned, def: gpt4(), entity: user{"1"}, err: "context canceled gpt-4 user-1"},
+			{name: "a caller that has gone", ctx: abandoned, def: gpt4(), entity: user{"1"},
+				err: "context canceled gpt-4 user-1"},
 		} {
 			store := newMinds()
 			store.known = family()
@@ -129,9 +131,8 @@ func TestRefused(t *testing.T) {
 func refusal(after time.Duration) *runtime.DeniedError {
 	return &runtime.DeniedError{
 		Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 100, RetryAfter: after,
-		Refusals: []runtime.Refusal{
-			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 100, RetryAfter: after},
-		},
+		Refusals: []runtime.Refusal{{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 100,
+			RetryAfter: after}},
 	}
 }
 
@@ -144,9 +145,8 @@ func TestRefusedIsObserved(t *testing.T) {
 		_, err := r.Acquire(t.Context(), member{"1", "2"}, cost{TPM: 100})
 		const text = "denied gpt-4 user-1 tpm 0/100 1s"
 		check(t, err, text)
-		want := []report{
-			{"denied", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm"}, text},
-		}
+		want := []report{{"denied", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm"},
+			text}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
@@ -203,7 +203,8 @@ func TestWaitThatLooksUpIsRefused(t *testing.T) {
 
 // TestDeadline: the budget bounds Acquire by the system's clock, and look-ups by their context.
 func TestDeadline(t *testing.T) {
-	for name, clock := range map[string]runtime.Option{"system's clock": nil, "another": runtime.WithClock(ahead(time.Hour))} {
+	for name, clock := range map[string]runtime.Option{"system's clock": nil,
+		"another": runtime.WithClock(ahead(time.Hour))} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var bounds []time.Duration // of each call: look-ups' from their context
@@ -217,20 +218,10 @@ func TestDeadline(t *testing.T) {
 				_, err = r.Acquire(t.Context(), typed("1", "2", "3", "4"), cost{RPM: 1})
 				check(t, err, "")
 				elapse(time.Second)
-				_, err = r.Acquire(
-					t.Context(),
-					lookedUp(ofTeam, "2"),
-					cost{RPM: 1},
-					runtime.Budget(3*time.Second),
-				)
+				_, err = r.Acquire(t.Context(), lookedUp(ofTeam, "2"), cost{RPM: 1}, runtime.Budget(3*time.Second))
 				check(t, err, "")
 				check(t, lim.AcquireAll(t.Context(), r.Claim(typed("1", "2", "3", "4"), cost{RPM: 1})), "")
-				_, err = r.Wait(
-					t.Context(),
-					typed("1", "2", "3", "4"),
-					cost{RPM: 1},
-					runtime.MaxWait(time.Millisecond),
-				)
+				_, err = r.Wait(t.Context(), typed("1", "2", "3", "4"), cost{RPM: 1}, runtime.MaxWait(time.Millisecond))
 				check(t, err, "")
 				want := []time.Duration{
 					time.Second, 4 * time.Second, 4 * time.Second, 2 * time.Second, time.Second + time.Millisecond,

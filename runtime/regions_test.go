@@ -35,12 +35,16 @@ func TestExplainRegions(t *testing.T) {
 	}{
 		"nothing": {alive, nil, []explained{{At: "user-1"}, all(floor), {At: "user"}, schema}},
 		"a share": {alive, []store.Stored{quota}, []explained{
-			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true, Wins: []string{"rpm", "tpm"}}, floor, {At: "user"}, schema}},
-		"a share that is not in force": {store.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1}, []store.Stored{quota}, []explained{
-			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
-		"a share of another epoch": {store.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires}, []store.Stored{quota}, []explained{
-			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
-		"an operator's": {store.Heartbeat{}, []store.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}}, {At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []explained{
+			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true, Wins: []string{"rpm", "tpm"}}, floor,
+			{At: "user"}, schema}},
+		"a share that is not in force": {store.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1},
+			[]store.Stored{quota}, []explained{
+				{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
+		"a share of another epoch": {store.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires},
+			[]store.Stored{quota}, []explained{
+				{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
+		"an operator's": {store.Heartbeat{}, []store.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}},
+			{At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []explained{
 			{At: "user-1", Limits: limits{TPM: per(7)}, Wins: []string{"tpm"}},
 			{At: "floor", Limits: limits{new(bucket.Per(2, time.Minute).Share(0)), per(600)}, Wins: []string{"rpm"}},
 			{At: "user", Limits: limits{RPM: per(2)}}, schema}},

@@ -17,14 +17,10 @@ import (
 
 // TestShadow: what a limit refuses goes through and is told, with its limit; what is a mistake fails as ever.
 func TestShadow(t *testing.T) {
-	denied := &runtime.DeniedError{
-		Resource: "gpt-4",
-		Entity:   "user-1",
-		Limit:    "tpm",
+	denied := &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
 		Refusals: []runtime.Refusal{
 			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", RetryAfter: time.Second},
-		},
-	}
+		}}
 	abandoned, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct {
@@ -35,11 +31,14 @@ func TestShadow(t *testing.T) {
 		degraded bool
 	}{
 		{"denied", denied, true, "tpm", false},
-		{"above the burst", &runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "rpm"}, true, "rpm", false},
+		{"above the burst", &runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "rpm"}, true,
+			"rpm", false},
 		{"contended", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8}, true, "", false},
 		{"unavailable", down(), true, "", true},
-		{"unavailable for want of rights", &runtime.UnavailableError{Resource: "gpt-4", Err: &runtime.SetupError{What: "no rights"}}, false, "", false},
-		{"invalid", &runtime.InvalidError{Resource: "gpt-4", Field: "entity", Reason: "is not known"}, false, "", false},
+		{"unavailable for want of rights", &runtime.UnavailableError{Resource: "gpt-4",
+			Err: &runtime.SetupError{What: "no rights"}}, false, "", false},
+		{"invalid", &runtime.InvalidError{Resource: "gpt-4", Field: "entity", Reason: "is not known"}, false, "",
+			false},
 		{"setup", &runtime.SetupError{What: "no table"}, false, "", false},
 		{"gone", abandoned.Err(), false, "", false},
 	} {
@@ -49,7 +48,8 @@ func TestShadow(t *testing.T) {
 				backend := &outages{fake: &fake{}}
 				_, r := openOn(t, backend, runtime.Deny, quiet(), runtime.WithObserver(watch(&got)))
 				backend.fail(test.err)
-				for verb, f := range map[string]func(context.Context, entity, cost, ...runtime.CallOption) (*runtime.Lease[cost], error){
+				for verb, f := range map[string]func(context.Context, entity, cost,
+					...runtime.CallOption) (*runtime.Lease[cost], error){
 					"acquire": r.Acquire, "wait": r.Wait,
 				} {
 					got = nil
@@ -65,13 +65,7 @@ func TestShadow(t *testing.T) {
 					equal(t, "slept", time.Since(began), 0)
 					if !errors.Is(lease.Shadowed(), test.err) || lease.Degraded() != test.degraded ||
 						lease.Cost() != (cost{1, 5}) {
-						t.Errorf(
-							"%s: %v, degraded %t, %v",
-							verb,
-							lease.Shadowed(),
-							lease.Degraded(),
-							lease.Cost(),
-						)
+						t.Errorf("%s: %v, degraded %t, %v", verb, lease.Shadowed(), lease.Degraded(), lease.Cost())
 					}
 					calls := backend.count()
 					check(t, lease.Settle(t.Context(), cost{TPM: -1}),
@@ -80,22 +74,12 @@ func TestShadow(t *testing.T) {
 					lease.Release(t.Context())
 					equal(t, "a second settle", lease.Settle(t.Context(), cost{}), runtime.ErrSettled)
 					equal(t, "calls to the store", backend.count(), calls)
-					event := runtime.Event{
-						Resource: "gpt-4",
-						Kind:     "user",
-						Entity:   "user-1",
-						Limit:    test.limit,
-						Shadow:   true,
-						Local:    test.degraded,
-					}
+					event := runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: test.limit,
+						Shadow: true, Local: test.degraded}
 					settled := event
 					settled.Limit = ""
-					failed := runtime.Event{
-						Operation: store.OperationSettle,
-						Resource:  "gpt-4",
-						Kind:      "user",
-						Entity:    "user-1",
-					}
+					failed := runtime.Event{Operation: store.OperationSettle, Resource: "gpt-4", Kind: "user",
+						Entity: "user-1"}
 					if verb == "wait" {
 						event.Operation = store.OperationWait
 					}
@@ -128,19 +112,11 @@ func TestShadowCharges(t *testing.T) {
 		equal(t, "balances", len(over.Balances()), 2)
 		over.Release(t.Context())
 		equal(t, "level", store.level("user-1"), cost{59, 500})
-		check(
-			t,
-			r.Do(
-				t.Context(),
-				user{"1"},
-				cost{TPM: 600},
-				func(ctx context.Context, lease *runtime.Lease[cost]) error {
-					check(t, lease.Shadowed(), "denied gpt-4 user-1 tpm 500/600 1s")
-					return lease.Settle(ctx, cost{TPM: 10_000})
-				},
-			),
-			"",
-		)
+		check(t, r.Do(t.Context(), user{"1"}, cost{TPM: 600},
+			func(ctx context.Context, lease *runtime.Lease[cost]) error {
+				check(t, lease.Shadowed(), "denied gpt-4 user-1 tpm 500/600 1s")
+				return lease.Settle(ctx, cost{TPM: 10_000})
+			}), "")
 		equal(t, "level", store.level("user-1"), cost{59, 500})
 		never := acquire(t, r, user{"1"}, cost{TPM: 6001})
 		equal(t, "balances that nobody knows", len(never.Balances()), 0)
@@ -154,16 +130,8 @@ func TestShadowCharges(t *testing.T) {
 		for _, one := range got {
 			events = append(events, fmt.Sprint(one.Which, " ", one.Event.Limit))
 		}
-		want := []string{
-			"acquired ",
-			"settled ",
-			"shadowed tpm",
-			"released ",
-			"shadowed tpm",
-			"settled ",
-			"shadowed tpm",
-			"acquired ",
-		}
+		want := []string{"acquired ", "settled ", "shadowed tpm", "released ", "shadowed tpm", "settled ",
+			"shadowed tpm", "acquired "}
 		if diff := cmp.Diff(want, events); diff != "" {
 			t.Errorf("observer (-want +got):\n%s", diff)
 		}
@@ -188,8 +156,7 @@ func TestShadowOf(t *testing.T) {
 	} {
 		_, r := openAs(t, &fake{}, test.def)
 		lease, err := r.With(test.with...).Acquire(t.Context(), user{"1"}, cost{TPM: 6001}, test.call...)
-		if admitted := err == nil && lease.Shadowed() != nil; admitted != test.want ||
-			admitted == (lease == nil) {
+		if admitted := err == nil && lease.Shadowed() != nil; admitted != test.want || admitted == (lease == nil) {
 			t.Errorf("%s: %v, %v", test.name, lease, err)
 		}
 	}
@@ -247,19 +214,12 @@ func TestShadowInAnOutage(t *testing.T) {
 		store := &outages{fake: &fake{}}
 		observer := watch(&got)
 		observer.Degraded = observer.Acquired
-		_, r := openOn(
-			t,
-			store,
-			test.policy,
-			quiet(),
-			runtime.CallDefaults(runtime.Shadow()),
-			runtime.WithObserver(observer),
-		)
+		_, r := openOn(t, store, test.policy, quiet(), runtime.CallDefaults(runtime.Shadow()),
+			runtime.WithObserver(observer))
 		store.fail(down())
 		lease := acquire(t, r, user{"1"}, cost{TPM: test.tpm})
 		check(t, lease.Shadowed(), test.refused)
-		if !lease.Degraded() || !got[0].Event.Local ||
-			(got[0].Which == "shadowed") != (test.which == "shadowed") {
+		if !lease.Degraded() || !got[0].Event.Local || (got[0].Which == "shadowed") != (test.which == "shadowed") {
 			t.Errorf("%v: degraded %t, told %+v", test.policy, lease.Degraded(), got)
 		}
 		check(t, lease.Settle(t.Context(), cost{TPM: 1}), "")
@@ -275,10 +235,8 @@ func TestShadowFromMemory(t *testing.T) {
 	_, err := b.Limiter()
 	check(t, err, "")
 	acquire(t, r, user{"1"}, cost{TPM: 6000})
-	denied := store.AddRefusal(
-		nil,
-		runtime.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", RetryAfter: time.Minute},
-	)
+	denied := store.AddRefusal(nil, runtime.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
+		RetryAfter: time.Minute})
 	backend.remember(denied)
 	got = nil
 	calls := backend.count()

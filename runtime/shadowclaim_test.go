@@ -46,12 +46,7 @@ func TestClaimsInShadow(t *testing.T) {
 		}
 		equal(t, "shadowed", c.Lease().Shadowed(), nil)
 		equal(t, "shadowed", d.Lease().Shadowed(), nil)
-		events := []string{
-			"acquired user-1",
-			"acquired project-3",
-			"shadowed user-1 tpm",
-			"shadowed user-2 tpm",
-		}
+		events := []string{"acquired user-1", "acquired project-3", "shadowed user-1 tpm", "shadowed user-2 tpm"}
 		if diff := cmp.Diff(events, which(got)); diff != "" {
 			t.Errorf("observer (-want +got):\n%s", diff)
 		}
@@ -73,12 +68,7 @@ func TestClaimsInShadow(t *testing.T) {
 func TestClaimsAllInShadow(t *testing.T) {
 	var got []report
 	store := &fake{}
-	lim, gpt, emb := openTwo(
-		t,
-		store,
-		runtime.WithObserver(watch(&got)),
-		runtime.CallDefaults(runtime.Shadow()),
-	)
+	lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)), runtime.CallDefaults(runtime.Shadow()))
 	one := typed("1", "", "3", "")
 	a, b := gpt.Claim(one, cost{TPM: 5000}), emb.Claim(one[ofProject:], batches{21})
 	check(t, lim.AcquireAll(t.Context(), a, b), "")
@@ -98,18 +88,15 @@ func TestClaimsAllInShadow(t *testing.T) {
 // TestClaimInShadowFails: for a reason that is no limit. The charges made before are given back, and the
 // claims may be used again.
 func TestClaimInShadowFails(t *testing.T) {
-	for name, failure := range map[string]error{"setup": &runtime.SetupError{What: "no table"}, "gone": context.Canceled} {
+	for name, failure := range map[string]error{"setup": &runtime.SetupError{What: "no table"},
+		"gone": context.Canceled} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var got []report
 		backend := &fake{}
 		lim, gpt, _ := openTwo(t, backend, runtime.WithObserver(watch(&got)))
 		user := typed("1", "", "3", "")
-		enforced, shadow := gpt.Claim(
-			user,
-			cost{TPM: 100},
-		), gpt.With(runtime.Shadow()).
-			Claim(user, cost{TPM: 10})
+		enforced, shadow := gpt.Claim(user, cost{TPM: 100}), gpt.With(runtime.Shadow()).Claim(user, cost{TPM: 10})
 		tries := 0
 		backend.hook(func(context.Context, string, *store.Call) error {
 			switch tries++; {
@@ -128,17 +115,14 @@ func TestClaimInShadowFails(t *testing.T) {
 		if enforced.Lease() != nil || shadow.Lease() != nil {
 			t.Error("leases in spite of the error")
 		}
-		if diff := cmp.Diff([]string{"acquired user-1", "failed user-1", "released user-1"}, which(got)); diff != "" {
+		if diff := cmp.Diff([]string{"acquired user-1", "failed user-1", "released user-1"},
+			which(got)); diff != "" {
 			t.Errorf("%s: observer (-want +got):\n%s", name, diff)
 		}
 		backend.hook(nil)
 		check(t, lim.AcquireAll(t.Context(), shadow, enforced), "")
-		equal(
-			t,
-			name+": remaining",
-			fmt.Sprint(enforced.Lease().Remaining(), shadow.Lease().Remaining()),
-			"{60 5900} {60 5890}",
-		)
+		equal(t, name+": remaining", fmt.Sprint(enforced.Lease().Remaining(), shadow.Lease().Remaining()),
+			"{60 5900} {60 5890}")
 	}
 }
 
@@ -147,11 +131,8 @@ func TestBadClaimInShadow(t *testing.T) {
 	store := &fake{}
 	lim, gpt, _ := openTwo(t, store)
 	user := typed("1", "", "3", "")
-	err := lim.AcquireAll(
-		t.Context(),
-		gpt.Claim(user, cost{TPM: 1}),
-		gpt.With(runtime.Shadow()).Claim(user, cost{TPM: -1}),
-	)
+	err := lim.AcquireAll(t.Context(), gpt.Claim(user, cost{TPM: 1}), gpt.With(runtime.Shadow()).Claim(user,
+		cost{TPM: -1}))
 	if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || store.count() != 0 {
 		t.Errorf("%v after %d calls to the store", err, store.count())
 	}

@@ -173,11 +173,7 @@ func TestManyWaiters(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := queue(t, &fake{})
 			for i := range 50 {
-				w.join(
-					within(t, time.Duration(i+1)*time.Second+500*time.Millisecond),
-					string(rune('A'+i)),
-					100,
-				)
+				w.join(within(t, time.Duration(i+1)*time.Second+500*time.Millisecond), string(rune('A'+i)), 100)
 			}
 			for i := range 50 {
 				w.next(string(rune('A'+i)), time.Duration(i+1)*time.Second, "")

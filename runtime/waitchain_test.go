@@ -60,12 +60,8 @@ func TestGivenBackToAnAncestor(t *testing.T) {
 		w.joinAs(t.Context(), "a", ofProject3("1"), cost{TPM: 5000})
 		w.joinAs(t.Context(), "b", ofProject3("1"), cost{TPM: 400})
 		elapse(time.Second)
-		w.joinAs(
-			t.Context(),
-			"other project",
-			typed("1", "", "5", ""),
-			cost{TPM: 100},
-		) // and the same user: third in line
+		// and the same user: third in line
+		w.joinAs(t.Context(), "other project", typed("1", "", "5", ""), cost{TPM: 100})
 		w.done(0)
 		lease.Release(t.Context())
 		w.next("a", time.Second, "")
@@ -120,18 +116,9 @@ func TestNewsThatIsNone(t *testing.T) {
 		w.joinAs(ctx, "b", ofProject3("1"), cost{TPM: 1})
 		cancel() // those who stay look again
 		w.next("b", 0, "context canceled gpt-4 user-1")
-		acquire(
-			t,
-			w.r,
-			typed("1", "", "5", ""),
-			cost{TPM: 10},
-		).Release(t.Context())
-		// to the user, who has enough
-		check(
-			t,
-			lease.Settle(t.Context(), cost{TPM: 5000}),
-			"",
-		) // 1000 of 5000: 40 s to go, not 50
+		acquire(t, w.r, typed("1", "", "5", ""), cost{TPM: 10}).Release(t.Context()) // to the user, who has enough
+		// 1000 of 5000: 40 s to go, not 50
+		check(t, lease.Settle(t.Context(), cost{TPM: 5000}), "")
 		synctest.Wait()
 		equal(t, "asked", store.asked("1"), 1)
 		w.next("a", 40*time.Second, "")
@@ -189,10 +176,9 @@ func TestUnknownEntitiesStandInNoLine(t *testing.T) {
 		w.joinAs(t.Context(), "c", lookedUp(ofUser, "1"), cost{TPM: 100})
 		w.next("a", time.Second, "")
 		w.next("c", 2*time.Second, "")
-		lookups := slices.DeleteFunc(
-			slices.Clone(store.calls),
-			func(call string) bool { return call[:6] != "member" },
-		)
+		lookups := slices.DeleteFunc(slices.Clone(store.calls), func(call string) bool {
+			return call[:6] != "member"
+		})
 		equal(t, "look-ups, one of them in vain", len(lookups), 3)
 	})
 }

@@ -28,12 +28,7 @@ func (w *waits) gaveUp(limit string, retryAfter time.Duration) {
 	denied, ok := errors.AsType[*runtime.DeniedError](w.last)
 	if !ok || !errors.Is(w.last, context.DeadlineExceeded) || denied.Limit != limit ||
 		denied.RetryAfter != retryAfter {
-		w.t.Errorf(
-			"error %v, want %s to deny for %v and the deadline to be exceeded",
-			w.last,
-			limit,
-			retryAfter,
-		)
+		w.t.Errorf("error %v, want %s to deny for %v and the deadline to be exceeded", w.last, limit, retryAfter)
 	}
 }
 
@@ -266,11 +261,8 @@ func TestContendedToTheEnd(t *testing.T) {
 func TestMaxWaitOfASilentStore(t *testing.T) {
 	silent := func(ctx context.Context, _ string, _ *store.Call) error {
 		<-ctx.Done()
-		return &runtime.UnavailableError{
-			Resource: "gpt-4",
-			Attempts: 2,
-			Err:      fmt.Errorf("%w, after reset", ctx.Err()),
-		}
+		return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: fmt.Errorf("%w, after reset",
+			ctx.Err())}
 	}
 	const down = "unavailable gpt-4 2: context deadline exceeded, after reset"
 	deny := runtime.OnUnavailable(runtime.Deny)
@@ -283,13 +275,7 @@ func TestMaxWaitOfASilentStore(t *testing.T) {
 		w.join(within(t, 300*time.Millisecond), "deadline first", 1, deny, runtime.MaxWait(time.Second))
 		w.next("deadline first", 1600*time.Millisecond, "context deadline exceeded gpt-4 user-1")
 		w.join(t.Context(), "a", 1, deny)
-		w.join(
-			t.Context(),
-			"b",
-			1,
-			deny,
-			runtime.MaxWait(time.Millisecond),
-		) // behind a, who has heard nothing
+		w.join(t.Context(), "b", 1, deny, runtime.MaxWait(time.Millisecond)) // behind a, who has heard nothing
 		w.next("b", 1601*time.Millisecond, "MaxWait is over gpt-4 user-1 1ms")
 		if !errors.Is(w.last, context.DeadlineExceeded) {
 			t.Error("not context.DeadlineExceeded")

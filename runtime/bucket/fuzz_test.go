@@ -18,7 +18,8 @@ func FuzzTotal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, burst, refill, period, tokens, rf, now, cost int64) {
 		b := bucket.Balance{Limit: bucket.Limit{Burst: burst, Refill: refill, Period: period}, Tokens: tokens}
-		if got, want := bucket.Refill(b.Limit, rf, now), saturated(oracleRefill(b.Limit, integer(rf), integer(now))); got != want {
+		if got, want := bucket.Refill(b.Limit, rf, now),
+			saturated(oracleRefill(b.Limit, integer(rf), integer(now))); got != want {
 			t.Errorf("Refill = %d, want %d", got, want)
 		}
 		available := bucket.Available(b, rf, now)
@@ -32,8 +33,8 @@ func FuzzTotal(f *testing.F) {
 		if got := bucket.ReadyAt(b, rf, cost); got != ready {
 			t.Errorf("ReadyAt = %d, want %d", got, ready)
 		}
-		if wait := bucket.RetryAfter(b, rf, now, cost); wait < 0 ||
-			available >= cost && cost <= burst && wait != 0 {
+		if wait := bucket.RetryAfter(b, rf, now, cost); wait < 0 || available >= cost && cost <= burst &&
+			wait != 0 {
 			t.Errorf("RetryAfter = %v, with %d of %d there", wait, available, cost)
 		}
 		if ttl := bucket.Expiry(b, rf); ttl > year9999 || ttl < rf/1000 && rf/1000 <= year9999 {

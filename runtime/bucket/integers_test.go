@@ -30,21 +30,8 @@ func TestSaturation(t *testing.T) {
 					t.Errorf("%s(%d, %d) = %d, want %d", op.name, a, b, got, want)
 				}
 			}
-			edges := []int64{
-				math.MinInt64,
-				math.MinInt64 + 1,
-				math.MinInt64 / 2,
-				-1 << 32,
-				-2,
-				-1,
-				0,
-				1,
-				2,
-				1 << 32,
-				math.MaxInt64 / 2,
-				math.MaxInt64 - 1,
-				math.MaxInt64,
-			}
+			edges := []int64{math.MinInt64, math.MinInt64 + 1, math.MinInt64 / 2, -1 << 32, -2, -1, 0, 1, 2, 1 << 32,
+				math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64}
 			for _, a := range edges {
 				for _, b := range edges {
 					check(t, a, b)

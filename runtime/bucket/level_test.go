@@ -31,8 +31,7 @@ func served(b bucket.Balance, rf, now, cost int64, wait time.Duration, ms int64)
 func TestRetryAfterIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, span := balances().Draw(t, "balance"), spans().Draw(t, "span")
-		cost := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, b.Burst}), rapid.Int64Range(0, b.Burst)).
-			Draw(t, "cost")
+		cost := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, b.Burst}), rapid.Int64Range(0, b.Burst)).Draw(t, "cost")
 		rf, now := span[0], span[1]
 		wait := bucket.RetryAfter(b, rf, now, cost)
 		switch {

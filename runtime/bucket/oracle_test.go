@@ -101,14 +101,10 @@ func limits() *rapid.Generator[bucket.Limit] {
 		amounts := rapid.OneOf(
 			rapid.SampledFrom([]int64{1, min(1000, most), min(100_000, most), most - 1, most}),
 			rapid.Int64Range(1, most))
-		burst := rapid.OneOf(rapid.SampledFrom([]int64{1, 1000, largest}), rapid.Int64Range(1, largest)).
-			Draw(t, "burst")
-		return bucket.Limit{
-			Capacity: burst,
-			Burst:    burst,
-			Refill:   max(1, amounts.Draw(t, "refill")),
-			Period:   period,
-		}
+		burst := rapid.OneOf(rapid.SampledFrom([]int64{1, 1000, largest}), rapid.Int64Range(1, largest)).Draw(t,
+			"burst")
+		return bucket.Limit{Capacity: burst, Burst: burst, Refill: max(1, amounts.Draw(t, "refill")),
+			Period: period}
 	})
 }
 

@@ -51,10 +51,14 @@ func TestRefillAtItsEdges(t *testing.T) {
 		{"no refill", bucket.Limit{Period: 1}, 0, 1000, 0},
 		{"negative refill", bucket.Limit{Refill: -1, Period: 1}, 0, 1000, 0},
 		{"no period", bucket.Limit{Refill: 1}, 0, 1000, 0},
-		{"all of time saturates", bucket.Limit{Refill: math.MaxInt64, Period: 1}, math.MinInt64, math.MaxInt64, math.MaxInt64},
-		{"all of time, 1 per ms, saturates", bucket.Limit{Refill: 1, Period: 1}, math.MinInt64, math.MaxInt64, math.MaxInt64},
-		{"all of time, 1 per 2 ms", bucket.Limit{Refill: 1, Period: 2}, math.MinInt64, math.MaxInt64, math.MaxInt64},
-		{"all of time, 1 per 3 ms", bucket.Limit{Refill: 1, Period: 3}, math.MinInt64, math.MaxInt64, 6148914691236517205},
+		{"all of time saturates", bucket.Limit{Refill: math.MaxInt64, Period: 1}, math.MinInt64, math.MaxInt64,
+			math.MaxInt64},
+		{"all of time, 1 per ms, saturates", bucket.Limit{Refill: 1, Period: 1}, math.MinInt64, math.MaxInt64,
+			math.MaxInt64},
+		{"all of time, 1 per 2 ms", bucket.Limit{Refill: 1, Period: 2}, math.MinInt64, math.MaxInt64,
+			math.MaxInt64},
+		{"all of time, 1 per 3 ms", bucket.Limit{Refill: 1, Period: 3}, math.MinInt64, math.MaxInt64,
+			6148914691236517205},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := bucket.Refill(test.limit, test.rf, test.now); got != test.want {
@@ -73,8 +77,8 @@ type walk struct {
 func walks() *rapid.Generator[walk] {
 	return rapid.Custom(func(t *rapid.T) walk {
 		w := walk{limit: limits().Draw(t, "limit"), at: []int64{instants().Draw(t, "start")}}
-		gaps := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(0, longest/10)), 1, 50).
-			Draw(t, "gaps")
+		gaps := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(0, longest/10)), 1, 50).Draw(t,
+			"gaps")
 		for _, gap := range gaps {
 			w.at = append(w.at, w.at[len(w.at)-1]+gap)
 		}
@@ -93,9 +97,8 @@ func telescopes(refill func(l bucket.Limit, rf, now int64) int64, w walk) error 
 	if once := oracleRefill(w.limit, integer(first), integer(last)); sum.Cmp(once) != 0 {
 		return fmt.Errorf("%d writes claimed %v, one would have claimed %v", len(w.at)-1, sum, once)
 	}
-	ideal := new(
-		big.Rat,
-	).SetFrac(new(big.Int).Mul(integer(last-first), integer(w.limit.Refill)), integer(w.limit.Period))
+	ideal := new(big.Rat).SetFrac(new(big.Int).Mul(integer(last-first), integer(w.limit.Refill)),
+		integer(w.limit.Period))
 	ahead := new(big.Rat).Sub(new(big.Rat).SetInt(sum), ideal)
 	if one := big.NewRat(1, 1); ahead.Abs(ahead).Cmp(one) >= 0 {
 		return fmt.Errorf("claimed %v, the ideal bucket %v", sum, ideal)

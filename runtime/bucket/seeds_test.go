@@ -56,7 +56,9 @@ func TestSeedRefillLoses(t *testing.T) {
 		least, most float64               // percent
 	}{
 		// 1,000 writes/s at random instants leave a millisecond empty with probability 1/e.
-		{"100 a minute, 1000 writes a second", perMinute(100), func(r *rand.Rand) bool { return r.Float64() > 0.36788 }, 19, 21},
+		{"100 a minute, 1000 writes a second", perMinute(100), func(r *rand.Rand) bool {
+			return r.Float64() > 0.36788
+		}, 19, 21},
 		{"100 a minute, a write each ms", perMinute(100), everyMs, 39.9, 40.1},
 		{"1000 a day, 100 writes a second", bucket.Limit{Refill: 1_000_000, Period: 86_400_000},
 			func(r *rand.Rand) bool { return r.Float64() < 0.1 }, 99, 100},
@@ -74,16 +76,9 @@ func TestSeedRefillLoses(t *testing.T) {
 			}
 			ideal := float64(test.limit.Refill) * minutes / float64(test.limit.Period)
 			lost := 100 * (1 - float64(seeds)/ideal)
-			t.Logf(
-				"of %.0f millitokens the seeds' refill loses %.1f %%, ours %.3f %%",
-				ideal,
-				lost,
-				100*(1-float64(ours)/ideal),
-			)
-			shown := []string{
-				fmt.Sprintf("%.1f %%", lost),
-				fmt.Sprintf("%.3f %%", 100*(1-float64(ours)/ideal)),
-			}
+			t.Logf("of %.0f millitokens the seeds' refill loses %.1f %%, ours %.3f %%", ideal, lost,
+				100*(1-float64(ours)/ideal))
+			shown := []string{fmt.Sprintf("%.1f %%", lost), fmt.Sprintf("%.3f %%", 100*(1-float64(ours)/ideal))}
 			if row := docrow.Find(t, "docs/protocol.md", t.Name()); !slices.Equal(row, shown) {
 				t.Errorf("docs/protocol.md says %q, want %q", row, shown)
 			}
@@ -106,7 +101,8 @@ func TestPlainRefillPanics(t *testing.T) {
 		rf    int64
 	}{
 		{"10^9 tokens/s in 2026", bucket.Limit{Refill: 1_000_000_000_000, Period: 1000}, year2026},
-		{"10^7 tokens/s, the schema's most, in 2036", bucket.Limit{Refill: 10_000_000_000, Period: 1000}, year2026 + tenYears},
+		{"10^7 tokens/s, the schema's most, in 2036", bucket.Limit{Refill: 10_000_000_000, Period: 1000},
+			year2026 + tenYears},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got, want := bucket.Refill(test.limit, test.rf, test.rf+1000), test.limit.Refill; got != want {
