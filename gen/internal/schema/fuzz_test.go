@@ -23,17 +23,21 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// mutable names the valid texts that TestReadMutated changes.
+var mutable = []string{"demo", "regions_good"}
+
+var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
+
 // TestReadMutated is FuzzRead on texts that are nearly a limits.yaml: it changes a few values and lines of a
-// valid one. Such a text nearly always gets past YAML, and sometimes past every rule.
+// valid one. Such a text nearly always gets past YAML, and sometimes past every rule. TestReadOneWord makes sure
+// of the latter, since the few draws of a short run may all break a rule.
 func TestReadMutated(t *testing.T) {
 	js := compileSchema(t)
 	texts := cases(t)
-	word := regexp.MustCompile(`[A-Za-z0-9_-]+`)
-	good := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		text := strings.Split(string(texts[rapid.SampledFrom([]string{"demo", "regions_good"}).Draw(rt, "text")]),
-			"\n")
-		for range rapid.IntRange(1, 4).Draw(rt, "changes") {
+		text := strings.Split(string(texts[rapid.SampledFrom(mutable).Draw(rt, "text")]), "\n")
+		changes := rapid.IntRange(0, 4).Draw(rt, "changes")
+		for range changes {
 			at := rapid.IntRange(0, len(text)-1).Draw(rt, "line")
 			switch rapid.IntRange(0, 8).Draw(rt, "change") {
 			case 0:
@@ -62,12 +66,31 @@ func TestReadMutated(t *testing.T) {
 				}).Draw(rt, "new") + text[at][w[1]:]
 			}
 		}
-		if checkRead(rt, js, []byte(strings.Join(text, "\n"))) {
-			good++
+		if valid := checkRead(rt, js, []byte(strings.Join(text, "\n"))); changes == 0 && !valid {
+			rt.Error("the text without changes has problems")
 		}
 	})
-	if good == 0 {
-		t.Error("no text was without problems: the invariants of Schema were not under test")
+}
+
+// TestReadOneWord is FuzzRead on every text that differs from a valid one in one word, which becomes a number.
+// Unlike the drawn changes of TestReadMutated, these always include texts with problems and texts without.
+func TestReadOneWord(t *testing.T) {
+	js := compileSchema(t)
+	texts := cases(t)
+	for _, name := range mutable {
+		text := texts[name]
+		valid, invalid := 0, 0
+		for _, w := range word.FindAllIndex(text, -1) {
+			if checkRead(t, js, slices.Concat(text[:w[0]], []byte("10"), text[w[1]:])) {
+				valid++
+			} else {
+				invalid++
+			}
+		}
+		t.Logf("%s: %d texts without problems, %d with", name, valid, invalid)
+		if valid == 0 || invalid == 0 {
+			t.Errorf("%s: %d texts without problems, %d with: both need testing", name, valid, invalid)
+		}
 	}
 }
 
