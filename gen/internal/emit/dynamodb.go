@@ -128,14 +128,22 @@ func shared(v expr.Value) (method string, value jen.Code) {
 	}
 }
 
+// bucketFields returns the fields of r's bucket between its entity and its limits.
+func bucketFields(r *model.Resource) []*model.Field {
+	var fields []*model.Field
+	for _, a := range r.Attributes() {
+		if a.Field != nil {
+			fields = append(fields, a.Field)
+		}
+	}
+	return fields
+}
+
 // create builds the item by the bucket's own marshaler, so that its attributes are listed once.
 func create(r *model.Resource, p *expr.Path) []jen.Code {
-	fields := []jen.Code{
-		pair("Entity", write("Entity")),
-		pair("Refilled", write("RF")),
-		pair("Version", write("CV")),
-		pair("Op", write("Op")),
-		pair("TTL", write("TTL")),
+	fields := []jen.Code{pair("Entity", write("Entity"))}
+	for _, field := range bucketFields(r) {
+		fields = append(fields, pair(field.Name, write(field.Write)))
 	}
 	for i, l := range r.Limits {
 		fields = append(fields, pair(l.Field, write("Full").Call(jen.Lit(i))))
@@ -151,7 +159,7 @@ func key(f *file, r *model.Resource) {
 	f.decl("Key implements codec.Resource.",
 		jen.Func().Params(jen.Id(r.Definition)).Id("Key").Params(jen.Id("entity").String()).Add(item()).Block(
 			jen.Return(item().Values(
-				pair(`"PK"`, text(jen.Lit("ENTITY#").Op("+").Id("entity"))),
+				pair(`"PK"`, text(jen.Lit(model.EntityPrefix).Op("+").Id("entity"))),
 				pair(`"SK"`, text(jen.Lit(r.SortKey))),
 			))))
 }
@@ -178,7 +186,7 @@ func decodeBalances(f *file, r *model.Resource) {
 	read := func(attr string) jen.Code { return jen.Id("d").Dot("Int").Call(jen.Lit(attr)) }
 	body := []jen.Code{
 		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
-		jen.Id("dst").Dot("Refilled").Op("=").Add(read("rf")),
+		jen.Id("dst").Dot("Refilled").Op("=").Add(read(model.Refilled)),
 	}
 	for i, l := range r.Limits {
 		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(i)).Dot("Tokens").Op("=").Add(read(
@@ -208,17 +216,24 @@ func quoted(a model.Attrs) []string {
 // marshal prints MarshalItem.
 func marshal(f *file, r *model.Resource) {
 	b := func(field string) *jen.Statement { return jen.Id("b").Dot(field) }
-	elements := []jen.Code{
-		pair(`"PK"`, text(jen.Lit("ENTITY#").Op("+").Add(b("Entity")))),
-		pair(`"SK"`, text(jen.Lit(r.SortKey))),
-		pair(`"GSI2PK"`, text(jen.Lit(r.IndexKey))),
-		pair(`"GSI2SK"`, text(jen.Lit("BUCKET#").Op("+").Add(b("Entity")))),
-		pair(`"entity_id"`, text(b("Entity"))),
-		pair(`"resource"`, text(jen.Id(r.Const))),
-		pair(`"rf"`, number(b("Refilled"))),
-		pair(`"cv"`, number(b("Version"))),
-		pair(`"op"`, text(b("Op"))),
-		pair(`"ttl"`, number(b("TTL"))),
+	value := func(a model.Attribute) jen.Code {
+		switch {
+		case a.Field != nil && a.Field.Number:
+			return number(b(a.Field.Name))
+		case a.Field != nil:
+			return text(b(a.Field.Name))
+		case a.Entity && a.Text == "":
+			return text(b("Entity"))
+		case a.Entity:
+			return text(jen.Lit(a.Text).Op("+").Add(b("Entity")))
+		case a.Const != "":
+			return text(jen.Id(a.Const))
+		}
+		return text(jen.Lit(a.Text))
+	}
+	var elements []jen.Code
+	for _, a := range r.Attributes() {
+		elements = append(elements, pair(strconv.Quote(a.Name), value(a)))
 	}
 	body := []jen.Code{define("item", attributes().Add(lines(elements...)))}
 	for _, l := range r.Limits {
@@ -236,12 +251,9 @@ func attributes() *jen.Statement { return jen.Map(jen.String()).Qual(typesPath, 
 // unmarshal prints UnmarshalItem, which copies the image that Decode fills.
 func unmarshal(f *file, r *model.Resource) {
 	image := func(field string) *jen.Statement { return jen.Id("i").Dot(field) }
-	fields := []jen.Code{
-		pair("Entity", jen.Id("d").Dot("Text").Call(jen.Lit("entity_id"))),
-		pair("Refilled", image("Refilled")),
-		pair("Version", image("Version")),
-		pair("Op", image("Op")),
-		pair("TTL", image("TTL")),
+	fields := []jen.Code{pair("Entity", jen.Id("d").Dot("Text").Call(jen.Lit(model.EntityID)))}
+	for _, field := range bucketFields(r) {
+		fields = append(fields, pair(field.Name, image(field.Name)))
 	}
 	for i, l := range r.Limits {
 		fields = append(fields, pair(l.Field, image("Balances").Index(jen.Lit(i))))

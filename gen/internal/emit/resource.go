@@ -110,10 +110,13 @@ func described(code *jen.Statement, note string) []jen.Code {
 func bucket(f *file, r *model.Resource) {
 	fields := []jen.Code{
 		jen.Id("Entity").String().Comment("// as stored: " + r.Charged[0].Kind.Prefix + "<ID>"),
-		jen.Id("Refilled").Int64().Comment("// rf, ms: refill is claimed up to here"),
-		jen.Id("Version").Int64().Comment("// cv: version of the numbers"),
-		jen.Id("Op").String().Comment("// id of the last write"),
-		jen.Id("TTL").Int64().Comment("// s"),
+	}
+	for _, field := range bucketFields(r) {
+		code := jen.Id(field.Name).String()
+		if field.Number {
+			code = jen.Id(field.Name).Int64()
+		}
+		fields = append(fields, code.Comment("// "+field.Comment))
 	}
 	for _, l := range r.Limits {
 		fields = append(fields, jen.Id(l.Field).Qual(bucketPath, "Balance").Comment("// b_"+l.Name+"_*"))

@@ -68,7 +68,8 @@ func TestManualOutcomes(t *testing.T) {
 func TestManualNumbers(t *testing.T) {
 	text := strings.ReplaceAll(manual(t), "\n", " ")
 	for _, want := range []string{
-		fmt.Sprintf("Ids are taken to have %d bytes, as UUIDs have; each byte more makes %d.", typicalID, idTimes),
+		fmt.Sprintf("Ids are taken to have %d bytes, as UUIDs have; each byte more makes %d.", typicalID,
+			idTimes(&model.Resource{})),
 		fmt.Sprintf("with ids of %d bytes", typicalID),
 		fmt.Sprintf("the limit's name and up to %d bytes for each", len("m_")+carriedMost),
 		fmt.Sprintf("more than %d keys", lua.MaxKeys),

@@ -15,23 +15,16 @@ type Size struct {
 	Most int // with every number as long as the schema's numbers allow
 }
 
-// The bytes of values that depend on no schema.
+// The bytes of what a limit has consumed.
 const (
-	opBytes  = 12           // 72 bits in base64
-	rfBytes  = 1 + 13/2 + 1 // milliseconds since 1970: 13 digits until the year 2286
-	cvNew    = 1 + 3        // revision, of five digits, in front of 14 zeros
-	cvMost   = 1 + 10       // 19 digits: with the versions of overrides
-	ttlNew   = 1 + 5        // seconds since 1970: 10 digits
-	ttlMost  = 1 + 6        // 12 digits: the year 9999
-	usedNew  = 1            // a zero
-	usedMost = 1 + 9        // 19 digits of millitokens, the last three of them zeros
+	usedNew  = 1     // a zero
+	usedMost = 1 + 9 // 19 digits of millitokens, the last three of them zeros
 )
 
 // Limits of DynamoDB and of sluice.
 const (
 	unitBytes = 1 << 10 // of an item that a write unit pays for
 	mostID    = 256     // bytes of an id
-	idTimes   = 3       // times that an item has its id: in PK, in GSI2SK and in entity_id
 	milli     = 1000    // millitokens of a token
 )
 
@@ -43,17 +36,16 @@ func sizeOf(r *model.Resource, c *model.Charged, id int) Size {
 		s.New += len(name) + fresh
 		s.Most += len(name) + most
 	}
-	text := func(name string, bytes int) { add(name, bytes, bytes) }
-	text("PK", len("ENTITY#")+stored)
-	text("SK", len(r.SortKey))
-	text("GSI2PK", len(r.IndexKey))
-	text("GSI2SK", len("BUCKET#")+stored)
-	text("entity_id", stored)
-	text("resource", len(r.Name))
-	text("op", opBytes)
-	text("rf", rfBytes)
-	add("cv", cvNew, cvMost)
-	add("ttl", ttlNew, ttlMost)
+	for _, a := range r.Attributes() {
+		switch {
+		case a.Field != nil:
+			add(a.Name, a.Field.New, a.Field.Most)
+		case a.Entity:
+			add(a.Name, len(a.Text)+stored, len(a.Text)+stored)
+		default:
+			add(a.Name, len(a.Text), len(a.Text))
+		}
+	}
 	for i, l := range r.Limits {
 		balance(l.Attrs, c.Numbers[i], add)
 	}
@@ -86,11 +78,22 @@ func numberBytes(n int64) int {
 // pairs returns the number of pairs that hold so many digits.
 func pairs(digits int) int { return (digits + 1) / 2 }
 
+// idTimes returns how many attributes of an item of r have its id: PK, for example.
+func idTimes(r *model.Resource) int {
+	n := 0
+	for _, a := range r.Attributes() {
+		if a.Entity {
+			n++
+		}
+	}
+	return n
+}
+
 // idPassing returns the bytes of the shortest id with which the item is larger than a write unit. ok is false
 // if no id is that long.
 func idPassing(r *model.Resource, c *model.Charged) (bytes int, ok bool) {
 	left := unitBytes - sizeOf(r, c, 0).Most
-	bytes = max(1, left/idTimes+1)
+	bytes = max(1, left/idTimes(r)+1)
 	return bytes, bytes <= mostID
 }
 

@@ -47,6 +47,20 @@ var BucketAttributes = [...]string{
 	PK, SK, "GSI2PK", "GSI2SK", "entity_id", "resource", "rf", "cv", "op", TTL,
 }
 
+// BucketIdentity returns the attributes of an entity's bucket that follow from its key. The others that belong
+// to no limit are rf, cv, op and ttl.
+func BucketIdentity(entity, resource string) Item {
+	stored := func(value string) types.AttributeValue { return &types.AttributeValueMemberS{Value: value} }
+	return Item{
+		PK:          stored(EntityPrefix + entity),
+		SK:          stored(BucketPrefix + resource),
+		"GSI2PK":    stored(BucketList(resource)),
+		"GSI2SK":    stored("BUCKET#" + entity),
+		"entity_id": stored(entity),
+		"resource":  stored(resource),
+	}
+}
+
 // LimitFields are the attributes of one limit in a bucket: tokens, capacity, burst, refill amount, refill
 // period and total consumed. LimitAttribute makes their names.
 var LimitFields = [...]string{"tk", "cp", "bx", "ra", "rp", "tc"}

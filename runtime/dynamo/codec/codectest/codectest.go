@@ -133,10 +133,8 @@ func balance(i int) bucket.Balance {
 // own.
 func (c *testCase[B, P]) stored() codec.Item {
 	entity := c.Spec().Kinds[c.kind].Prefix + "1"
-	values := item.BucketKey(entity, c.name)
+	values := item.BucketIdentity(entity, c.name)
 	maps.Copy(values, codec.Item{
-		"GSI2PK": codec.S(item.BucketList(c.name)), "GSI2SK": codec.S("BUCKET#" + entity),
-		"entity_id": codec.S(entity), "resource": codec.S(c.name),
 		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), item.TTL: codec.N(3),
 	})
 	for i, limit := range c.limits {
