@@ -62,64 +62,90 @@ func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by 
 		r.core.queues.leave(t, left)
 	}()
 
-	var last *DeniedError // the newest reason to be waiting
-	answered := false     // the store has given one
-	for ask := true; ; {
+	w := waiter{r: r, o: o, ticket: t, ask: true}
+	for {
 		first, ahead, seen, changed := r.core.queues.look(t)
 		switch {
-		case first && ask:
-			call.Called = r.core.env.Clock.Now() // each attempt is an acquire of its own
-			if waiting.Err() != nil {
-				return nil, r.ended(ctx, call, last, o)
-			}
-			// MaxWait bounds the store's first answer as a Budget does: without an answer the failure policy decides.
-			// Later it ends the wait: an attempt that it cuts short is no outage for the policy to decide on.
-			within, budgeted := waiting, o
-			if !answered && seen == nil {
-				within, budgeted = ctx, o.until(ctx, waiting)
-			}
-			by, err := r.attempt(within, call, budgeted)
-			if err != nil && within == waiting && waiting.Err() != nil && errors.Is(err, waiting.Err()) {
-				return nil, r.ended(ctx, call, last, o)
-			}
-			answered = true
-			if _, contended := errors.AsType[*ContendedError](err); contended {
-				select {
-				case <-r.core.env.Clock.After(contendedPause):
-					continue
-				case <-waiting.Done():
-					return nil, r.ended(ctx, call, last, o)
-				}
-			}
-			denied, ok := errors.AsType[*DeniedError](err)
-			if !ok {
+		case first && w.ask:
+			by, done, err := w.send(ctx, waiting, call, seen != nil, changed)
+			if done {
 				return by, err
 			}
-			last, ask = denied, false
-			r.core.queues.saw(t, part.Buckets, changed)
+			if w.ask { // contended
+				continue
+			}
 		case seen != nil:
 			// Those ahead are served first. This waiter can have what they leave.
-			last = outlook(r.spec, r.now(), seen, ahead, part.Cost)
-			if first && last == nil { // something was given back
-				ask = true
+			w.last = outlook(r.spec, r.now(), seen, ahead, part.Cost)
+			if first && w.last == nil { // something was given back
+				w.ask = true
 				continue
 			}
 		}
-		if last != nil && pastDeadline(waiting, last.RetryAfter) {
-			return nil, store.PastDeadline(last)
+		if w.last != nil && pastDeadline(waiting, w.last.RetryAfter) {
+			return nil, store.PastDeadline(w.last)
 		}
 		var ready <-chan time.Time
 		if first {
-			ready = r.core.env.Clock.After(last.RetryAfter)
+			ready = r.core.env.Clock.After(w.last.RetryAfter)
 		}
 		select {
 		case <-ready:
-			ask = true
+			w.ask = true
 		case <-changed:
 		case <-waiting.Done():
-			return nil, r.ended(ctx, call, last, o)
+			return nil, r.ended(ctx, call, w.last, o)
 		}
 	}
+}
+
+// waiter is the state of a wait. One goroutine uses it.
+type waiter struct {
+	r        *resource
+	o        *callOptions
+	ticket   *ticket
+	last     *DeniedError // the newest reason to be waiting
+	answered bool         // the store has given one
+	ask      bool         // the store is to be asked as soon as the waiter is first
+}
+
+// send asks the store for call. done reports that the wait has ended, with by or err. Otherwise the call was
+// denied, and last is the denial, or it was contended, and ask is still true. seen reports that the buckets
+// had images before.
+func (w *waiter) send(
+	ctx, waiting context.Context, call *request, seen bool, changed <-chan struct{},
+) (by settler, done bool, err error) {
+	r := w.r
+	call.Called = r.core.env.Clock.Now() // each attempt is an acquire of its own
+	if waiting.Err() != nil {
+		return nil, true, r.ended(ctx, call, w.last, w.o)
+	}
+	// MaxWait bounds the store's first answer as a Budget does: without an answer the failure policy decides.
+	// Later it ends the wait: an attempt that it cuts short is no outage for the policy to decide on.
+	within, budgeted := waiting, w.o
+	if !w.answered && !seen {
+		within, budgeted = ctx, w.o.until(ctx, waiting)
+	}
+	by, err = r.attempt(within, call, budgeted)
+	if err != nil && within == waiting && waiting.Err() != nil && errors.Is(err, waiting.Err()) {
+		return nil, true, r.ended(ctx, call, w.last, w.o)
+	}
+	w.answered = true
+	if _, contended := errors.AsType[*ContendedError](err); contended {
+		select {
+		case <-r.core.env.Clock.After(contendedPause):
+			return nil, false, nil
+		case <-waiting.Done():
+			return nil, true, r.ended(ctx, call, w.last, w.o)
+		}
+	}
+	denied, ok := errors.AsType[*DeniedError](err)
+	if !ok {
+		return by, true, err
+	}
+	w.last, w.ask = denied, false
+	r.core.queues.saw(w.ticket, call.Parts[0].Buckets, changed)
+	return nil, false, nil
 }
 
 // attempt is one acquire of a wait.
