@@ -1,8 +1,8 @@
 package model
 
-// Attribute is an attribute of a bucket that belongs to no limit. Its value either follows from the bucket's key
-// (it is Text, then the entity's id as stored if Entity is set), or is in Field. The table of the runtime, in
-// runtime/internal/item, has the same names; each generated package's test compares the two.
+// Attribute is an attribute of a bucket that belongs to no limit. Its value either follows from the bucket's
+// key (it is Text, then the entity's id as stored if Entity is set), or is in Field. The table of the
+// runtime, in runtime/internal/item, has the same names; each generated package's test compares the two.
 type Attribute struct {
 	Name   string
 	Text   string
@@ -23,8 +23,8 @@ type Field struct {
 	New, Most int
 }
 
-// Attributes returns the attributes of r's buckets besides those of its limits, in the order of docs/design.md,
-// "Table". All code that writes or measures a bucket iterates over them.
+// Attributes returns the attributes of r's buckets besides those of its limits, in the order of
+// docs/design.md, "Table". All code that writes or measures a bucket iterates over them.
 func (r *Resource) Attributes() []Attribute {
 	return []Attribute{
 		{Name: "PK", Text: EntityPrefix, Entity: true},

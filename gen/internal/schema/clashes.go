@@ -63,8 +63,8 @@ func resourceNamesInGo(goName string, chain int) []string {
 // limitNameInGo is the constant that generated code declares for a limit.
 func limitNameInGo(r *Resource, l *Limit) string { return r.GoName + l.GoName }
 
-// limiterMembers are the members of Limiter besides its resources, with the methods of runtime.Limiter. A resource
-// may hide Specs, which Limiter.Limiter still has.
+// limiterMembers are the members of Limiter besides its resources, with the methods of runtime.Limiter. A
+// resource may hide Specs, which Limiter.Limiter still has.
 func limiterMembers() []string {
 	return []string{"Limiter", "Config", "AcquireAll", "Entities", "Check", "Close"}
 }

@@ -29,8 +29,8 @@ var mutable = []string{"demo", "regions_good"}
 var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
 
 // TestReadMutated is FuzzRead on texts that are nearly a limits.yaml: it changes a few values and lines of a
-// valid one. Such a text nearly always gets past YAML, and sometimes past every rule. TestReadOneWord makes sure
-// of the latter, since the few draws of a short run may all break a rule.
+// valid one. Such a text nearly always gets past YAML, and sometimes past every rule. TestReadOneWord makes
+// sure of the latter, since the few draws of a short run may all break a rule.
 func TestReadMutated(t *testing.T) {
 	js := compileSchema(t)
 	texts := cases(t)
@@ -72,8 +72,9 @@ func TestReadMutated(t *testing.T) {
 	})
 }
 
-// TestReadOneWord is FuzzRead on every text that differs from a valid one in one word, which becomes a number.
-// Unlike the drawn changes of TestReadMutated, these always include texts with problems and texts without.
+// TestReadOneWord is FuzzRead on every text that differs from a valid one in one word, which becomes a
+// number. Unlike the drawn changes of TestReadMutated, these always include texts with problems and texts
+// without.
 func TestReadOneWord(t *testing.T) {
 	js := compileSchema(t)
 	texts := cases(t)
