@@ -69,7 +69,7 @@ func TestBalanceOfClosedQuota(t *testing.T) {
 	def := gpt4()
 	def.spec.Regions = &store.Regions{Names: []string{"eu", "us"}, Floor: 1, Window: 10 * time.Second}
 	limits := def.spec.Kinds[0].Limits
-	quotas := []bucket.Limit{limits[0].Share(30), limits[1].Share(0)}
+	quotas := []bucket.Limit{limits[0].Quota(30), limits[1].Quota(0)}
 	store := &stub{after: &bucket.Image{Refilled: time.Now().UnixMilli(), Balances: bucket.Full(quotas),
 		Missing: make([]bool, 2)}}
 	b := runtime.NewBuilder(store, quiet())

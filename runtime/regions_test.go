@@ -46,7 +46,7 @@ func TestExplainRegions(t *testing.T) {
 		"an operator's": {store.Heartbeat{}, []store.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}},
 			{At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []explained{
 			{At: "user-1", Limits: limits{TPM: per(7)}, Wins: []string{"tpm"}},
-			{At: "floor", Limits: limits{new(bucket.Per(2, time.Minute).Share(0)), per(600)}, Wins: []string{"rpm"}},
+			{At: "floor", Limits: limits{new(bucket.Per(2, time.Minute).Quota(0)), per(600)}, Wins: []string{"rpm"}},
 			{At: "user", Limits: limits{RPM: per(2)}}, schema}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestExplainRegions(t *testing.T) {
 // closed one, whatever its balance.
 func TestRefuseExceedsQuota(t *testing.T) {
 	img := &bucket.Image{Refilled: 0, Missing: make([]bool, 2), Balances: bucket.Full([]bucket.Limit{
-		bucket.Per(60, time.Minute).Share(20), bucket.Per(6000, time.Minute).Share(0),
+		bucket.Per(60, time.Minute).Quota(20), bucket.Per(6000, time.Minute).Quota(0),
 	})}
 	for _, test := range []struct {
 		cost []int64

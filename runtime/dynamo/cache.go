@@ -222,7 +222,7 @@ func (s *session) Refused(
 			b := &img.Balances[j]
 			switch {
 			case cost[j] <= 0, img.Missing[j]:
-			case shape.Ceiling != nil && store.Beyond(b.Limit, cost[j]) && cost[j] <= shape.Ceiling[j].Burst:
+			case shape.Ceiling != nil && store.ExceedsQuota(b.Limit, cost[j]) && cost[j] <= shape.Ceiling[j].Burst:
 				denies = true
 			case cost[j] > b.Burst: // it can never be served: an error of its own
 				return nil

@@ -100,7 +100,7 @@ func TestShareItems(t *testing.T) {
 		}
 	}
 	closed := shareOf("user-1", 7, "")
-	none := bucket.Per(100, time.Minute).Share(0)
+	none := bucket.Per(100, time.Minute).Quota(0)
 	closed.Limits[0] = &none
 
 	step(
@@ -167,7 +167,7 @@ func TestShareWithoutRegions(t *testing.T) {
 func TestClosedOverride(t *testing.T) {
 	e := newEngine(t)
 	raw := item.OverrideKey("gpt-4", "user-1")
-	none := bucket.Per(100, time.Minute).Share(0)
+	none := bucket.Per(100, time.Minute).Quota(0)
 	attrs := item.OverrideAttributes("rpm")
 	raw["ver"] = codec.N(1)
 	raw[attrs[0]], raw[attrs[1]], raw[attrs[2]], raw[attrs[3]] = codec.N(

@@ -79,7 +79,7 @@ func (s sync1) gives(epoch int64, entity string, tokens int64) {
 	s.t.Helper()
 	share := store.Stored{At: entity, Epoch: epoch, Limits: []*bucket.Limit{nil}}
 	if tokens >= 0 {
-		part := daily.Share(tokens)
+		part := daily.Quota(tokens)
 		share.Limits[0] = &part
 	}
 	if _, err := s.PutQuota(s.t.Context(), s.spec, share); err != nil {
@@ -423,7 +423,7 @@ func TestClosedBucket(t *testing.T) {
 	e.clock.set(window)
 	stale := e.desk(t, e.client, def) // as a process that comes too late: its own levels are the bucket's
 	item := e.get(t, item.BucketKey("user-1", "embeddings"))
-	closed := daily.Share(0)
+	closed := daily.Quota(0)
 	item["b_rps_cp"], item["b_rps_bx"], item["b_rps_ra"], item["b_rps_rp"] = codec.N(
 		0,
 	), codec.N(
@@ -677,7 +677,7 @@ func TestOneLimitClosed(t *testing.T) {
 	give := func(rpm, tpm int64) {
 		t.Helper()
 		s.alive(1)
-		a, b := daily.Share(rpm), other.Share(tpm)
+		a, b := daily.Quota(rpm), other.Quota(tpm)
 		if _, err := s.PutQuota(t.Context(), s.spec, store.Stored{At: "user-1", Epoch: 1, Limits: []*bucket.Limit{&a, &b}}); err != nil {
 			t.Fatal(err)
 		}

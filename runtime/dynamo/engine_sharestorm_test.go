@@ -145,7 +145,7 @@ func (s *shareStorm) happens() string {
 	case 3, 4, 5:
 		share := store.Stored{At: "user-1", Epoch: s.epoch, Limits: []*bucket.Limit{nil}}
 		if n := rng.Int64N(400); n > 20 {
-			part := daily.Share(n)
+			part := daily.Quota(n)
 			share.Limits[0] = &part
 		}
 		if _, err := s.sync.PutQuota(s.t.Context(), s.def.spec, share); err != nil &&
@@ -161,7 +161,7 @@ func (s *shareStorm) happens() string {
 		}
 		return "epoch"
 	case 7:
-		limit := daily.Share(401 + rng.Int64N(100))
+		limit := daily.Quota(401 + rng.Int64N(100))
 		s.operator.set(s.t, "user-1", &limit)
 		return "operator"
 	case 8, 9:

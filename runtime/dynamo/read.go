@@ -322,7 +322,7 @@ func (r reader) graceRead(o wire.Outcome, now int64) wire.Outcome {
 		}
 		old := *t.shape
 		if old.Rechecked = true; old.Quota == nil {
-			old.ReadAt = lookups.TTL(r.scheduler.conn.env.CacheTTL).Spared(now)
+			old.ReadAt = lookups.TTL(r.scheduler.conn.env.CacheTTL).GraceRead(now)
 		}
 		t.overridesResolved = true
 		t.cached.setShape(&old)

@@ -250,7 +250,7 @@ func (s *session) recordRevision(ctx context.Context) {
 // Members implements store.Session. This session's Member sees their writes at once. Other sessions see them
 // when their cached look-ups are due.
 func (s *session) Members() store.MemberStore {
-	return operator.MembersWith(s.scheduler.conn.api, s.scheduler.retrier(wire.OperatorAttempts), s.lookups.Forget)
+	return operator.MembersWith(s.scheduler.conn.api, s.scheduler.retrier(wire.OperatorAttempts), s.lookups.Invalidate)
 }
 
 // Overrides implements store.Session.

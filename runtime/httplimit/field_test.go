@@ -166,8 +166,8 @@ func TestPolicy(t *testing.T) {
 		{bucket.Per(5, 100*time.Millisecond), `"tpm";q=50;w=1`},
 		{bucket.Per(3, 1500*time.Millisecond), `"tpm";q=4;w=2`},
 		{refill, `"tpm";q=12;w=3`}, // 10 come in 2.5 s
-		{bucket.Per(1_000_000, time.Hour).Share(250_000), `"tpm";q=250000;w=3600`},
-		{bucket.Per(60, time.Minute).Share(0), `"tpm";q=0;w=60`},
+		{bucket.Per(1_000_000, time.Hour).Quota(250_000), `"tpm";q=250000;w=3600`},
+		{bucket.Per(60, time.Minute).Quota(0), `"tpm";q=0;w=60`},
 		{bucket.Limit{}, ""},
 	} {
 		l := &levelled{balances: []runtime.Balance{{Limit: "tpm", Params: test.params}},

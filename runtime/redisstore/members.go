@@ -32,7 +32,7 @@ func (s *Store) Members() *Members { return &Members{Store: s, changed: func(str
 // Members implements store.Session. The session's Member sees a write through it at once; other sessions
 // see it when their cached values expire.
 func (s *session) Members() store.MemberStore {
-	return &Members{Store: s.Store, changed: s.lookups.Forget}
+	return &Members{Store: s.Store, changed: s.lookups.Invalidate}
 }
 
 // Put implements store.MemberStore. It adds the entity to its parent's children first, so that it is not

@@ -24,7 +24,7 @@ type resolver struct{ *session }
 
 // graceRead returns the read time to record when a refresh is due but failed, so that the old value serves
 // for one more second.
-func (s resolver) graceRead(now int64) int64 { return lookups.TTL(s.env.CacheTTL).Spared(now) }
+func (s resolver) graceRead(now int64) int64 { return lookups.TTL(s.env.CacheTTL).GraceRead(now) }
 
 // current reports whether o may still be used.
 func (s resolver) current(r *resource, o *override, now int64) bool {

@@ -155,7 +155,7 @@ func TestTableTaken(t *testing.T) {
 				Expires: w.now.Add(5 * window).UnixMilli()}
 			a.beat = taken
 			a.stored[user] = store.Stored{At: user, Epoch: epoch,
-				Limits: []*bucket.Limit{new(w.spec.Kinds[0].Limits[0].Share(100))}, Revision: "99"}
+				Limits: []*bucket.Limit{new(w.spec.Kinds[0].Limits[0].Quota(100))}, Revision: "99"}
 			w.run(1)
 			if n := len(a.report.Failed); n != 1 || a.report.Beating {
 				t.Errorf("the first cycle: %+v", a.report)

@@ -214,7 +214,7 @@ func (bk *book) contradicts(window int64) bool {
 		return false
 	}
 	for i := range bk.Limits {
-		h, l := &bk.Limits[i], bk.whole[i].Share(bk.Limits[i].Written)
+		h, l := &bk.Limits[i], bk.whole[i].Quota(bk.Limits[i].Written)
 		if h.CP != l.Capacity || h.BX != l.Burst || h.RA != l.Refill || h.RP != l.Period {
 			return true
 		}

@@ -202,7 +202,7 @@ func (t halving) PutQuota(ctx context.Context, spec *store.Spec, quota store.Sto
 	error) {
 	for i := range quota.Limits {
 		whole := spec.Kinds[0].Limits[i]
-		half := whole.Share(spec.Regions.Keeps(whole).Capacity / bucket.Milli / 2)
+		half := whole.Quota(spec.Regions.Keeps(whole).Capacity / bucket.Milli / 2)
 		quota.Limits[i] = &half
 	}
 	return t.Table.PutQuota(ctx, spec, quota)

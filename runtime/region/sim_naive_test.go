@@ -82,10 +82,10 @@ func (n *naive) Cycle(ctx context.Context) (*region.Report, error) {
 					limits := make([]*bucket.Limit, len(spec.Limits))
 					for j := range limits {
 						l := spec.Kinds[0].Limits[j]
-						limits[j] = new(l.Share(max(spec.Regions.Keeps(l).Capacity/bucket.Milli,
+						limits[j] = new(l.Quota(max(spec.Regions.Keeps(l).Capacity/bucket.Milli,
 							n.quota[fmt.Sprint(entity, " ", spec.Resource, " ", spec.Limits[j])])))
 					}
-					limits[i] = new(whole.Share(to))
+					limits[i] = new(whole.Quota(to))
 					_, err := n.Table.PutQuota(ctx, spec, store.Stored{At: entity, Limits: limits,
 						Epoch: max(1, beat.Epoch)})
 					return err

@@ -177,7 +177,7 @@ func (s *site) Each(_ context.Context, _ string, f func(string, *bucket.Image)) 
 		return s.broken
 	}
 	for entity, used := range s.used {
-		limit := s.spec.Kinds[0].Limits[0].Share(s.inForce(entity))
+		limit := s.spec.Kinds[0].Limits[0].Quota(s.inForce(entity))
 		if level := s.stored[entity]; level.Overrides() {
 			limit = *level.Limits[0]
 		}

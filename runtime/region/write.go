@@ -54,7 +54,7 @@ func (it *item) send(ctx context.Context, s *Sync) {
 	quota := store.Stored{At: it.Write.Entity, Epoch: s.epoch, Revision: it.book.rev}
 	if !it.tombstone {
 		for i, tokens := range it.to {
-			limit := it.whole[i].Share(tokens)
+			limit := it.whole[i].Quota(tokens)
 			quota.Limits = append(quota.Limits, &limit)
 		}
 	}

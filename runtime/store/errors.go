@@ -71,7 +71,7 @@ func Refuse(
 		left := bucket.Available(b, img.Refilled, now)
 		var wait time.Duration
 		switch {
-		case spec.Regions != nil && Beyond(b.Limit, cost[i]):
+		case spec.Regions != nil && ExceedsQuota(b.Limit, cost[i]):
 			left, wait = bucket.Spendable(b, img.Refilled, now), spec.Regions.Window
 		case left >= cost[i]:
 			continue
@@ -86,9 +86,9 @@ func Refuse(
 	return e
 }
 
-// Beyond reports that waiting for the refill of quota does not help a call that wants cost, in millitokens:
+// ExceedsQuota reports that waiting for the refill of quota does not help a call that wants cost, in millitokens:
 // quota is closed, or its burst is below cost.
-func Beyond(quota bucket.Limit, cost int64) bool {
+func ExceedsQuota(quota bucket.Limit, cost int64) bool {
 	return cost > 0 && (quota.Closed() || cost > quota.Burst)
 }
 

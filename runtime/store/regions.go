@@ -19,7 +19,7 @@ type Regions struct {
 
 // Keeps returns what every region keeps of whole: a closed limit if there are fewer tokens than regions.
 func (r *Regions) Keeps(whole bucket.Limit) bucket.Limit {
-	return whole.Share(bucket.Floor(whole.Capacity/bucket.Milli, len(r.Names), r.Floor))
+	return whole.Quota(bucket.Floor(whole.Capacity/bucket.Milli, len(r.Names), r.Floor))
 }
 
 // KeepsOf is Keeps of each limit.

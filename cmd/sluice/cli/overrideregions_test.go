@@ -46,7 +46,7 @@ func TestOverrideManaged(t *testing.T) {
 	sync := operator.NewRegional(s.client, table, func() time.Time { return start })
 	share := func() {
 		t.Helper()
-		rpm, tpm := bucket.Per(1000, time.Minute).Share(300), bucket.Per(1, time.Minute).Share(0)
+		rpm, tpm := bucket.Per(1000, time.Minute).Quota(300), bucket.Per(1, time.Minute).Quota(0)
 		if _, err := sync.PutQuota(t.Context(), spec,
 			store.Stored{At: "user-1", Epoch: 4, Limits: []*bucket.Limit{&rpm, &tpm}}); err != nil {
 			t.Fatal(err)

@@ -85,7 +85,7 @@ func (j *judge) check(h *home, s *series) {
 			j.wrong(h, s, fmt.Sprintf("%s: %d is less than the floor, %d", l.Name, quota.Capacity/bucket.Milli, floor))
 		}
 		if !slices.ContainsFunc(h.table.tolerated(s, i),
-			func(whole bucket.Limit) bool { return *quota == whole.Share(quota.Capacity/bucket.Milli) }) {
+			func(whole bucket.Limit) bool { return *quota == whole.Quota(quota.Capacity/bucket.Milli) }) {
 			j.wrong(h, s, fmt.Sprintf("%s: %v is no part of %v", l.Name, *quota, h.table.kinds[s.resource][i].Limit))
 		}
 	}

@@ -25,9 +25,9 @@ func (t TTL) Fresh(read, now int64) bool {
 	return age >= 0 && age < time.Duration(t).Milliseconds()
 }
 
-// Spared returns the read time to record when a refresh is due but failed. With it the old value is fresh for
+// GraceRead returns the read time to record when a refresh is due but failed. With it the old value is fresh for
 // one more second, in which no call waits for another attempt.
-func (t TTL) Spared(now int64) int64 {
+func (t TTL) GraceRead(now int64) int64 {
 	return now - (time.Duration(t) - min(time.Duration(t), time.Second)).Milliseconds()
 }
 
@@ -67,9 +67,9 @@ func New(size int, env *store.Env, tasks *background.Tasks, read Read) (*Members
 // Len returns how many entities are remembered.
 func (m *Members) Len() int { return m.answers.Len() }
 
-// Forget makes the next look-up of entity read. The result of a read under way, which may precede the change,
+// Invalidate makes the next look-up of entity read. The result of a read under way, which may precede the change,
 // is not remembered.
-func (m *Members) Forget(entity string) {
+func (m *Members) Invalidate(entity string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.changes++
@@ -137,7 +137,7 @@ func (m *Members) lookUp(ctx context.Context, entity string) (answer, error) {
 			return answer{}, err
 		}
 		a = old
-		a.read = TTL(m.env.CacheTTL).Spared(now)
+		a.read = TTL(m.env.CacheTTL).GraceRead(now)
 	}
 	m.remember(entity, a, changes)
 	return a, nil

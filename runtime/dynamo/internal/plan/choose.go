@@ -229,7 +229,7 @@ func (s *Shape) ExceedsQuota(img *bucket.Image, i int, cost int64) (by bucket.Li
 	default:
 		by = img.Balances[i].Limit
 	}
-	return by, store.Beyond(by, cost)
+	return by, store.ExceedsQuota(by, cost)
 }
 
 // DenyByQuota decides on an acquire that takes more of a limit than the quota in force will ever hold. ok is

@@ -1,11 +1,11 @@
 package bucket
 
-// Share returns the part of l with a capacity of whole tokens, at most l's. Burst and refill are scaled alike
+// Quota returns the part of l with a capacity of whole tokens, at most l's. Burst and refill are scaled alike
 // and rounded down. So parts whose tokens add up to at most the capacity hold and refill at most what l does.
 //
 // The part of 0 tokens is closed: its Capacity is 0. Otherwise it is the part of 1 token, since a bucket must
 // refill in finite time.
-func (l Limit) Share(tokens int64) Limit {
+func (l Limit) Quota(tokens int64) Limit {
 	whole := l.Capacity / Milli
 	tokens = min(max(tokens, 0), whole)
 	if tokens == whole {
