@@ -53,6 +53,14 @@ func TestErrorTexts(t *testing.T) {
 		{"contended once", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 1},
 			"sluice: gpt-4 for user-1: contended: lost 1 attempt against other writers, nothing was charged: try " +
 				"again"},
+		{"contended with transactions", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8,
+			Conflicts: 8},
+			"sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, 8 of them to transactions, " +
+				"nothing was charged: try again"},
+		{"an override in conflict", &runtime.ConflictError{Resource: "gpt-4", At: "user-1"},
+			"sluice: the override of gpt-4 at user-1 has been changed meanwhile: read it again"},
+		{"a heartbeat in conflict", &runtime.ConflictError{At: "heartbeat"},
+			"sluice: the heartbeat of regional sync has been changed meanwhile: read it again"},
 	} {
 		t.Run(test.name, func(t *testing.T) { equal(t, "text", test.err.Error(), test.want) })
 	}

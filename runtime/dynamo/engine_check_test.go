@@ -17,6 +17,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
@@ -36,8 +37,8 @@ func tableWith(t *testing.T, client *dynamodb.Client, change func(*dynamodb.Crea
 	})
 }
 
-// checked calls Check on a table, with a clock that is so much ahead, and returns its error's text and what
-// was logged.
+// checked calls Check on a table, with a clock that is so much ahead, and returns its error as errtext
+// describes it, and what was logged.
 func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Duration) (text, logged string) {
 	t.Helper()
 	var log bytes.Buffer
@@ -59,7 +60,7 @@ func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Dur
 		t.Fatal(err)
 	}
 	if err := l.Check(t.Context()); err != nil {
-		text = strings.ReplaceAll(err.Error(), table, "TABLE")
+		text = strings.ReplaceAll(errtext.Of(err), table, "TABLE")
 	}
 	return text, strings.ReplaceAll(log.String(), table, "TABLE")
 }
@@ -95,26 +96,26 @@ func TestCheck(t *testing.T) {
 			change: func(in *dynamodb.CreateTableInput) {
 				in.KeySchema[0].AttributeName, in.AttributeDefinitions[0].AttributeName = aws.String("Id"), aws.String("Id")
 			},
-			err: "sluice: table TABLE: its key is not PK (S, hash) and SK (S, range); " + again,
+			err: "setup: table TABLE: its key is not PK (S, hash) and SK (S, range) | " + again,
 		},
 		"a key of another type": {
 			change: func(in *dynamodb.CreateTableInput) {
 				in.AttributeDefinitions[1].AttributeType = types.ScalarAttributeTypeN
 			},
-			err: "sluice: table TABLE: its key is not PK (S, hash) and SK (S, range); " + again,
+			err: "setup: table TABLE: its key is not PK (S, hash) and SK (S, range) | " + again,
 		},
 		"no sort key": {
 			change: func(in *dynamodb.CreateTableInput) {
 				in.KeySchema = in.KeySchema[:1]
 				in.AttributeDefinitions = append(in.AttributeDefinitions[:1], in.AttributeDefinitions[2:]...)
 			},
-			err: "sluice: table TABLE: its key is not PK (S, hash) and SK (S, range); " + again,
+			err: "setup: table TABLE: its key is not PK (S, hash) and SK (S, range) | " + again,
 		},
 		"an index that projects ALL": {
 			change: func(in *dynamodb.CreateTableInput) {
 				in.GlobalSecondaryIndexes[1].Projection.ProjectionType = types.ProjectionTypeAll
 			},
-			err: "sluice: table TABLE: index GSI2 projects ALL, not KEYS_ONLY; " +
+			err: "setup: table TABLE: index GSI2 projects ALL, not KEYS_ONLY | " +
 				"delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
 		},
 		"an index that includes attributes": {
@@ -123,7 +124,7 @@ func TestCheck(t *testing.T) {
 					ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"rf", "ttl"},
 				}
 			},
-			err: "sluice: table TABLE: index GSI1 projects INCLUDE (rf, ttl), not KEYS_ONLY; " +
+			err: "setup: table TABLE: index GSI1 projects INCLUDE (rf, ttl), not KEYS_ONLY | " +
 				"delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
 		},
 		"no stream, which acquires do not need": {
@@ -134,7 +135,7 @@ func TestCheck(t *testing.T) {
 				in.GlobalSecondaryIndexes[0].KeySchema[1].AttributeName = aws.String("GSI2SK")
 				in.AttributeDefinitions = append(in.AttributeDefinitions[:3], in.AttributeDefinitions[4:]...)
 			},
-			err: "sluice: table TABLE: the keys of index GSI1 are not GSI1PK (S, hash) and GSI1SK (S, range); " +
+			err: "setup: table TABLE: the keys of index GSI1 are not GSI1PK (S, hash) and GSI1SK (S, range) | " +
 				"delete the index and add it with these",
 		},
 		"an index is missing": {
@@ -142,11 +143,11 @@ func TestCheck(t *testing.T) {
 				in.GlobalSecondaryIndexes = in.GlobalSecondaryIndexes[1:]
 				in.AttributeDefinitions = append(in.AttributeDefinitions[:2], in.AttributeDefinitions[4:]...)
 			},
-			err: "sluice: table TABLE: index GSI1 (GSI1PK, GSI1SK) is missing; add it, projecting KEYS_ONLY",
+			err: "setup: table TABLE: index GSI1 (GSI1PK, GSI1SK) is missing | add it, projecting KEYS_ONLY",
 		},
 		"no TTL": {
 			withoutTTL: true,
-			err: "sluice: table TABLE: TTL is not enabled on attribute ttl; " +
+			err: "setup: table TABLE: TTL is not enabled on attribute ttl | " +
 				"enable it, as `sluice table create` does: else buckets that nobody uses stay for ever",
 		},
 		"all at once": {
@@ -155,23 +156,23 @@ func TestCheck(t *testing.T) {
 				in.AttributeDefinitions = in.AttributeDefinitions[:2]
 			},
 			withoutTTL: true,
-			err: "sluice: table TABLE: index GSI1 (GSI1PK, GSI1SK) is missing; add it, projecting KEYS_ONLY\n" +
-				"sluice: table TABLE: index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY\n" +
-				"sluice: table TABLE: TTL is not enabled on attribute ttl; " +
+			err: "setup: table TABLE: index GSI1 (GSI1PK, GSI1SK) is missing | add it, projecting KEYS_ONLY\n" +
+				"setup: table TABLE: index GSI2 (GSI2PK, GSI2SK) is missing | add it, projecting KEYS_ONLY\n" +
+				"setup: table TABLE: TTL is not enabled on attribute ttl | " +
 				"enable it, as `sluice table create` does: else buckets that nobody uses stay for ever",
 		},
 		"a newer layout": {
 			version: version(3, 1),
-			err:     "sluice: table TABLE has layout 3, this program knows 2; upgrade sluice",
+			err:     "setup: table TABLE has layout 3, this program knows 2 | upgrade sluice",
 		},
 		"a layout with per-limit items": {
 			version: version(2, 1),
-			err: "sluice: table TABLE holds per-limit items, which this program would make full buckets beside; " +
+			err: "setup: table TABLE holds per-limit items, which this program would make full buckets beside | " +
 				"pass dynamo.PerLimitItems() to dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
 		},
 		"a torn version item": {
 			version: torn,
-			err: "sluice: the version item of table TABLE is malformed: attribute layout: missing, want an integer of 64 bits; " +
+			err: "setup: the version item of table TABLE is malformed | attribute layout missing | " +
 				"restore SYSTEM# / #VERSION, or delete it",
 		},
 		"a higher revision": {
@@ -210,8 +211,8 @@ func TestCheckMissingTable(t *testing.T) {
 	if dynamotest.OnLocal(t) {
 		why = "Cannot do operations on a non-existent table"
 	}
-	want := "sluice: table TABLE does not exist: ResourceNotFoundException: " + why +
-		"; run `sluice table create --table TABLE`, or check region and endpoint"
+	want := "setup: table TABLE does not exist | ResourceNotFoundException: " + why +
+		" | run `sluice table create --table TABLE`, or check region and endpoint"
 	if got = withoutRequest(strings.ReplaceAll(got, "nobody-made-this", "TABLE")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -237,10 +238,10 @@ func TestCheckClock(t *testing.T) {
 		}
 		var off time.Duration
 		what, tail, _ := strings.Cut(err, " "+want+" ")
-		if tail != "DynamoDB's; set it by NTP: a clock ahead stops everybody's refill" {
+		if tail != "DynamoDB's | set it by NTP: a clock ahead stops everybody's refill" {
 			t.Errorf("%v ahead: %s", ahead, err)
 		}
-		text, ok := strings.CutPrefix(what, "sluice: this host's clock is at least ")
+		text, ok := strings.CutPrefix(what, "setup: this host's clock is at least ")
 		off, parse := time.ParseDuration(text)
 		if !ok || parse != nil || off > time.Hour || off < time.Hour-time.Minute {
 			t.Errorf("%v ahead: %s", ahead, err)
@@ -393,7 +394,7 @@ func TestCreateTableWithout(t *testing.T) {
 	if !isA[*store.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
-	wantText(t, err, "sluice: no AWS credentials: get identity: get credentials: none here; "+
+	wantErr(t, err, "setup: no AWS credentials | get identity: get credentials: none here | "+
 		"set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role")
 
 	for _, step := range []string{"DescribeTable", "DescribeTimeToLive", "UpdateTimeToLive", "PutItem"} {
@@ -407,7 +408,7 @@ func TestCreateTableWithout(t *testing.T) {
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("%s: got a %T", step, err)
 		}
-		wantText(t, err, "sluice: table "+e.table+": store unavailable: InternalServerError: Internal server error")
+		wantErr(t, err, "unavailable table "+e.table+": InternalServerError: Internal server error")
 	}
 	memory.Faults().Clear()
 	over, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -466,15 +465,5 @@ func TestMalformedOverride(t *testing.T) {
 	item["ver"], item["l_rps_cp"] = codec.N(1), codec.S("many")
 	e.put(t, item)
 	_, err := e.desk(t, e.client, def).Acquire(t.Context(), "1", tokens{1})
-	if !isA[*store.SetupError](err) {
-		t.Fatal(err)
-	}
-	wantText(
-		t,
-		err,
-		fmt.Sprint(
-			"sluice: the override of embeddings at user is malformed: attribute l_rps_cp: of type S, want an integer ",
-			"of 64 bits; fix the item KIND#user / #CONFIG#embeddings and raise its ver",
-		),
-	)
+	wantSetup(t, err, "embeddings at user ", "attribute l_rps_cp of type S", "KIND#user / #CONFIG#embeddings")
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // crowded puts buckets of users and of a project, and returns their entities in the order of the index.
@@ -173,12 +172,7 @@ func TestBucketsBeside(t *testing.T) {
 	if !slices.Equal(got.entities, want) || got.others != 4 || len(got.malformed) != 1 {
 		t.Fatalf("%+v, want %q, 4 others, 1 malformed", got, want)
 	}
-	wantText(
-		t,
-		got.malformed[0],
-		"sluice: the bucket of user-999 on gpt-4 is malformed: attribute rf: of type S, want an integer of 64 bits; "+
-			"fix or delete the item: a missing bucket is a full one",
-	)
+	wantSetup(t, got.malformed[0], "bucket of user-999 on gpt-4", "attribute rf of type S")
 }
 
 // TestBucketsUnprocessed: what DynamoDB leaves over is asked for again, and not for ever.
@@ -191,7 +185,7 @@ func TestBucketsUnprocessed(t *testing.T) {
 	}
 	memory.Faults().Unprocessed(1)
 	for _, err := range operator.BucketsWith(t.Context(), e.client, e.retrier(), "gpt-4", "") {
-		wantText(t, err, "sluice: table "+e.table+": store unavailable after 10 attempts: "+
+		wantErr(t, err, "unavailable table "+e.table+" 10 throttled: "+
 			"ProvisionedThroughputExceededException: no key of the batch was read")
 	}
 }
@@ -214,12 +208,5 @@ func TestBucketsWithoutIndex(t *testing.T) {
 	for _, err := range operator.Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
 		got = errors.Join(got, err)
 	}
-	wantText(
-		t,
-		got,
-		"sluice: table "+e.table+": index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY",
-	)
-	if _, ok := errors.AsType[*store.SetupError](got); !ok {
-		t.Errorf("%T is no *runtime.SetupError", got)
-	}
+	wantSetup(t, got, "table "+e.table, "index GSI2", "GSI2PK", "GSI2SK", "is missing", "KEYS_ONLY")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,9 +176,9 @@ func TestMalformedMembers(t *testing.T) {
 		spoil func(codec.Item)
 		err   string
 	}{
-		"a parent that is a number": {func(item codec.Item) { item["parent_id"] = codec.N(7) }, "attribute parent_id: of type N, want a string"},
-		"a cascade that is text":    {func(item codec.Item) { item["cascade"] = codec.S("yes") }, "attribute cascade: of type S, want a boolean"},
-		"both":                      {func(item codec.Item) { item["parent_id"], item["cascade"] = codec.N(7), codec.N(1) }, "attribute parent_id: of type N, want a string"},
+		"a parent that is a number": {func(item codec.Item) { item["parent_id"] = codec.N(7) }, "attribute parent_id of type N"},
+		"a cascade that is text":    {func(item codec.Item) { item["cascade"] = codec.S("yes") }, "attribute cascade of type S"},
+		"both":                      {func(item codec.Item) { item["parent_id"], item["cascade"] = codec.N(7), codec.N(1) }, "attribute parent_id of type N"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -190,14 +189,8 @@ func TestMalformedMembers(t *testing.T) {
 			_, _, errGet := e.members(e.client).Get(t.Context(), "user-1")
 			_, _, errLookup := process.Member(t.Context(), "user-1")
 			for _, err := range []error{errGet, errLookup} {
-				if !isA[*store.SetupError](err) {
-					t.Errorf("got a %T", err)
-				}
-				wantText(
-					t,
-					err,
-					"sluice: what is stored of user-1 is malformed: "+test.err+"; fix or delete the item ENTITY#user-1 / #META",
-				)
+				wantErr(t, err, "setup: what is stored of user-1 is malformed | "+test.err+
+					" | fix or delete the item ENTITY#user-1 / #META")
 			}
 		})
 	}
@@ -255,11 +248,7 @@ func TestMembersUnavailable(t *testing.T) {
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("%s: got a %T", name, err)
 		}
-		wantText(
-			t,
-			err,
-			"sluice: table "+e.table+": store unavailable after 10 attempts: InternalServerError: Internal server error",
-		)
+		wantErr(t, err, "unavailable table "+e.table+" 10: InternalServerError: Internal server error")
 	}
 	memory.Faults().Clear()
 }
@@ -378,7 +367,7 @@ func TestLookUpsShared(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 			t.Errorf("who gave up got %v", err)
 		}
-		wantText(t, err, "sluice: look-up of user-1: context canceled")
+		wantErr(t, err, "context canceled look-up of user-1")
 		h.reads <- struct{}{}
 		for range 20 {
 			<-rest
@@ -399,16 +388,12 @@ func TestLookUpTimesOut(t *testing.T) {
 		if !isA[*store.UnavailableError](err) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got a %T", err)
 		}
-		wantText(t, err, "sluice: look-up of user-1: store unavailable: context deadline exceeded")
+		wantErr(t, err, "unavailable look-up of user-1: context deadline exceeded")
 		_, _, err = process.Member(t.Context(), "user-1") // the same read
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)
 		}
-		wantText(
-			t,
-			err,
-			"sluice: table "+process.scheduler.conn.table+": store unavailable after 1 attempt: context deadline exceeded",
-		)
+		wantErr(t, err, "unavailable table "+process.scheduler.conn.table+" 1: context deadline exceeded")
 		if took := time.Since(began); took != 20*time.Second {
 			t.Errorf("the read took %v, want the settle time-out", took)
 		}
@@ -473,11 +458,7 @@ func TestLookUpsInAnOutage(t *testing.T) {
 	if !isA[*store.UnavailableError](err) {
 		t.Errorf("got a %T", err)
 	}
-	wantText(
-		t,
-		err,
-		"sluice: table "+e.table+": store unavailable after 3 attempts: InternalServerError: Internal server error",
-	)
+	wantErr(t, err, "unavailable table "+e.table+" 3: InternalServerError: Internal server error")
 	seen.calls(t, failed...)
 	memory.Faults().Clear()
 	lookUp(t, process, "user-1", child())
@@ -508,10 +489,8 @@ func TestLookUpsInAnOutage(t *testing.T) {
 
 	process.scheduler.conn.table = "nobody-made-this"
 	e.clock.set(180_000)
-	if _, _, err := process.Member(t.Context(), "user-1"); !isA[*store.SetupError](err) ||
-		!strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
-		t.Errorf("got %v", err)
-	}
+	_, _, err = process.Member(t.Context(), "user-1")
+	wantSetup(t, err, "table nobody-made-this", "ResourceNotFoundException")
 	seen.calls(t, "member failed")
 }
 

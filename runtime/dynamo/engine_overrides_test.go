@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
@@ -259,7 +260,7 @@ func TestTwoOperators(t *testing.T) {
 	}
 	says(t, beta, stored("user-1", won, 6))
 	_, err := alpha.Set(t.Context(), rates(), stored("user-2", first, 7))
-	wantText(t, err, "sluice: the override of gpt-4 at user-2 has been changed meanwhile: read it again")
+	wantErr(t, err, "conflict gpt-4 user-2")
 	says(t, beta, stored("user-2", ""))
 }
 
@@ -339,15 +340,8 @@ func TestVersionsRise(t *testing.T) {
 	}
 	_, err := e.operator(e.client, override.MaxVersion-t0+1).
 		Set(t.Context(), rates(), stored("user-1", current, 1))
-	if !isA[*store.SetupError](err) {
-		t.Errorf("got a %T", err)
-	}
-	wantText(
-		t,
-		err,
-		"sluice: the version of the override of gpt-4 at user-1 would be 50000000000000, beyond the year 3554; "+
-			"set this host's clock by NTP",
-	)
+	wantErr(t, err, "setup: the version of the override of gpt-4 at user-1 would be 50000000000000, "+
+		"beyond the year 3554 | set this host's clock by NTP")
 }
 
 // TestSetOnce lets each mishap befall each kind of write: it is stored once, under the version that its
@@ -500,20 +494,20 @@ func TestOverridesUnavailable(t *testing.T) {
 			failure.Throttled != (name == "throttled") {
 			t.Errorf("%s, %s: got %#v, want an UnavailableError", name, do, err)
 		}
-		got := strings.ReplaceAll(withoutRequest(fmt.Sprint(err)), e.table, "TABLE")
+		got := strings.ReplaceAll(withoutRequest(errtext.Of(err)), e.table, "TABLE")
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%s, %s: got\n%s\nwant\n%s", name, do, got, want)
 		}
 	}
 	for do := range calls {
 		memory.Faults().Down(true)
-		fails(t.Context(), "down", do, "sluice: table TABLE: store unavailable after 10 attempts: ")
+		fails(t.Context(), "down", do, "unavailable table TABLE 10: ")
 		memory.Faults().Clear()
 		memory.Faults().Throttle(1)
-		fails(t.Context(), "throttled", do, "sluice: table TABLE: store unavailable after 10 attempts: ")
+		fails(t.Context(), "throttled", do, "unavailable table TABLE 10 throttled: ")
 		memory.Faults().Clear()
 		memory.Faults().InternalErrors(1)
-		fails(t.Context(), "500", do, "sluice: table TABLE: store unavailable after 10 attempts: ")
+		fails(t.Context(), "500", do, "unavailable table TABLE 10: ")
 
 		// A deadline that falls between two tries, and a caller who gives up there.
 		soon, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
@@ -522,17 +516,10 @@ func TestOverridesUnavailable(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 			t.Errorf("cancelled, %s: got %v", do, err)
 		}
-		if want := "sluice: table " + e.table + ": context canceled"; err == nil || err.Error() != want {
-			t.Errorf("cancelled, %s: got %v, want %s", do, err, want)
-		}
+		wantErr(t, err, "context canceled table "+e.table)
 		over := &overAfter{Context: t.Context(), done: make(chan struct{})}
 		pause = func(time.Duration) <-chan time.Time { over.end(); return nil }
-		fails(
-			over,
-			"deadline",
-			do,
-			"sluice: table TABLE: store unavailable after 1 attempt: context deadline exceeded, after ",
-		)
+		fails(over, "deadline", do, "unavailable table TABLE 1: context deadline exceeded, after ")
 		pause = e.clock.After
 		memory.Faults().Clear()
 	}
@@ -567,12 +554,8 @@ func TestOverridesSetupErrors(t *testing.T) {
 		"set":  second(o.Set(t.Context(), rates(), stored("user-1", "", 6))),
 		"list": second(list(t.Context(), o)),
 	} {
-		if !isA[*store.SetupError](err) {
-			t.Errorf("%s: got a %T", name, err)
-		}
-		if !strings.HasPrefix(fmt.Sprint(err), "sluice: table nobody-made-this does not exist: ") {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Log(name)
+		wantSetup(t, err, "table nobody-made-this", "ResourceNotFoundException")
 	}
 	if got := memory.Consumed().Requests; got["BatchGetItem"] != 1 || got["UpdateItem"] != 1 ||
 		got["Query"] != 1 {
@@ -593,7 +576,7 @@ func TestUnprocessedKeys(t *testing.T) {
 	says(t, o, want...)
 	memory.Faults().Unprocessed(1)
 	_, err := o.Get(t.Context(), rates(), "user-1", "user")
-	wantText(t, err, "sluice: table "+e.table+": store unavailable after 10 attempts: "+
+	wantErr(t, err, "unavailable table "+e.table+" 10 throttled: "+
 		"ProvisionedThroughputExceededException: no key of the batch was read")
 }
 
@@ -692,15 +675,15 @@ func TestMalformedOverrides(t *testing.T) {
 		spoil func(codec.Item)
 		err   string
 	}{
-		"no version":         {func(item codec.Item) { delete(item, "ver") }, "attribute ver: missing, want an integer of 64 bits"},
-		"a version of 0":     {func(item codec.Item) { item["ver"] = codec.N(0) }, "attribute ver: 0, want a time in ms"},
-		"a version in ns":    {func(item codec.Item) { item["ver"] = codec.N(t0 * 1_000_000) }, "attribute ver: 1800000000000000000, want a time in ms"},
-		"half a limit":       {func(item codec.Item) { delete(item, "l_rpm_bx") }, "attribute l_rpm_bx: missing, want an integer of 64 bits"},
+		"no version":         {func(item codec.Item) { delete(item, "ver") }, "attribute ver missing"},
+		"a version of 0":     {func(item codec.Item) { item["ver"] = codec.N(0) }, "attribute ver 0"},
+		"a version in ns":    {func(item codec.Item) { item["ver"] = codec.N(t0 * 1_000_000) }, "attribute ver 1800000000000000000"},
+		"half a limit":       {func(item codec.Item) { delete(item, "l_rpm_bx") }, "attribute l_rpm_bx missing"},
 		"a period of 0":      {func(item codec.Item) { item["l_rpm_rp"] = codec.N(0) }, "limit rpm: period 0ms is below 1ms: raise it"},
-		"a number as text":   {func(item codec.Item) { item["l_rpm_ra"] = codec.S("5") }, "attribute l_rpm_ra: of type S, want an integer of 64 bits"},
-		"with a fraction":    {func(item codec.Item) { item["l_rpm_ra"] = &types.AttributeValueMemberN{Value: "0.5"} }, `attribute l_rpm_ra: "0.5", want an integer of 64 bits`},
+		"a number as text":   {func(item codec.Item) { item["l_rpm_ra"] = codec.S("5") }, "attribute l_rpm_ra of type S"},
+		"with a fraction":    {func(item codec.Item) { item["l_rpm_ra"] = &types.AttributeValueMemberN{Value: "0.5"} }, `attribute l_rpm_ra "0.5"`},
 		"burst too low":      {func(item codec.Item) { item["l_rpm_bx"] = codec.N(4000) }, "limit rpm: burst 4 is below the capacity 5: raise the burst or lower the capacity"},
-		"one attribute only": {func(item codec.Item) { item["l_tpm_cp"] = codec.N(4000) }, "attribute l_tpm_bx: missing, want an integer of 64 bits"},
+		"one attribute only": {func(item codec.Item) { item["l_tpm_cp"] = codec.N(4000) }, "attribute l_tpm_bx missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -709,15 +692,15 @@ func TestMalformedOverrides(t *testing.T) {
 			raw := e.get(t, item.OverrideKey("gpt-4", "user-1"))
 			test.spoil(raw)
 			e.put(t, raw)
-			want := "sluice: the override of gpt-4 at user-1 is malformed: " + test.err + "; " +
+			want := "setup: the override of gpt-4 at user-1 is malformed | " + test.err + " | " +
 				"fix the item ENTITY#user-1 / #CONFIG#gpt-4 and raise its ver"
 			for call, err := range map[string]error{
 				"get":  second(o.Get(t.Context(), rates(), "user", "user-1")),
 				"list": second(list(t.Context(), o)),
 				"set":  second(o.Set(t.Context(), rates(), stored("user-1", "", 6))),
 			} {
-				if !isA[*store.SetupError](err) || err.Error() != want {
-					t.Errorf("%s: got\n%v\nwant\n%s", call, err, want)
+				if got := errtext.Of(err); got != want {
+					t.Errorf("%s: got\n%s\nwant\n%s", call, got, want)
 				}
 			}
 			if diff := cmp.Diff(plain(raw), plain(e.get(t, item.OverrideKey("gpt-4", "user-1")))); diff != "" {

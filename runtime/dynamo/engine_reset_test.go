@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -72,7 +72,9 @@ func TestResetRefused(t *testing.T) {
 	if !isA[*store.InvalidError](err) || got != nil {
 		t.Errorf("filled %v, a %T", got, err)
 	}
-	wantText(t, err, `sluice: gpt-4: limit "rmp" is not in the bucket of user-1, which has ipm, rpm, tpm`)
+	if want := `invalid gpt-4 limit "rmp" is not in the bucket of user-1, which has ipm, rpm, tpm`; errtext.Reason(err) != want {
+		t.Errorf("got %s\nwant %s", errtext.Reason(err), want)
+	}
 	e.stored(t, used())
 
 	got, err = operator.Reset(t.Context(), e.client, e.table, "user-2", "gpt-4")
@@ -87,18 +89,10 @@ func TestResetRefused(t *testing.T) {
 	delete(torn, "b_rpm_bx")
 	e.put(t, torn)
 	_, err = operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "tpm")
-	wantText(
-		t,
-		err,
-		"sluice: the bucket of user-1 on gpt-4 is malformed: attribute b_rpm_bx: missing, want an integer of 64 bits; "+
-			"fix or delete the item: a missing bucket is a full one",
-	)
+	wantSetup(t, err, "bucket of user-1 on gpt-4", "attribute b_rpm_bx missing")
 
 	_, err = operator.Reset(t.Context(), e.client, "nobody-made-this", "user-1", "gpt-4")
-	if !isA[*store.SetupError](err) ||
-		!strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
-		t.Errorf("got %v", err)
-	}
+	wantSetup(t, err, "table nobody-made-this", "ResourceNotFoundException")
 }
 
 // TestResetAgain: a reset goes again whatever became of it, and looks again where the bucket has changed.
@@ -174,14 +168,7 @@ func TestResetAgain(t *testing.T) {
 		e.put(t, full.item(t))
 		w.expect(slices.Repeat([]mishap{toggle}, wire.OperatorAttempts)...)
 		_, err := operator.Reset(t.Context(), client, e.table, "user-1", "gpt-4")
-		if !isA[*store.ContendedError](err) {
-			t.Errorf("got a %T", err)
-		}
-		wantText(
-			t,
-			err,
-			"sluice: gpt-4 for user-1: contended: lost 10 attempts against other writers, nothing was charged: try again",
-		)
+		wantErr(t, err, "contended gpt-4 user-1 10")
 	})
 	t.Run("down", func(t *testing.T) {
 		e, memory := newFaulty(t)
@@ -193,7 +180,7 @@ func TestResetAgain(t *testing.T) {
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)
 		}
-		wantText(t, err, "sluice: table "+e.table+": store unavailable: InternalServerError: Internal server error")
+		wantErr(t, err, "unavailable table "+e.table+": InternalServerError: Internal server error")
 		memory.Faults().Clear()
 	})
 }

@@ -31,16 +31,10 @@ func TestTableName(t *testing.T) {
 		}
 	}
 	_, err := New(&dynamodb.Client{}, "t").Open(&store.Env{})
-	if !isA[*store.SetupError](err) {
-		t.Errorf("got a %T", err)
-	}
-	wantText(
-		t,
-		err,
-		"sluice: dynamo.New: table \"t\": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN; correct the call",
-	)
+	wantErr(t, err, "setup: dynamo.New: table \"t\": "+
+		"want 3 to 255 letters, digits, '_', '.' and '-', or an ARN | correct the call")
 	_, err = New(nil, "").Open(&store.Env{})
-	wantText(t, err, "sluice: dynamo.New: the client is nil; correct the call")
+	wantErr(t, err, "setup: dynamo.New: the client is nil | correct the call")
 }
 
 // TestSplitVersion takes apart what docs/design.md, "Overrides and cv", adds up.

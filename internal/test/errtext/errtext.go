@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // Of describes err. A nil error has an empty description. These types of package runtime have one of their
@@ -24,6 +25,9 @@ import (
 //	ContendedError         contended gpt-4 user-1 8, and the number of conflicts behind a slash
 //	ConflictError          conflict gpt-4 project-1
 //	SetupError             setup: what | its cause | what to do
+//
+// A codec.AttributeError is described by the attribute and what the item has there. Joined errors stand on a line
+// each.
 //
 // When runtime wraps an error of a context, or of a MaxWait that is over, the description is the cause, with
 // the names and durations that runtime's text adds. Any other error is described by its text; an error
@@ -46,11 +50,16 @@ func Of(err error) string {
 		return words("conflict", e.Resource, e.At)
 	case *runtime.SetupError:
 		return setup(e)
+	case *codec.AttributeError:
+		return words("attribute", e.Attr, e.Got)
 	}
 	for _, cause := range []error{runtime.ErrMaxWait, context.Canceled, context.DeadlineExceeded} {
 		if outer, ok := strings.CutPrefix(err.Error(), "sluice:"); ok && errors.Is(err, cause) {
 			return words(cause.Error(), names(outer)...)
 		}
+	}
+	if several, ok := joined(err); ok {
+		return several
 	}
 	if inner := errors.Unwrap(err); inner != nil {
 		if outer, ok := strings.CutSuffix(err.Error(), inner.Error()); ok {
@@ -66,6 +75,19 @@ func Reason(err error) string {
 		return words(Of(err), e.Reason)
 	}
 	return Of(err)
+}
+
+// joined describes what errors.Join has joined.
+func joined(err error) (string, bool) {
+	all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // see Of
+	if !ok {
+		return "", false
+	}
+	var texts, descriptions []string
+	for _, one := range all.Unwrap() {
+		texts, descriptions = append(texts, one.Error()), append(descriptions, Of(one))
+	}
+	return strings.Join(descriptions, "\n"), strings.Join(texts, "\n") == err.Error()
 }
 
 func denied(e *runtime.DeniedError) string {

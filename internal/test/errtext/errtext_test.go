@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 func TestOf(t *testing.T) {
@@ -41,6 +42,9 @@ func TestOf(t *testing.T) {
 		{&runtime.SetupError{What: "no table"}, "setup: no table"},
 		{fmt.Errorf("sluice: embeddings for user-1: %w", context.Canceled), "context canceled embeddings user-1"},
 		{context.Canceled, "context canceled"},
+		{fmt.Errorf("item: %w", &codec.AttributeError{Attr: "rf", Got: "missing", Want: "a number"}),
+			"item: attribute rf missing"},
+		{errors.Join(denied, reset), "denied gpt-4 user-1 tpm 3/10 1m30s\nreset"},
 	} {
 		if got := errtext.Of(test.err); got != test.want {
 			t.Errorf("%v is described as %q, want %q", test.err, got, test.want)

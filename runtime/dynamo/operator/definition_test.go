@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -38,18 +39,18 @@ func TestDefinition(t *testing.T) {
 		err   string
 	}{
 		{Definition{Table: "limits"}, ""},
-		{Definition{Table: "limits", ReadUnits: 5, WriteUnits: 7}, "sluice: table limits: it is there already, and its billing is " + want +
-			", not 5 read and 7 write units; leave the units out, or change its billing by UpdateTable"},
-		{Definition{Table: "limits", ReadUnits: 5}, "sluice: table limits: 5 read and 0 write units: " +
-			"want both above 0, or neither for a table on demand; correct the call"},
-		{Definition{Table: "limits", ReadUnits: -1, WriteUnits: -1}, "sluice: table limits: -1 read and -1 write units: " +
-			"want both above 0, or neither for a table on demand; correct the call"},
-		{Definition{Table: "limits", Recoverable: true}, "sluice: table limits: this DynamoDB has no point-in-time recovery; " +
+		{Definition{Table: "limits", ReadUnits: 5, WriteUnits: 7}, "setup: table limits: it is there already, and its billing is " + want +
+			", not 5 read and 7 write units | leave the units out, or change its billing by UpdateTable"},
+		{Definition{Table: "limits", ReadUnits: 5}, "setup: table limits: 5 read and 0 write units: " +
+			"want both above 0, or neither for a table on demand | correct the call"},
+		{Definition{Table: "limits", ReadUnits: -1, WriteUnits: -1}, "setup: table limits: -1 read and -1 write units: " +
+			"want both above 0, or neither for a table on demand | correct the call"},
+		{Definition{Table: "limits", Recoverable: true}, "setup: table limits: this DynamoDB has no point-in-time recovery | " +
 			"leave it out here: engines for tests have none"},
 		{Definition{Table: "bare"}, ""},
-		{Definition{Table: "bare", ReadUnits: 1, WriteUnits: 1, Protected: true}, "sluice: table bare: it is there already, and its billing is on demand, " +
-			"not 1 read and 1 write units; leave the units out, or change its billing by UpdateTable\n" +
-			"sluice: table bare: it is there already, and not protected from deletion; " +
+		{Definition{Table: "bare", ReadUnits: 1, WriteUnits: 1, Protected: true}, "setup: table bare: it is there already, and its billing is on demand, " +
+			"not 1 read and 1 write units | leave the units out, or change its billing by UpdateTable\n" +
+			"setup: table bare: it is there already, and not protected from deletion | " +
 			"run `aws dynamodb update-table --table-name bare --deletion-protection-enabled`"},
 	} {
 		_, err := test.asked.CreateTable(t.Context(), client)
@@ -59,8 +60,8 @@ func TestDefinition(t *testing.T) {
 			}
 			continue
 		}
-		if !isSetupError(err) || err.Error() != test.err {
-			t.Errorf("%+v: got\n%v\nwant\n%s", test.asked, err, test.err)
+		if got := errtext.Of(err); got != test.err {
+			t.Errorf("%+v: got\n%s\nwant\n%s", test.asked, got, test.err)
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
@@ -476,7 +477,8 @@ func TestSetupError(t *testing.T) {
 					w.Fatal(err)
 				}
 			},
-			`setup: the checkpoint SYSTEM# / #CHECKPOINT#shardId-1 of table TABLE is malformed | attribute sequence: "12", want after, in 40 digits | ` +
+			"setup: the checkpoint SYSTEM# / #CHECKPOINT#shardId-1 of table TABLE is malformed | " +
+				`attribute sequence "12" | ` +
 				"delete it: the shard is read again as far as it goes back, and nothing is counted twice",
 		},
 	} {
@@ -491,6 +493,9 @@ func TestSetupError(t *testing.T) {
 					err := run(w.poller(p), t.Context())
 					if _, setup := errors.AsType[*store.SetupError](err); !setup {
 						t.Fatalf("%s: got %v", how, err)
+					}
+					if mistake, ok := errors.AsType[*codec.AttributeError](err); ok && mistake.Want != "after, in 40 digits" {
+						t.Errorf("%s: want %s", how, mistake.Want)
 					}
 					got := strings.ReplaceAll(errtext.Of(err), w.table, "TABLE")
 					got = regexp.MustCompile(`RequestID: [A-Z0-9]+`).ReplaceAllString(got, "RequestID: ID")
