@@ -1,8 +1,13 @@
 // Command sluice generates typed Go from limits.yaml and, beside it, EXPRESSIONS.md for reviewers: costs,
-// sizes and keys of the limits. It says what a change of limits.yaml breaks, creates and checks the table,
-// prints templates and policies for it, shows and changes what lies in it or in a Redis, adds up what was
-// consumed, shares limits out between regions, carries items of another layout over, drives limits with calls
-// to measure them, and serves a DynamoDB in memory to develop with.
+// sizes and keys of the limits. Its other commands:
+//   - list what a change of limits.yaml breaks
+//   - create and check the table, and print templates and policies for it
+//   - show and change what a table or a Redis stores
+//   - add up what was consumed
+//   - divide limits among regions
+//   - convert per-limit items into buckets
+//   - measure limits under load
+//   - serve a DynamoDB in memory for development
 //
 // Its exit code is 0 when all is well, 1 when limits.yaml has mistakes, a check found something or a call
 // failed, and 2 when the command line is wrong.

@@ -380,7 +380,7 @@ func asJSON(t *testing.T, item codec.Item) string {
 	return string(text)
 }
 
-// TestAggregateFails: what has to be mended ends it at once, with the cure.
+// TestAggregateFails: an error of the installation ends it at once, with the cure.
 func TestAggregateFails(t *testing.T) {
 	client := dynamotest.Client(t)
 	streamless := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
@@ -393,12 +393,12 @@ func TestAggregateFails(t *testing.T) {
 		in.StreamSpecification.StreamViewType = types.StreamViewTypeNewImage
 		return in
 	})
-	const mend = "; run `sluice table check --table %s`, which says how to fix it: usage is counted from " +
+	const cure = "; run `sluice table check --table %s`, which says how to fix it: usage is counted from " +
 		"the stream\n"
 	for table, want := range map[string]string{
-		streamless: "sluice: table " + streamless + " has no stream that is on" + fmt.Sprintf(mend, streamless),
+		streamless: "sluice: table " + streamless + " has no stream that is on" + fmt.Sprintf(cure, streamless),
 		half: "sluice: the stream of table " + half + " has NEW_IMAGE, not NEW_AND_OLD_IMAGES" +
-			fmt.Sprintf(mend, half),
+			fmt.Sprintf(cure, half),
 		"cli-test-none": "sluice: table cli-test-none does not exist: ",
 	} {
 		for _, flags := range []string{"", "--once"} {
@@ -423,10 +423,10 @@ func TestAggregateFails(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
-	var told strings.Builder
-	code = cli.Program{Stdout: &told, Stderr: &told, Now: time.Now}.Run(t.Context(),
+	var output strings.Builder
+	code = cli.Program{Stdout: &output, Stderr: &output, Now: time.Now}.Run(t.Context(),
 		[]string{"aggregate", "--table", half})
-	expect(t, code, "", told.String(), 1, "", "sluice: "+silent.URL+" does not answer"+
+	expect(t, code, "", output.String(), 1, "", "sluice: "+silent.URL+" does not answer"+
 		": start `sluice dev`, or correct the endpoint (--endpoint, AWS_ENDPOINT_URL_DYNAMODB_STREAMS)\n")
 
 	denying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -45,7 +45,7 @@ type commands struct {
 	Aggregate aggregate.Command  `cmd:"" help:"Add up consumption from the table's stream, for usage to show."`
 	Usage     usage.Command      `cmd:"" help:"Show what an entity consumed, by hour or day. Changes nothing."`
 	Region    region.Command     `cmd:"" help:"Divide limits among regions that have a table each."`
-	Infra     infra.Command      `cmd:"" help:"Print the table for CloudFormation or Terraform, and IAM policies."`
+	Infra     infra.Command      `cmd:"" help:"Print templates of the table, and IAM policies."`
 	Metrics   metrics.Command    `cmd:"" help:"Print the metrics, a dashboard for them, and alarms."`
 	Migrate   migrate.Command    `cmd:"" help:"Convert per-limit items into buckets, beside live acquires."`
 	Load      load.Command       `cmd:"" help:"Measure limits under load: latencies, denials, capacity units."`

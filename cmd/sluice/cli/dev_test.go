@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 )
 
-// dev runs `sluice dev` until the test ends, when it must exit with 0, and returns its endpoint. What it
-// prints between that and the variables is says.
+// dev runs `sluice dev` until the test ends, when it must exit with 0, and returns its endpoint. It must
+// print says between the endpoint and the variables.
 func dev(t *testing.T, says string, args ...string) (endpoint string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

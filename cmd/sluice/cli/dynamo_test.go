@@ -205,8 +205,8 @@ func TestPeek(t *testing.T) {
 `, "")
 }
 
-// TestPerLimit: what is not a bucket yet is shown as it will be one, and is not taken for a full one; what
-// has been carried over and has expired is not shown.
+// TestPerLimit: per-limit items without a bucket are shown as the bucket that they will become, not as a full
+// one. Items whose bucket was converted and has expired are not shown.
 func TestPerLimit(t *testing.T) {
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
@@ -229,10 +229,18 @@ func TestPerLimit(t *testing.T) {
 	put("rpm", 40_000, 0)
 	put("tpm", 150_000, 1)
 	code, out, errs := sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
-	expect(t, code, out, errs, 0, `user-123 on gpt-4: in per-limit items, which its next acquire or `+"`sluice migrate`"+` converts into a bucket
+	expect(
+		t,
+		code,
+		out,
+		errs,
+		0,
+		`user-123 on gpt-4: in per-limit items, which its next acquire or `+"`sluice migrate`"+` converts into a bucket
   LIMIT  AVAILABLE  CAPACITY  BURST  REFILL        FULL IN
   rpm           45       100    150  100 every 1m  1m3s
-`, "")
+`,
+		"",
+	)
 	code, out, errs = sluice(t, start, "override", "explain", "user-123", "gpt-4", "--table", table, "--file",
 		demo)
 	expect(t, code, out, errs, 0, `user-123 on gpt-4

@@ -115,10 +115,15 @@ func TestEntity(t *testing.T) {
   user-123  project-8  no
 `+takenUp, "")
 	// A parent that nothing needs is kept as well.
-	s.run("entity put project-7 --no-cascade", 0, `stored project-7, instead of cascade yes; its parent org-1 is kept
+	s.run(
+		"entity put project-7 --no-cascade",
+		0,
+		`stored project-7, instead of cascade yes; its parent org-1 is kept
   ENTITY     PARENT  CASCADE
   project-7  org-1   no
-`+takenUp, "")
+`+takenUp,
+		"",
+	)
 	s.run("entity put project-7", 0, `stored project-7, instead of cascade no; its parent org-1 is kept
   ENTITY     PARENT  CASCADE
   project-7  org-1   yes
@@ -180,7 +185,7 @@ func TestEntityLinkMissing(t *testing.T) {
 		"project-7 --parent org-<id>`\n"+
 		takenUp, "")
 
-	// What another schema has left.
+	// Another schema has left this.
 	err := operator.NewMembers(s.client, table).Put(t.Context(),
 		store.Member{Entity: "project-7", Parent: "user-123", Cascade: true})
 	if err != nil {
@@ -282,10 +287,15 @@ func TestEntityLookedUp(t *testing.T) {
 	if err := acquire(); err != nil {
 		t.Fatal(err)
 	}
-	s.run("entity put user-123 --no-cascade", 0, `stored user-123, instead of cascade yes; its parent project-7 is kept
+	s.run(
+		"entity put user-123 --no-cascade",
+		0,
+		`stored user-123, instead of cascade yes; its parent project-7 is kept
   ENTITY    PARENT     CASCADE
   user-123  project-7  no
-`+takenUp, "")
+`+takenUp,
+		"",
+	)
 	if err := acquire(); err != nil {
 		t.Fatal(err)
 	}

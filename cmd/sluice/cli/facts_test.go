@@ -7,8 +7,9 @@ import (
 )
 
 // facts returns the words of an error that are no prose: names, numbers, flags, commands and places. Tests
-// compare these, so that the wording of an error is asserted in one place only: TestBadArguments and the
-// scripts of cmd/sluice for errors of the command line, the tests of the package that returns it for others.
+// compare these, so that one place only asserts the wording of an error. For errors of the command line it is
+// TestBadArguments and the scripts of cmd/sluice; for others it is the tests of the package that returns
+// them.
 func facts(text string) []string {
 	var all []string
 	for word := range strings.FieldsSeq(text) {

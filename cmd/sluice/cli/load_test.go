@@ -66,8 +66,12 @@ func TestLoadReport(t *testing.T) {
 		"calls.txt": "--mix project:embeddings --entities 1 --calls 30",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			code, out, errs := loading(t.Context(), append([]string{"--in-process", "--concurrency", "1"}, strings.Fields(args)...)...)
-			errs = regexp.MustCompile(`(?m)^(\d+s of|this process was short of CPUs:) .*\n`).ReplaceAllString(errs, "") // of instants at which calls end, and of the machine
+			code, out, errs := loading(
+				t.Context(),
+				append([]string{"--in-process", "--concurrency", "1"}, strings.Fields(args)...)...)
+			errs = regexp.MustCompile(`(?m)^(\d+s of|this process was short of CPUs:) .*\n`).
+				ReplaceAllString(errs, "")
+				// of instants at which calls end, and of the machine
 			got := "$ sluice load --in-process --concurrency 1 " + args + "\n" + errs + out
 			file := filepath.Join("testdata", "load", name)
 			if *update {
@@ -80,7 +84,12 @@ func TestLoadReport(t *testing.T) {
 				t.Fatal(err)
 			}
 			if code != 0 || got != string(want) {
-				t.Errorf("exit code %d; %s: run go test -update ./cmd/sluice/cli -run LoadReport if this is as good:\n%s", code, file, got)
+				t.Errorf(
+					"exit code %d; %s: run go test -update ./cmd/sluice/cli -run LoadReport if this is as good:\n%s",
+					code,
+					file,
+					got,
+				)
 			}
 		})
 	}
@@ -102,7 +111,11 @@ func loaded(t *testing.T, table string) (engine *memdynamo.Engine, url string) {
 }
 
 // taken returns what stored buckets say was taken of a limit, in tokens, and whose they are.
-func taken(t *testing.T, engine *memdynamo.Engine, resource, limit, kind string) (tokens int64, entities []string) {
+func taken(
+	t *testing.T,
+	engine *memdynamo.Engine,
+	resource, limit, kind string,
+) (tokens int64, entities []string) {
 	t.Helper()
 	for page, err := range operator.Buckets(t.Context(), engine.Client(), usual, resource, kind) {
 		if err != nil {
@@ -124,10 +137,37 @@ func taken(t *testing.T, engine *memdynamo.Engine, resource, limit, kind string)
 // unit.
 func TestLoadCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := reported(t, "--in-process", "--trip", "2ms", "--calls", "1500", "--concurrency", "8", "--limiters", "2", "--entities", "20",
-			"--hot", "3=60%", "--mix", "user:gpt-4", "--mix", "project:embeddings=0.5", "--cost", "tpm=5..15", "--settle", "gpt-4:tpm=4..20",
-			"--duration", "1m", "--price-write", "1")
-		if r.Made != 1500 || r.Lost != 0 || r.All.Calls != 1500 || r.Ended != load.EndedCalls || r.Outcomes[load.Failed].Calls != 0 || r.Unsettled+r.Late != 0 {
+		r, _ := reported(
+			t,
+			"--in-process",
+			"--trip",
+			"2ms",
+			"--calls",
+			"1500",
+			"--concurrency",
+			"8",
+			"--limiters",
+			"2",
+			"--entities",
+			"20",
+			"--hot",
+			"3=60%",
+			"--mix",
+			"user:gpt-4",
+			"--mix",
+			"project:embeddings=0.5",
+			"--cost",
+			"tpm=5..15",
+			"--settle",
+			"gpt-4:tpm=4..20",
+			"--duration",
+			"1m",
+			"--price-write",
+			"1",
+		)
+		if r.Made != 1500 || r.Lost != 0 || r.All.Calls != 1500 || r.Ended != load.EndedCalls ||
+			r.Outcomes[load.Failed].Calls != 0 ||
+			r.Unsettled+r.Late != 0 {
 			t.Errorf("%+v", r)
 		}
 		var ended, bars int64
@@ -140,14 +180,21 @@ func TestLoadCounts(t *testing.T) {
 		if ended != 1500 || bars != 1500 {
 			t.Errorf("outcomes of %d calls, %d in the histograms", ended, bars)
 		}
-		if r.Billed == nil || r.Units.Write == 0 || math.Abs(r.Billed.Write-r.Units.Write) > 1e-6 || math.Abs(r.Billed.Read-r.Units.Read) > 1e-6 {
+		if r.Billed == nil || r.Units.Write == 0 || math.Abs(r.Billed.Write-r.Units.Write) > 1e-6 ||
+			math.Abs(r.Billed.Read-r.Units.Read) > 1e-6 {
 			t.Errorf("the engine billed %+v, the report has %+v", r.Billed, r.Units)
 		}
 		if r.Cost == nil || math.Abs(r.Cost.Dollars-r.Units.Write/1e6) > 1e-9 {
 			t.Errorf("cost %+v of %+v", r.Cost, r.Units)
 		}
-		if r.Settles.Calls != r.Mix[0].Admitted || r.Carrying == 0 || r.Carried < r.Carrying {
-			t.Errorf("%d settles of %d admitted, %d charges with %d writes", r.Settles.Calls, r.Mix[0].Admitted, r.Carried, r.Carrying)
+		if r.Settles.Calls != r.Mix[0].Admitted || r.Coalescing == 0 || r.Coalesced < r.Coalescing {
+			t.Errorf(
+				"%d settles of %d admitted, %d charges with %d writes",
+				r.Settles.Calls,
+				r.Mix[0].Admitted,
+				r.Coalesced,
+				r.Coalescing,
+			)
 		}
 	})
 }
@@ -159,8 +206,27 @@ func TestLoadStored(t *testing.T) {
 	var r report
 	for range 5 { // on a machine that is too slow calls are not answered in time, and nobody knows what of them is stored
 		var errs string
-		r, errs = reported(t, "--endpoint", url, "--calls", "200", "--concurrency", "4", "--entities", "20", "--mix", "user:gpt-4", "--mix", "project:embeddings=0.5",
-			"--cost", "tpm=5..15", "--settle", "gpt-4:tpm=4..20", "--duration", "10m")
+		r, errs = reported(
+			t,
+			"--endpoint",
+			url,
+			"--calls",
+			"200",
+			"--concurrency",
+			"4",
+			"--entities",
+			"20",
+			"--mix",
+			"user:gpt-4",
+			"--mix",
+			"project:embeddings=0.5",
+			"--cost",
+			"tpm=5..15",
+			"--settle",
+			"gpt-4:tpm=4..20",
+			"--duration",
+			"10m",
+		)
 		if !hasFacts(errs, "loading table rate_limits ("+url+"), 4 callers, as fast as they are answered\n") {
 			t.Errorf("announced\n%s", errs)
 		}
@@ -187,7 +253,12 @@ func TestLoadStored(t *testing.T) {
 	}
 	requests, users := taken(t, engine, "gpt-4", "rpm", "user")
 	if admitted := r.Mix[0].Admitted; requests != admitted || r.Settles.Calls != admitted || len(users) == 0 {
-		t.Errorf("users' buckets have %d requests, %d were admitted and %d settled", requests, admitted, r.Settles.Calls)
+		t.Errorf(
+			"users' buckets have %d requests, %d were admitted and %d settled",
+			requests,
+			admitted,
+			r.Settles.Calls,
+		)
 	}
 	if n, _ := taken(t, engine, "gpt-4", "rpm", "project"); n != requests {
 		t.Errorf("projects' buckets have %d requests, %d of their users' were admitted", n, requests)
@@ -226,9 +297,21 @@ func TestLoadCleanup(t *testing.T) {
 	if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "123", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{TPM: 1}); err != nil {
 		t.Fatal(err)
 	}
-	r, _ := reported(t, "--endpoint", url, "--calls", "200", "--concurrency", "4", "--mix", "user:gpt-4", "--cleanup")
+	r, _ := reported(
+		t,
+		"--endpoint",
+		url,
+		"--calls",
+		"200",
+		"--concurrency",
+		"4",
+		"--mix",
+		"user:gpt-4",
+		"--cleanup",
+	)
 	_, left := taken(t, engine, "gpt-4", "rpm", "")
-	if bill := engine.Consumed().Tables[usual]["BatchWriteItem"].Total().Write; answered(r) && bill != 2*float64(*r.Deleted) { // as docs/load.md says
+	if bill := engine.Consumed().Tables[usual]["BatchWriteItem"].Total().Write; answered(r) &&
+		bill != 2*float64(*r.Deleted) { // as docs/load.md says
 		t.Errorf("%v units for %d buckets", bill, *r.Deleted)
 	}
 	if strings.Join(left, " ") != "project-7 user-123" || *r.Deleted < 100 {
@@ -241,9 +324,21 @@ func TestLoadInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(7*time.Second, cancel)
-		code, out, errs := loading(ctx, "--in-process", "--trip", "10ms", "--duration", "1h", "--rate", "20", "--cleanup")
-		if code != 0 || !strings.Contains(out, " calls in 7.0s, 20 a second, by 16 callers, ") || !strings.Contains(out, "\nended early\n") ||
-			!strings.Contains(out, "\ncheck: ok: each of ") || !strings.Contains(out, " buckets deleted\n") {
+		code, out, errs := loading(
+			ctx,
+			"--in-process",
+			"--trip",
+			"10ms",
+			"--duration",
+			"1h",
+			"--rate",
+			"20",
+			"--cleanup",
+		)
+		if code != 0 || !strings.Contains(out, " calls in 7.0s, 20 a second, by 16 callers, ") ||
+			!strings.Contains(out, "\nended early\n") ||
+			!strings.Contains(out, "\ncheck: ok: each of ") ||
+			!strings.Contains(out, " buckets deleted\n") {
 			t.Errorf("exit code %d\n%s", code, out)
 		}
 		if !strings.Contains(errs, "\n1s of 1h0m0s: 2") || !strings.Contains(errs, "\n6s of 1h0m0s: 1") {
@@ -259,13 +354,25 @@ func TestLoadCleanupFails(t *testing.T) {
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".BatchWriteItem") {
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","message":"not authorized"}`)
+			_, _ = io.WriteString(
+				w,
+				`{"__type":"com.amazon.coral.service#AccessDeniedException","message":"not authorized"}`,
+			)
 			return
 		}
 		engine.ServeHTTP(w, r)
 	}))
 	defer refusing.Close()
-	code, out, errs := loading(t.Context(), "--endpoint", refusing.URL, "--calls", "20", "--mix", "user:gpt-4", "--cleanup")
+	code, out, errs := loading(
+		t.Context(),
+		"--endpoint",
+		refusing.URL,
+		"--calls",
+		"20",
+		"--mix",
+		"user:gpt-4",
+		"--cleanup",
+	)
 	if code != 1 || strings.Contains(out, "deleted") || !strings.Contains(errs, "sluice: clean up: ") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
@@ -274,8 +381,28 @@ func TestLoadCleanupFails(t *testing.T) {
 // TestLoadJSON holds the names of what --json prints, and what it says of the flags.
 func TestLoadJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, out, _ := loading(t.Context(), "--in-process", "--trip", "2ms", "--calls", "50", "--mix", "user:gpt-4=3", "--cost", "tpm=5..1500", "--settle", "tpm=0",
-			"--hot", "2=50%", "--price-read", "1", "--price-write", "2", "--cleanup", "--json")
+		_, out, _ := loading(
+			t.Context(),
+			"--in-process",
+			"--trip",
+			"2ms",
+			"--calls",
+			"50",
+			"--mix",
+			"user:gpt-4=3",
+			"--cost",
+			"tpm=5..1500",
+			"--settle",
+			"tpm=0",
+			"--hot",
+			"2=50%",
+			"--price-read",
+			"1",
+			"--price-write",
+			"2",
+			"--cleanup",
+			"--json",
+		)
 		var got map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(out), &got); err != nil {
 			t.Fatal(err, out)
@@ -300,7 +427,8 @@ func TestLoadJSON(t *testing.T) {
 func TestLoadUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, errs := reported(t, "--in-process", "--trip", "1ms", "--rate", "50", "--units", "100")
-		if used := r.Units.Read + r.Units.Write; r.Ended != load.EndedUnits || used < 100 || used > 120 || !strings.Contains(errs, "or once 100 capacity units are consumed") {
+		if used := r.Units.Read + r.Units.Write; r.Ended != load.EndedUnits || used < 100 || used > 120 ||
+			!strings.Contains(errs, "or once 100 capacity units are consumed") {
 			t.Errorf("ended by %s after %v units\n%s", r.Ended, used, errs)
 		}
 	})
@@ -310,15 +438,15 @@ func TestLoadUnits(t *testing.T) {
 func TestLoadFails(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	_, url := loaded(t, "other")
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	closed := httptest.NewServer(nil)
+	closed.Close()
 	for name, test := range map[string]struct {
 		args string
 		code int
 		want string
 	}{
 		"no table":   {"--endpoint " + url + " --table rate_limits", 1, "sluice: table rate_limits does not exist: "},
-		"nobody":     {"--endpoint " + gone.URL, 1, "sluice: " + gone.URL + " does not answer: start `sluice dev`"},
+		"nobody":     {"--endpoint " + closed.URL, 1, "sluice: " + closed.URL + " does not answer: start `sluice dev`"},
 		"no test's":  {"--endpoint http://dynamodb.example:8000 --region us-east-1 --table latest_limits", 2, "sluice: table latest_limits (http://dynamodb.example:8000) is not known to be for tests: it is on another machine, and its name has none of test, "},
 		"two places": {"--in-process --table load", 1, "sluice: --in-process and --table name different places: pass one of them"},
 		"units":      {"--redis redis://127.0.0.1:1 --units 5", 1, "sluice: --units is for capacity units, which a Redis does not have: leave it out"},

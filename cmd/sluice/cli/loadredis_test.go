@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/load"
 )
 
-// TestLoadRedis: on Redis, of one node and of a cluster, as many tokens are gone as the report says were
-// admitted, in buckets under the prefix, and a cleanup leaves none of them.
+// TestLoadRedis: on a Redis of one node and on a cluster, buckets under the prefix have lost as many tokens
+// as the report says were admitted. A cleanup leaves none of these buckets.
 func TestLoadRedis(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, string) redises{"one": newRedis,
 		"cluster": newCluster} {
@@ -85,7 +85,7 @@ func TestLoadRedisInterrupted(t *testing.T) {
 // TestLoadRedisElsewhere: nothing is asked of a Redis on another machine unless its prefix is for tests, or
 // --yes is there. Its password is not shown.
 func TestLoadRedisElsewhere(t *testing.T) {
-	gone, cancel := context.WithCancel(t.Context())
+	ended, cancel := context.WithCancel(t.Context())
 	cancel() // nobody is to be looked for
 	refused := func(prefix string) string {
 		return "sluice: redis://redis.example:6379, prefix " + prefix +
@@ -98,7 +98,7 @@ func TestLoadRedisElsewhere(t *testing.T) {
 	} {
 		args := append(strings.Fields("load --redis redis://:secret@redis.example:6379 --file "+demo),
 			strings.Fields(flags)...)
-		code, _, errs := command(gone, args...)
+		code, _, errs := command(ended, args...)
 		if code == 0 || !hasFacts(errs, want) || strings.Contains(errs, "secret") {
 			t.Errorf("%s: exit code %d\n%s\nwant %s", flags, code, errs, want)
 		}

@@ -79,13 +79,19 @@ func (m migration) run(flags string, code int, stdout, stderr string) {
 	if dynamotest.OnLocal(m) { // which bills transactions otherwise than AWS
 		out, stdout = writeUnits.ReplaceAllString(out, ""), writeUnits.ReplaceAllString(stdout, "")
 	}
-	expect(m.T, got, out, errs, code, stdout, named.Replace(stderr))
+	byFacts := func(text string) string { return malformed.ReplaceAllStringFunc(text, factsOf) }
+	expect(m.T, got, byFacts(out), errs, code, byFacts(stdout), named.Replace(stderr))
 }
+
+// malformed matches what a report quotes of an error about an item, which another package words.
+var malformed = regexp.MustCompile(` is malformed: .*`)
+
+func factsOf(text string) string { return " is malformed: " + strings.Join(facts(text), " ") }
 
 var writeUnits = regexp.MustCompile(`(?m)^  write units .*|"read_units": .*`)
 
-// carried is what a run says that all is carried over after.
-const carried = "next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is " +
+// converted is the end of a report after which all buckets are converted.
+const converted = "next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is " +
 	"left, Check fails in programs " +
 	"without dynamo.PerLimitItems()\n"
 
@@ -145,7 +151,7 @@ func TestMigrate(t *testing.T) {
   write units           123
   took                   0s
 12 buckets got other limits than their items had. To give them those of the items, run:
-`+commands+left+carried, "")
+`+commands+left+converted, "")
 	const differing = "12 buckets with other limits than the marked items, including those overridden since, until their next call. To give them the limits of the items, run:\n"
 	m.run("--verify", 1, `table TABLE: verified
   buckets confirmed  15
@@ -322,7 +328,7 @@ func TestMigrateWrong(t *testing.T) {
   items read             1  of any kind
   write units            9
   took                  0s
-`+carried, "")
+`+converted, "")
 	m.put("user-1", "gpt-4", "tpm", tpm) // by somebody who was to have stopped
 	m.put("user-2", "gpt-4", "rpm", bucket.Limit{Capacity: 1, Burst: 1, Refill: 1})
 	const found = `1 bucket made full beside items that were not converted: by a program without dynamo.PerLimitItems(), or before the limit was in the schema. Deploy programs with dynamo.PerLimitItems(). Then delete either the items, or the bucket, which is then made from them:
@@ -406,7 +412,10 @@ func TestMigrateFails(t *testing.T) {
 			strings.Contains(out.String(), "next:") {
 			t.Errorf("exit code %d\n%s", code, out.String())
 		}
-		if want := "sluice: interrupted; run the same command again: " + next + "\n"; !sameFacts(errs.String(), want) {
+		if want := "sluice: interrupted; run the same command again: " + next + "\n"; !sameFacts(
+			errs.String(),
+			want,
+		) {
 			t.Errorf("got %s, want %s", errs.String(), want)
 		}
 	}

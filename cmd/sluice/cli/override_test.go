@@ -91,11 +91,16 @@ no bucket is stored: the next acquire makes a full one with the limits in force
   tpm    was    10,000  15,000  10,000 every 1m  schema
          now    20,000  20,000  20,000 every 1m  user
 `+takenUp, "")
-	s.run("override set user-123 gpt-4 rpm=200,burst=300", 0, `user-123 on gpt-4: revision 1772366400000, was none
+	s.run(
+		"override set user-123 gpt-4 rpm=200,burst=300",
+		0,
+		`user-123 on gpt-4: revision 1772366400000, was none
   LIMIT       CAPACITY  BURST  REFILL        FROM
   rpm    was       100    100  100 every 1m  schema
          now       200    300  200 every 1m  user-123
-`+takenUp, "")
+`+takenUp,
+		"",
+	)
 	s.run("override set user-123 gpt-4 rpm=200,burst=300", 0,
 		"user-123 on gpt-4: nothing to change, revision 1772366400000\n", "")
 	s.run("override get user-123 gpt-4", 0, `user-123 on gpt-4: revision 1772366400000
@@ -107,7 +112,7 @@ user      tpm      20,000  20,000  20,000 every 1m  1772366400000
 user-123  rpm         200     300  200 every 1m     1772366400000
 `, "")
 
-	const levels = `user-123 on gpt-4
+	const explained = `user-123 on gpt-4
   LIMIT  LEVEL     CAPACITY   BURST  REFILL
   rpm    user-123       200     300  200 every 1m     in force
          user             -       -  -
@@ -116,23 +121,28 @@ user-123  rpm         200     300  200 every 1m     1772366400000
          user        20,000  20,000  20,000 every 1m  in force
          schema      10,000  15,000  10,000 every 1m
 `
-	s.run("override explain user-123 gpt-4", 0, levels+
+	s.run("override explain user-123 gpt-4", 0, explained+
 		"no bucket is stored: the next acquire makes a full one with the limits in force\n"+above, "")
 	acquire(s, table, limits.GPT4Cost{RPM: 35, TPM: 14_000})
 	const first = `  LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
   rpm          265       200     300  200 every 1m     10.5s
   tpm        6,000    20,000  20,000  20,000 every 1m  42s
 `
-	s.run("override explain user-123 gpt-4", 0, levels+"the bucket has the limits in force\n"+first+above, "")
+	s.run("override explain user-123 gpt-4", 0, explained+"the bucket has the limits in force\n"+first+above, "")
 
 	// The bucket keeps its numbers until it is used.
-	s.run("override set user-123 gpt-4 rpm=5,refill=10 tpm=1_000/1s", 0, `user-123 on gpt-4: revision 1772366400001, was 1772366400000
+	s.run(
+		"override set user-123 gpt-4 rpm=5,refill=10 tpm=1_000/1s",
+		0,
+		`user-123 on gpt-4: revision 1772366400001, was 1772366400000
   LIMIT       CAPACITY   BURST  REFILL           FROM
   rpm    was       200     300  200 every 1m     user-123
          now         5       5  10 every 1m      user-123
   tpm    was    20,000  20,000  20,000 every 1m  user
          now     1,000   1,000  1,000 every 1s   user-123
-`+takenUp, "")
+`+takenUp,
+		"",
+	)
 	const lowered = `user-123 on gpt-4
   LIMIT  LEVEL     CAPACITY   BURST  REFILL
   rpm    user-123         5       5  10 every 1m      in force
@@ -178,17 +188,27 @@ func TestOverrideByTwo(t *testing.T) {
 		return "sluice: the override of gpt-4 at user-123 is at revision " + is + ", not " + not +
 			": nothing was written; run `sluice override get user-123 gpt-4`\n"
 	}
-	s.run("override set user-123 gpt-4 rpm=200 --revision none", 0, `user-123 on gpt-4: revision 1772366400000, was none
+	s.run(
+		"override set user-123 gpt-4 rpm=200 --revision none",
+		0,
+		`user-123 on gpt-4: revision 1772366400000, was none
   LIMIT       CAPACITY  BURST  REFILL        FROM
   rpm    was       100    100  100 every 1m  schema
          now       200    200  200 every 1m  user-123
-`+takenUp, "")
+`+takenUp,
+		"",
+	)
 	s.run("override set user-123 gpt-4 rpm=300 --revision none", 1, "", lost("1772366400000", "none"))
-	s.run("override set user-123 gpt-4 rpm=300 --revision 1772366400000", 0, `user-123 on gpt-4: revision 1772366400001, was 1772366400000
+	s.run(
+		"override set user-123 gpt-4 rpm=300 --revision 1772366400000",
+		0,
+		`user-123 on gpt-4: revision 1772366400001, was 1772366400000
   LIMIT       CAPACITY  BURST  REFILL        FROM
   rpm    was       200    200  200 every 1m  user-123
          now       300    300  300 every 1m  user-123
-`+takenUp, "")
+`+takenUp,
+		"",
+	)
 	s.run("override set user-123 gpt-4 rpm=400 --revision 1772366400000", 1, "",
 		lost("1772366400001", "1772366400000"))
 	s.run("override delete user-123 gpt-4 --revision 1772366400000", 1, "",

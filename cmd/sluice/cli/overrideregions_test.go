@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// worldwide is a schema with a resource that two regions share.
+// worldwide is a schema with a resource that two regions putQuota.
 const worldwide = `version: 1
 revision: 1
 go: {package: worldwide, out: ./out}
@@ -44,7 +44,7 @@ func TestOverrideManaged(t *testing.T) {
 			"us-east-1"}, Floor: 5, Window: 10 * time.Second},
 	}
 	sync := operator.NewRegional(s.client, table, func() time.Time { return start })
-	share := func() {
+	putQuota := func() {
 		t.Helper()
 		rpm, tpm := bucket.Per(1000, time.Minute).Quota(300), bucket.Per(1, time.Minute).Quota(0)
 		if _, err := sync.PutQuota(t.Context(), spec,
@@ -60,8 +60,11 @@ func TestOverrideManaged(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s%s", command, code, out, errs)
 		}
 	}
-	share()
-	s.run("override explain user-1 api", 0, `user-1 on api: its quota is managed by regional sync, but is not in force, since the heartbeat is not alive
+	putQuota()
+	s.run(
+		"override explain user-1 api",
+		0,
+		`user-1 on api: its quota is managed by regional sync, but is not in force, since the heartbeat is not alive
   LIMIT  LEVEL   CAPACITY  BURST  REFILL
   rpm    user-1       300    300  300 every 1m
          floor         50     50  50 every 1m     in force
@@ -72,12 +75,17 @@ func TestOverrideManaged(t *testing.T) {
          user           -      -  -
          schema         1      1  1 every 1m
 no bucket is stored: the next acquire makes a full one with the limits in force
-`, "")
+`,
+		"",
+	)
 	if err := sync.PutHeartbeat(t.Context(), store.Heartbeat{Region: "eu-west-1", Epoch: 4,
 		Expires: start.UnixMilli() + 30_000}); err != nil {
 		t.Fatal(err)
 	}
-	s.run("override explain user-1 api", 0, `user-1 on api: its quota is managed by regional sync for eu-west-1, in epoch 4
+	s.run(
+		"override explain user-1 api",
+		0,
+		`user-1 on api: its quota is managed by regional sync for eu-west-1, in epoch 4
   LIMIT  LEVEL   CAPACITY  BURST  REFILL
   rpm    user-1       300    300  300 every 1m    in force
          floor         50     50  50 every 1m
@@ -88,15 +96,22 @@ no bucket is stored: the next acquire makes a full one with the limits in force
          user           -      -  -
          schema         1      1  1 every 1m
 no bucket is stored: the next acquire makes a full one with the limits in force
-`, "")
-	s.run("override get user-1 api", 0, `user-1 on api: revision 1772366400000, a quota that regional sync manages, of epoch 4: set replaces it, delete changes nothing
+`,
+		"",
+	)
+	s.run(
+		"override get user-1 api",
+		0,
+		`user-1 on api: revision 1772366400000, a quota that regional sync manages, of epoch 4: set replaces it, delete changes nothing
   LIMIT  CAPACITY  BURST  REFILL
   rpm         300    300  300 every 1m
   tpm           0      1  1 every 1m
-`, "")
+`,
+		"",
+	)
 	s.run("override delete user-1 api", 0, "user-1 on api: nothing to change, revision 1772366400000, a "+
 		"quota that regional sync manages, of epoch 4: set replaces it, delete changes nothing\n", "")
-	// What is not named is not kept as it was: it was never an operator's.
+	// The limit that is not named does not stay as it was: no operator had set it.
 	s.run("override set user-1 api rpm=7", 0, `user-1 on api: revision 1772366400002, was 1772366400000
   LIMIT       CAPACITY  BURST  REFILL        FROM
   rpm    was       300    300  300 every 1m  user-1
@@ -144,7 +159,7 @@ running processes use it once their caches expire, after 1m by default
 running processes use it once their caches expire, after 1m by default
 its quotas of api stay: regional sync manages them and reclaims unused ones
 `, "")
-	share()
+	putQuota()
 	s.run("override list api", 0, `AT      LIMIT  CAPACITY  BURST  REFILL          REVISION       BY
 user    rpm       2,000  2,000  2,000 every 1m  1772366400000  operator
 user-1  rpm         300    300  300 every 1m    1772366400005  sync, epoch 4

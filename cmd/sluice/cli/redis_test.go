@@ -150,7 +150,7 @@ func TestSameOnRedis(t *testing.T) {
 	units := regexp.MustCompile(`, for [0-9.]+ read units`)
 	nowhere := regexp.MustCompile(` in (table|redis).*: none was used, all have expired, or the name, .* is ` +
 		`wrong`)
-	told := map[string][]string{}
+	output := map[string][]string{}
 	for name, at := range stores {
 		now = start
 		for _, step := range story {
@@ -173,12 +173,12 @@ func TestSameOnRedis(t *testing.T) {
 			case string:
 				code, out, errs := at.run(strings.Fields(step))
 				text := fmt.Sprintf("$ sluice %s\n%s%sexit code %d\n", step, out, errs, code)
-				told[name] = append(told[name], nowhere.ReplaceAllString(units.ReplaceAllString(text, ""), " NOWHERE"))
+				output[name] = append(output[name], nowhere.ReplaceAllString(units.ReplaceAllString(text, ""), " NOWHERE"))
 			}
 		}
 	}
-	for i, want := range told["DynamoDB"] {
-		if got := told["Redis"][i]; got != want {
+	for i, want := range output["DynamoDB"] {
+		if got := output["Redis"][i]; got != want {
 			t.Errorf("on DynamoDB:\n%s\non Redis:\n%s", want, got)
 		}
 	}

@@ -221,10 +221,15 @@ func TestRedisTop(t *testing.T) {
 	const wrong = "sluice: the key sluice:gpt-4:rpm:user-1 is not a bucket: " +
 		"WRONGTYPE Operation against a key holding the wrong kind of value; delete it, since a missing bucket is a " +
 		"full one, or use another Prefix\n"
-	r.run("top gpt-4 --kind user --limit tpm", 1, `ENTITY  LIMIT                        USED  AVAILABLE   BURST  FULL IN
+	r.run(
+		"top gpt-4 --kind user --limit tpm",
+		1,
+		`ENTITY  LIMIT                        USED  AVAILABLE   BURST  FULL IN
 user-1  tpm    ##################--   93%      1,000  15,000  1m24s
 1 bucket read in 0s
-`, wrong)
+`,
+		wrong,
+	)
 	for _, line := range []string{"peek user-1 gpt-4", "reset user-1 gpt-4", "override explain user-1 gpt-4"} {
 		r.run(line, 1, "", wrong)
 	}

@@ -82,7 +82,7 @@ func bare(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "none")
 }
 
-// TestNowhereOrRedis: who finds no region, or no table, and may mean a Redis, is told how to say so; others
+// TestNowhereOrRedis: who finds no region, or no table, and may mean a Redis, is check how to say so; others
 // are not.
 func TestNowhereOrRedis(t *testing.T) {
 	bare(t)
@@ -90,7 +90,7 @@ func TestNowhereOrRedis(t *testing.T) {
 		"one; without AWS, run `sluice dev` and set what it prints"
 	const hint = "; for buckets in a Redis, pass --redis\n"
 	missing := []string{"--table", "cli-test-missing", "--endpoint", dynamotest.Endpoint(t)}
-	told := func(file string, want string) {
+	check := func(file string, want string) {
 		t.Helper()
 		for _, line := range onRedis {
 			args := append(strings.Fields(line), "--file", file)
@@ -103,10 +103,10 @@ func TestNowhereOrRedis(t *testing.T) {
 			}
 		}
 	}
-	told(demo, hint)
-	told(listing(t, "stores: [dynamodb]"), "\n")
+	check(demo, hint)
+	check(listing(t, "stores: [dynamodb]"), "\n")
 	t.Setenv("SLUICE_REDIS_URL", "redis://localhost")
-	told(listing(t, "stores: [dynamodb]"), hint)
+	check(listing(t, "stores: [dynamodb]"), hint)
 
 	// The control: a failure of another kind.
 	code, out, errs := command(t.Context(), "peek", "user-1", "gpt-4", "--file", demo, "--endpoint", "nowhere")

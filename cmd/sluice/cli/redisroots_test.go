@@ -6,7 +6,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 )
 
-// TestRedisOneBucket: on a Redis that is no cluster an entity has one bucket, whoever its parent is.
+// TestRedisOneBucket: on a Redis that is no cluster an entity has one bucket, whatever its parent is.
 func TestRedisOneBucket(t *testing.T) {
 	r := newRedis(t, demo)
 	for _, project := range []string{"7", "8"} {
@@ -17,10 +17,15 @@ func TestRedisOneBucket(t *testing.T) {
   rpm           30       100     100  100 every 1m     42s
   tpm       15,000    10,000  15,000  10,000 every 1m  now
 `, "")
-	r.run("top gpt-4 --limit rpm --most 1", 0, `ENTITY  LIMIT                        USED  AVAILABLE  BURST  FULL IN
+	r.run(
+		"top gpt-4 --limit rpm --most 1",
+		0,
+		`ENTITY  LIMIT                        USED  AVAILABLE  BURST  FULL IN
 user-1  rpm    ##############------   70%         30    100  42s
 3 buckets read in 0s
-`, "")
+`,
+		"",
+	)
 }
 
 // TestRedisRoots: which bucket of a cluster is meant, where an entity has been charged under two parents and
@@ -55,11 +60,16 @@ func TestRedisRoots(t *testing.T) {
   rpm          965     1,000    1,000  1,000 every 1m    2.1s
   tpm      136,000   100,000  150,000  100,000 every 1m  8.4s
 `, "")
-	r.run("top gpt-4 --kind user --limit rpm", 0, `ENTITY                  LIMIT                        USED  AVAILABLE  BURST  FULL IN
+	r.run(
+		"top gpt-4 --kind user --limit rpm",
+		0,
+		`ENTITY                  LIMIT                        USED  AVAILABLE  BURST  FULL IN
 user-1 under project-7  rpm    #######-------------   35%         65    100  21s
 user-1 under project-8  rpm    --------------------    1%         99    100  600ms
 2 buckets read in 0s
-`, "")
+`,
+		"",
+	)
 	r.run("override explain user-1 gpt-4", 0, `user-1 on gpt-4
   LIMIT  LEVEL   CAPACITY   BURST  REFILL
   rpm    user-1         -       -  -
@@ -120,11 +130,16 @@ user-1 on gpt-4 under project-8: filled
   LIMIT  BEFORE  AFTER  BURST
   rpm        65    100    100
 `, "")
-	r.run("top gpt-4 --kind user --limit tpm", 0, `ENTITY                  LIMIT                        USED  AVAILABLE   BURST  FULL IN
+	r.run(
+		"top gpt-4 --kind user --limit tpm",
+		0,
+		`ENTITY                  LIMIT                        USED  AVAILABLE   BURST  FULL IN
 user-1 under project-7  tpm    ##################--   93%      1,000  15,000  1m24s
 user-1 under project-8  tpm    ##################--   93%      1,000  15,000  1m24s
 2 buckets read in 0s
-`, "")
+`,
+		"",
+	)
 }
 
 // TestRedisOverride: what a bucket may hold comes with each call, so that no bucket has other limits than

@@ -42,9 +42,11 @@ func TestRegionBegins(t *testing.T) {
 	for _, flag := range []string{"--dry-run", "--once"} {
 		begins(flag, waits)
 	}
-	begins("--once --json",
+	begins(
+		"--once --json",
 		`{"region":"eu-central-1","at":"2026-03-01T12:06:00Z","epoch":2,"waits_until":"2026-03-01T12:08:00Z","sequence":0,"shares":0,`+
-			`"heartbeat":false,"operated":0,"writes":[],"failed":[],"peers":[{"region":"us-east-1","state":"live","age_seconds":60}]}`+"\n")
+			`"heartbeat":false,"operated":0,"writes":[],"failed":[],"peers":[{"region":"us-east-1","state":"live","age_seconds":60}]}`+"\n",
+	)
 }
 
 // TestRegionOfAnother: the wrong --as on a table is refused, however sync is run, and the table and what is

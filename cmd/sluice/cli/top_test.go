@@ -85,7 +85,7 @@ func (r ranking) run(command string, code int, stdout, stderr string) {
 	expect(r.T, got, out, errs, code, named.Replace(stdout), named.Replace(stderr))
 }
 
-// TestTop: by the share of the burst that is used now, debt first; ties by name. Nothing is written.
+// TestTop: by the left of the burst that is used now, debt first; ties by name. Nothing is written.
 func TestTop(t *testing.T) {
 	r := newRanking(t)
 	r.put("user-1", 100_000, 15_000_000)
@@ -107,17 +107,27 @@ user-1     tpm    --------------------    0%     15,000  15,000  now
 user-3     tpm    --------------------    0%     15,000  15,000  now
 5 buckets read in 0s, for 3 read units
 `, "")
-	r.run("top gpt-4 --limit tpm --most 3", 0, `ENTITY     LIMIT                        USED  AVAILABLE   BURST  FULL IN
+	r.run(
+		"top gpt-4 --limit tpm --most 3",
+		0,
+		`ENTITY     LIMIT                        USED  AVAILABLE   BURST  FULL IN
 user-2     tpm    ####################  105%     -833.4  15,000  1m35s
 project-7  tpm    ##########----------   50%      7,500  15,000  45s
 user-4     tpm    ##########----------   50%      7,500  15,000  45s
 5 buckets read in 0s, for 3 read units
-`, "")
-	r.run("top gpt-4 --kind project", 0, `ENTITY     LIMIT                        USED  AVAILABLE   BURST  FULL IN
+`,
+		"",
+	)
+	r.run(
+		"top gpt-4 --kind project",
+		0,
+		`ENTITY     LIMIT                        USED  AVAILABLE   BURST  FULL IN
 project-7  tpm    ##########----------   50%      7,500  15,000  45s
 project-7  rpm    --------------------    0%       99.6     100  200ms
 1 bucket read in 0s, for 1 read units
-`, "")
+`,
+		"",
+	)
 	r.run("top gpt-4 --json --most 2", 0, `{
   "table": "TABLE",
   "resource": "gpt-4",
@@ -159,25 +169,41 @@ func TestTopOfMany(t *testing.T) {
 	if _, err := operator.CreateTable(t.Context(), r.client, r.table); err != nil {
 		t.Fatal(err)
 	}
-	type share struct {
+	type left struct {
 		entity string
 		left   int64
 	}
-	var want []share
+	var want []left
 	const many = 2000 // whose entries in the index have 567 bytes each, of 1 MB a page
 	for i := range int64(many) {
-		s := share{fmt.Sprintf("user-%0250d", i), i * 7919 % many * 10}
+		s := left{fmt.Sprintf("user-%0250d", i), i * 7919 % many * 10}
 		r.putAt(start.Add(time.Hour), s.entity, s.left, 15_000_000) // which stays as it is while the clock goes on
 		want = append(want, s)
 	}
-	slices.SortFunc(want, func(a, b share) int { return int(a.left - b.left) })
+	slices.SortFunc(want, func(a, b left) int { return int(a.left - b.left) })
 
 	engine.ResetConsumed()
 	var out, errs strings.Builder
 	now := start.Add(-time.Second)
 	// It looks at the clock twice for each page.
-	program := cli.Program{Stdout: &out, Stderr: &errs, Now: func() time.Time { now = now.Add(time.Second / 2); return now }}
-	args := []string{"top", "gpt-4", "--most", "50", "--limit", "rpm", "--json", "--table", r.table, "--endpoint", server.URL}
+	program := cli.Program{
+		Stdout: &out,
+		Stderr: &errs,
+		Now:    func() time.Time { now = now.Add(time.Second / 2); return now },
+	}
+	args := []string{
+		"top",
+		"gpt-4",
+		"--most",
+		"50",
+		"--limit",
+		"rpm",
+		"--json",
+		"--table",
+		r.table,
+		"--endpoint",
+		server.URL,
+	}
 	if code := program.Run(t.Context(), args); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs.String())
 	}
@@ -197,7 +223,8 @@ func TestTopOfMany(t *testing.T) {
 	}
 	// The SDK loses a reply now and then (aws-sdk-go-v2 issue 2737), and the call is made again: it may be billed for more.
 	used := engine.Consumed()
-	if billed := used.Total().Total(); got.Units != 1139 || billed.Read < got.Units || billed.Write != 0 || used.Requests["Query"] < 2 {
+	if billed := used.Total().Total(); got.Units != 1139 || billed.Read < got.Units || billed.Write != 0 ||
+		used.Requests["Query"] < 2 {
 		t.Errorf("%v read units, billed %+v", got.Units, used)
 	}
 	for i, row := range got.Rows {
@@ -205,7 +232,8 @@ func TestTopOfMany(t *testing.T) {
 			t.Fatalf("row %d is of %s, want %s", i, row.Entity, want[i].entity)
 		}
 	}
-	if lines := strings.Split(errs.String(), "\n"); lines[0] != "100 buckets read, 1s" || lines[1] != "600 buckets read, 6s" {
+	if lines := strings.Split(errs.String(), "\n"); lines[0] != "100 buckets read, 1s" ||
+		lines[1] != "600 buckets read, 6s" {
 		t.Errorf("progress\n%s", errs.String())
 	}
 }

@@ -71,7 +71,9 @@ func newBook(t *testing.T) *book {
 // image is a bucket that has consumed so many millitokens of each limit.
 func image(entity, resource string, consumed map[string]int64) map[string]streams.AttributeValue {
 	item := map[string]streams.AttributeValue{
-		"PK": &streams.AttributeValueMemberS{Value: "ENTITY#" + entity}, "SK": &streams.AttributeValueMemberS{Value: "#BUCKET#" + resource},
+		"PK": &streams.AttributeValueMemberS{
+			Value: "ENTITY#" + entity,
+		}, "SK": &streams.AttributeValueMemberS{Value: "#BUCKET#" + resource},
 		"entity_id": &streams.AttributeValueMemberS{Value: entity},
 	}
 	for limit, milli := range consumed {
@@ -161,7 +163,8 @@ func TestUsageForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, name, string(drawn))
-		if bytes.Contains(drawn, []byte("<script")) || bytes.Contains(drawn, []byte("NaN")) || bytes.Contains(drawn, []byte("%!")) {
+		if bytes.Contains(drawn, []byte("<script")) || bytes.Contains(drawn, []byte("NaN")) ||
+			bytes.Contains(drawn, []byte("%!")) {
 			t.Errorf("%s: a picture with what is no picture:\n%s", name, drawn)
 		}
 	}
@@ -171,13 +174,27 @@ func TestUsageForms(t *testing.T) {
 func TestUsageBounds(t *testing.T) {
 	b := newBook(t)
 	for hours := range 4 {
-		b.consume(start.Add(time.Duration(-hours)*time.Hour-time.Minute), "user-1", "gpt-4", map[string]int64{"rpm": 1_000})
+		b.consume(
+			start.Add(time.Duration(-hours)*time.Hour-time.Minute),
+			"user-1",
+			"gpt-4",
+			map[string]int64{"rpm": 1_000},
+		)
 	}
 	for resource, line := range map[string]string{"one": "--resource gpt-4", "all": ""} { // by the key, and by a look at each
 		for since, want := range map[string]int{"1m": 1, "59m": 1, "61m": 2, "2h": 2, "121m": 3, "7d": 4} {
 			code, out, errs := b.usage("user-1 --json --by hour --since " + since + " " + line)
 			if got := strings.Count(out, "\n"); code != 0 || got != want {
-				t.Errorf("%s since %s: exit code %d, %d windows, want %d\n%s%s", resource, since, code, got, want, out, errs)
+				t.Errorf(
+					"%s since %s: exit code %d, %d windows, want %d\n%s%s",
+					resource,
+					since,
+					code,
+					got,
+					want,
+					out,
+					errs,
+				)
 			}
 		}
 	}
@@ -189,7 +206,15 @@ func TestUsageOfNobody(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "none.svg")
 	for _, form := range []string{"", "--json", "--csv", "--plot", "--svg " + file} {
 		code, out, errs := b.usage("user-1 --resource gpt-4 " + form)
-		expect(t, code, out, errs, 0, "", "user-1 on gpt-4: no usage by day is stored since 2026-02-22 00:00 UTC: nothing was consumed, or neither `sluice aggregate` nor a Lambda function has counted it\n")
+		expect(
+			t,
+			code,
+			out,
+			errs,
+			0,
+			"",
+			"user-1 on gpt-4: no usage by day is stored since 2026-02-22 00:00 UTC: nothing was consumed, or neither `sluice aggregate` nor a Lambda function has counted it\n",
+		)
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Error("a chart of nothing was written")

@@ -54,8 +54,8 @@ func WithStreams(
 	}), nil
 }
 
-// S3 returns a client of S3. A non-empty region beats the environment's. What answers as S3 elsewhere than
-// AWS, at AWS_ENDPOINT_URL_S3, knows buckets by their path.
+// S3 returns a client of S3. A non-empty region beats the environment's. At AWS_ENDPOINT_URL_S3 it addresses
+// buckets by path, as services other than AWS expect.
 func S3(ctx context.Context, region string) (*s3.Client, error) {
 	cfg, err := configure(ctx, "", region)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Where things are, in pixels.
+// Positions and sizes, in pixels.
 const (
 	width      = 960
 	left       = 84         // of the plot: the numbers of its axis are before it

@@ -157,8 +157,8 @@ func TestDriftIsNoticed(t *testing.T) {
 	}
 }
 
-// decode makes v, as JSON, a T. What T does not have fails the test, so that nothing in a template is left
-// out.
+// decode converts v, as JSON, to a T. A field that T does not have fails the test, so that nothing in a
+// template is left out.
 func decode[T any](t *testing.T, v any) T {
 	t.Helper()
 	text, err := json.Marshal(v)

@@ -30,9 +30,9 @@ func (b *hclBlock) all(kind string, labels ...string) []*hclBlock {
 	return found
 }
 
-// hclReader reads the part of HCL that our configuration is written in: no templates over lines, no operators
-// but in values that end with their line, which it leaves as they are. Terraform itself is asked in
-// TestTerraform, where there is one.
+// hclReader reads the part of HCL that our configuration uses: templates end with their line, and only values
+// that end with their line have operators. It returns such values unparsed. TestTerraform asks Terraform
+// itself, if it is installed.
 type hclReader struct {
 	t    *testing.T
 	rest string

@@ -132,8 +132,8 @@ func title(r Role) string {
 	return name.String()
 }
 
-// resource returns what a statement is about: alone is the expression for the table's ARN, and prefix what
-// stands before a text in which base is replaced by it, and partition by that of AWS.
+// resource returns the ARN of on as an expression of the template. alone is the expression for the table's
+// ARN. The other ARNs are texts after prefix, with base for the table's ARN and partition for AWS's.
 func (c contents) resource(on where, alone, prefix, base, partition string) string {
 	switch on {
 	case table:

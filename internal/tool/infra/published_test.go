@@ -14,8 +14,8 @@ const (
 	objectsARN = bucketARN + "/limits/"
 )
 
-// publish has commands find an S3 of one bucket, whose requests s notes as AWS would see them: it denies what
-// is not there, unless who asks may list the bucket.
+// publish serves commands an S3 of one bucket, whose requests s records as AWS would see them. It denies a
+// missing object unless the caller may list the bucket.
 func (s *service) publish(t *testing.T) {
 	t.Helper()
 	objects := map[string][]byte{}

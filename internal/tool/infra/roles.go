@@ -15,7 +15,7 @@ const (
 	Admin      Role = "admin"       // operators: all commands, and lim.Entities() and lim.Config in a service
 	Aggregator Role = "aggregator"  // who reads the table's stream and writes what was used
 	ReadOnly   Role = "read-only"   // commands that change nothing
-	RegionSync Role = "region-sync" // sluice region, or a Lambda function, where regions share limits out
+	RegionSync Role = "region-sync" // sluice region, or a Lambda function, where regions divide limits
 )
 
 // Roles returns all roles.
@@ -71,10 +71,15 @@ func (r role) published() bool {
 	return slices.ContainsFunc(r.Statements, func(s statement) bool { return s.On == objects })
 }
 
-// roles are what every role may do.
+// roles returns the rights of every role.
 func roles() []role {
-	return []role{
-		{Acquire, "acquires, settles, releases, peeks, looks entities up, and checks the table", []statement{
+	return []role{acquirer(), admin(), aggregator(), reader(), regionSync()}
+}
+
+// acquirer returns the rights of a process that acquires.
+func acquirer() role {
+	return role{Acquire,
+		"acquires, settles, releases, peeks, looks entities up, and checks the table", []statement{
 			{
 				Sid: "Check", Why: "Check compares the table with what is needed.",
 				Actions: []string{"DescribeTable", "DescribeTimeToLive"}, On: table,
@@ -89,8 +94,13 @@ func roles() []role {
 					"are out of reach.",
 				Actions: []string{"PutItem", "UpdateItem"}, On: table, Leading: []string{entities, system},
 			},
-		}},
-		{Admin, "runs all commands of sluice", []statement{
+		}}
+}
+
+// admin returns the rights of an administrator.
+func admin() role {
+	return role{Admin,
+		"runs all commands of sluice", []statement{
 			{
 				Sid: "Table", Why: "sluice table create, sluice table check.",
 				Actions: []string{
@@ -108,8 +118,13 @@ func roles() []role {
 				Sid: "Lists", Why: "sluice entity children, sluice override list, sluice top.",
 				Actions: []string{"Query"}, On: indexes,
 			},
-		}},
-		{Aggregator, "reads the table's stream, and writes what was used and how far it has read", []statement{
+		}}
+}
+
+// aggregator returns the rights of the aggregator.
+func aggregator() role {
+	return role{Aggregator,
+		"reads the table's stream, and writes what was used and how far it has read", []statement{
 			{
 				Sid: "Stream", Why: "Each change of a bucket, with both images.",
 				Actions: []string{"DescribeStream", "GetShardIterator", "GetRecords"}, On: streams,
@@ -127,8 +142,13 @@ func roles() []role {
 				Sid: "Positions", Why: "How far sluice aggregate has read; a Lambda function's are Lambda's affair.",
 				Actions: []string{"Query", "PutItem"}, On: table, Leading: []string{system},
 			},
-		}},
-		{ReadOnly, "runs the commands of sluice that change nothing", []statement{
+		}}
+}
+
+// reader returns the rights of someone who only reads.
+func reader() role {
+	return role{ReadOnly,
+		"runs the commands of sluice that change nothing", []statement{
 			{
 				Sid: "Check", Why: "sluice table check.",
 				Actions: []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"}, On: table,
@@ -142,37 +162,42 @@ func roles() []role {
 				Sid: "Lists", Why: "sluice entity children, sluice override list, sluice top.",
 				Actions: []string{"Query"}, On: indexes,
 			},
-		}},
-		{RegionSync, "shares limits out between regions: publishes what this one holds, and stores its shares",
-			[]statement{
-				{
-					Sid: "Buckets", Why: "Which entities there are.",
-					Actions: []string{"Query"}, On: indexes,
-				},
-				{
-					Sid: "Read", Why: "Their buckets and shares, and the heartbeat.",
-					Actions: []string{"GetItem", "BatchGetItem"}, On: table,
-				},
-				{
-					Sid:     "Share",
-					Why:     "Shares, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.",
-					Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
-				},
-				{
-					Sid: "Beat", Why: "The heartbeat.",
-					Actions: []string{"PutItem"}, On: table, Leading: []string{system},
-				},
-				{
-					Sid: "Publish", Why: "What this region holds, and what the others say.",
-					Actions: []string{"GetObject", "PutObject"}, On: objects,
-				},
-				{
-					Sid:     "Bucket",
-					Why:     "Without it S3 denies what is not there yet, as if it were forbidden. It shows names.",
-					Actions: []string{"ListBucket"}, On: bucket,
-				},
-			}},
-	}
+		}}
+}
+
+// regionSync returns the rights of regional sync. Templates print its text as the description of the policy,
+// which AWS and Terraform replace if the description changes: the text stays as it was first published.
+func regionSync() role {
+	return role{RegionSync,
+		"shares limits out between regions: publishes what this one holds, and stores its shares",
+		[]statement{
+			{
+				Sid: "Buckets", Why: "Which entities there are.",
+				Actions: []string{"Query"}, On: indexes,
+			},
+			{
+				Sid: "Read", Why: "Their buckets and quotas, and the heartbeat.",
+				Actions: []string{"GetItem", "BatchGetItem"}, On: table,
+			},
+			{
+				Sid:     "Share",
+				Why:     "Quotas, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.",
+				Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
+			},
+			{
+				Sid: "Beat", Why: "The heartbeat.",
+				Actions: []string{"PutItem"}, On: table, Leading: []string{system},
+			},
+			{
+				Sid: "Publish", Why: "What this region holds, and what the others say.",
+				Actions: []string{"GetObject", "PutObject"}, On: objects,
+			},
+			{
+				Sid:     "Bucket",
+				Why:     "Without it S3 denies what is not there yet, as if it were forbidden. It shows names.",
+				Actions: []string{"ListBucket"}, On: bucket,
+			},
+		}}
 }
 
 // lookup returns what a role may do.

@@ -53,7 +53,7 @@ func TestRoles(t *testing.T) {
 	sent[infra.ReadOnly] = s.take()
 	aggregate(command)
 	sent[infra.Aggregator] = s.take()
-	sent[infra.RegionSync] = share(t, s, command)
+	sent[infra.RegionSync] = syncRegions(t, s, command)
 
 	for _, role := range infra.Roles() {
 		p := policyOf(t, role)
@@ -68,8 +68,10 @@ func TestRoles(t *testing.T) {
 		for i, s := range p.Statement {
 			for _, key := range s.Condition[conditionOperator][leading] {
 				less := p.without("")
-				less.Statement[i].Condition = map[string]map[string][]string{conditionOperator: {leading: slices.DeleteFunc(
-					slices.Clone(s.Condition[conditionOperator][leading]), func(k string) bool { return k == key })}}
+				less.Statement[i].Condition = map[string]map[string][]string{
+					conditionOperator: {leading: slices.DeleteFunc(
+						slices.Clone(s.Condition[conditionOperator][leading]), func(k string) bool { return k == key })},
+				}
 				if len(findings(less, sent[role])) == 0 {
 					t.Errorf("%s: nobody noticed that key %s was missing", role, key)
 				}
@@ -148,7 +150,7 @@ func administer(t *testing.T, s *service, sluice func(exit int, line string)) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	s.take() // that was whoever wrote such items
+	s.take() // that was the program that wrote such items
 	s.put(made)
 	sluice(0, "migrate")
 	sluice(0, "migrate --cleanup")
@@ -185,9 +187,9 @@ func aggregate(sluice func(exit int, line string)) {
 	sluice(0, "aggregate --once")
 }
 
-// share has a region begin an epoch, begin its books, and take more than what every region keeps for who has
-// called meanwhile.
-func share(t *testing.T, s *service, sluice func(exit int, line string)) []request {
+// syncRegions has a region begin an epoch, begin its books, and take more than what every region keeps for
+// who has called meanwhile.
+func syncRegions(t *testing.T, s *service, sluice func(exit int, line string)) []request {
 	t.Helper()
 	s.publish(t)
 	for range 10 { // until it is sure of the region that has never published

@@ -25,8 +25,7 @@ func bars(h *hdrhistogram.Histogram) (all []Bar) {
 	return all
 }
 
-// scaled returns the bars by one scale. What lies between the first and the last is there, though nothing is
-// in it.
+// scaled returns the bars by one scale. Between the first and the last bar it includes those without calls.
 func scaled(counted []hdrhistogram.Bar, scale []float64) (all []Bar) {
 	decade, at := 100.0, 0 // ns
 	bound := func() float64 { return decade * scale[at] }

@@ -30,7 +30,7 @@ func (o Outcome) String() string {
 	return [...]string{"admitted", "denied", "degraded", "shadowed", "failed"}[o]
 }
 
-// book is where all calls of a run are entered.
+// book records all calls of a run.
 type book struct {
 	mu       sync.Mutex
 	latency  [outcomes]*hdrhistogram.Histogram
@@ -38,39 +38,39 @@ type book struct {
 	settle   *hdrhistogram.Histogram
 	waited   *hdrhistogram.Histogram // of calls that were due, until a caller was free
 	unsettle int64                   // settles that failed
-	shares   [][outcomes]int64
-	drawn    []map[int]struct{} // by share, the entities that called
+	portions [][outcomes]int64
+	drawn    []map[int]struct{} // by portion, the entities that called
 	denials  map[refusal]int64
 	failures map[string]*Failure
 	setup    error // the first
 
-	told      [outcomes]int64 // by the observer, of acquires
-	toldLater int64           // by the observer, of settles that failed
-	paths     map[string]*Path
-	units     Units
+	reported      [outcomes]int64 // by the observer, of acquires
+	reportedLater int64           // by the observer, of settles that failed
+	paths         map[string]*Path
+	units         Units
 }
 
-// refusal is what refused calls on a resource.
+// refusal is the limit, and the kind of its bucket, that refused calls on a resource.
 type refusal struct {
 	resource    int
 	limit, kind string
 }
 
-func newBook(shares int) *book {
+func newBook(portions int) *book {
 	b := &book{
-		all: histogram(), settle: histogram(), waited: histogram(), shares: make([][outcomes]int64, shares),
+		all: histogram(), settle: histogram(), waited: histogram(), portions: make([][outcomes]int64, portions),
 		denials: map[refusal]int64{}, failures: map[string]*Failure{}, paths: map[string]*Path{},
 	}
 	for o := range b.latency {
 		b.latency[o] = histogram()
 	}
-	for range shares {
+	for range portions {
 		b.drawn = append(b.drawn, map[int]struct{}{})
 	}
 	return b
 }
 
-// longest is the longest that a histogram tells from longer.
+// longest is the longest duration that a histogram records; a longer one counts as this.
 const longest = 10 * time.Minute
 
 // histogram holds durations in nanoseconds, to a thousandth of them: 250 KB.
@@ -82,16 +82,16 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(max(0, min(d, longest)).Nanoseconds()) // which is in its range
 }
 
-// seenKey is what a call's context has its *seen under.
+// seenKey is the context key of a call's *seen.
 type seenKey struct{}
 
-// seen is what the observer was told of one acquire.
+// seen is what the limiter reported to the observer about one acquire.
 type seen struct {
 	shadowed    bool
 	limit, kind string // which refused
 }
 
-// acquired enters an acquire that took so long, and of which that was seen.
+// acquired records an acquire, its duration and what the observer saw of it.
 func (b *book) acquired(call Call, took time.Duration, degraded bool, s *seen, err error) {
 	outcome := Admitted
 	_, refused := errors.AsType[*store.DeniedError](err)
@@ -109,8 +109,8 @@ func (b *book) acquired(call Call, took time.Duration, degraded bool, s *seen, e
 	defer b.mu.Unlock()
 	record(b.latency[outcome], took)
 	record(b.all, took)
-	b.shares[call.Share][outcome]++
-	b.drawn[call.Share][call.Index] = struct{}{}
+	b.portions[call.Portion][outcome]++
+	b.drawn[call.Portion][call.Index] = struct{}{}
 	switch outcome {
 	case Denied, Shadowed:
 		b.denials[refusal{call.Resource, s.limit, s.kind}]++
@@ -119,14 +119,14 @@ func (b *book) acquired(call Call, took time.Duration, degraded bool, s *seen, e
 	}
 }
 
-// waiting enters how long a call that was due had to wait for a caller.
+// waiting records how long a call that was due had to wait for a caller.
 func (b *book) waiting(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	record(b.waited, d)
 }
 
-// settled enters a settle.
+// settled records a settle.
 func (b *book) settled(took time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,30 +171,29 @@ func kindOfError(err error) string {
 	return "other"
 }
 
-// observer enters what a limiter tells.
+// observer returns an observer that records what a limiter reports.
 func (b *book) observer() *store.Observer {
-	tell := func(o Outcome) func(context.Context, store.Event) {
+	report := func(o Outcome) func(context.Context, store.Event) {
 		return func(ctx context.Context, e store.Event) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if e.Operation != store.OperationAcquire {
-				b.toldLater++
+				b.reportedLater++
 				return
 			}
-			b.told[o]++
+			b.reported[o]++
 			if s, ok := ctx.Value(seenKey{}).(*seen); ok {
 				*s = seen{o == Shadowed, e.Limit, e.LimitKind}
 			}
 		}
 	}
 	return &store.Observer{
-		Acquired: tell(Admitted), Denied: tell(Denied), Degraded: tell(Degraded), Shadowed: tell(Shadowed),
-		Failed: tell(Failed),
-		Store:  b.stored,
+		Acquired: report(Admitted), Denied: report(Denied), Degraded: report(Degraded),
+		Shadowed: report(Shadowed), Failed: report(Failed), Store: b.stored,
 	}
 }
 
-// stored enters a call to the store.
+// stored records a call to the store.
 func (b *book) stored(_ context.Context, e store.StoreEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,8 +209,8 @@ func (b *book) stored(_ context.Context, e store.StoreEvent) {
 	b.units.Read += e.Read
 	b.units.Write += e.Write
 	if e.Outcome == "applied" && e.Coalesced > 0 {
-		p.Carried += int64(e.Coalesced)
-		p.Carrying++
+		p.Coalesced += int64(e.Coalesced)
+		p.Coalescing++
 	}
 }
 
@@ -222,14 +221,14 @@ func (b *book) consumed() Units {
 	return b.units
 }
 
-// failedSetup returns the first error that somebody has to mend the installation for.
+// failedSetup returns the first *store.SetupError: calls fail until the installation is fixed.
 func (b *book) failedSetup() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.setup
 }
 
-// percentile returns what so many percent of h are not above.
+// percentile returns the duration that percent of h do not exceed.
 func percentile(h *hdrhistogram.Histogram, percent float64) time.Duration {
 	return time.Duration(min(h.ValueAtPercentile(percent), math.MaxInt64))
 }

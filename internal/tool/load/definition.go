@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Definition is a resource as its generated code describes it to stores, without that code: the statements
-// are the same, word for word, and what generated code has written out is looped over here.
+// Definition describes a resource to stores as its generated code does, without that code. The statements are
+// the same, word for word; generated code spells out what Definition does in loops.
 type Definition struct {
 	spec       *store.Spec
 	statements gen.Statements

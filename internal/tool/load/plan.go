@@ -15,15 +15,15 @@ const Prefix = "load-"
 // Plan is which calls are made: on what, by whom, for how much. The nth call of a Plan is always the same.
 type Plan struct {
 	Specs    []*store.Spec
-	Mix      []Share
+	Mix      []Portion
 	Entities int // of each kind that calls
-	Children int // how many entities share a parent
+	Children int // how many entities have the same parent
 	Keys     Keys
 	Seed     uint64
 }
 
-// Share is a part of the calls: those of one kind of entity on one resource.
-type Share struct {
+// Portion is the part of the calls that one kind of entity makes on one resource.
+type Portion struct {
 	Resource int // index into Plan.Specs
 	Kind     int // index into its Kinds: one that has a bucket
 	Weight   float64
@@ -31,30 +31,30 @@ type Share struct {
 	Settle   []Range // what calls turn out to have cost; nil where they are not settled
 }
 
-// Range is from where to where a cost is drawn, all alike.
+// Range is a range that costs are drawn from, evenly.
 type Range struct{ Least, Most int64 }
 
 // AsAcquired is what a Settle has for a limit that turns out to cost what was acquired.
 var AsAcquired = Range{-1, -1}
 
-// Keys is how often which entity calls: all alike where it is zero.
+// Keys is how often which entity calls. If it is zero, all entities call equally often.
 type Keys struct {
-	Hot      int     // so many make HotShare of the calls
-	HotShare float64 // 0 to 1
-	Zipf     float64 // above 1: the nth entity calls in proportion to 1/n^Zipf
+	Hot        int     // so many entities make HotPortion of the calls
+	HotPortion float64 // 0 to 1
+	Zipf       float64 // above 1: the nth entity calls in proportion to 1/n^Zipf
 }
 
 // Call is one call.
 type Call struct {
-	Share    int
-	Resource int // of the share
+	Portion  int
+	Resource int // of the portion
 	Index    int // of the entity
 	Entity   *Entity
 	Cost     []int64
 	Settle   []int64 // nil where it is not settled
 }
 
-// Entity is who calls, and above it whom its parents are.
+// Entity is the entity that calls, with its parents.
 type Entity struct{ links []store.Link }
 
 // Chain implements store.Entity.
@@ -73,8 +73,8 @@ func (p *Plan) entity(kinds []store.Kind, kind, i int) *Entity {
 }
 
 // Charged returns the entities, as stored, that a call charges, its own first.
-func (p *Plan) Charged(share, index int) (stored []string) {
-	spec, kind := p.spec(share), p.Mix[share].Kind
+func (p *Plan) Charged(portion, index int) (stored []string) {
+	spec, kind := p.spec(portion), p.Mix[portion].Kind
 	for _, link := range p.entity(spec.Kinds, kind, index).links {
 		if k := spec.Kinds[link.Kind]; k.Limits != nil {
 			stored = append(stored, k.Prefix+link.ID)
@@ -86,8 +86,8 @@ func (p *Plan) Charged(share, index int) (stored []string) {
 	return stored
 }
 
-// spec returns the resource that a share is on.
-func (p *Plan) spec(share int) *store.Spec { return p.Specs[p.Mix[share].Resource] }
+// spec returns the resource that a portion is on.
+func (p *Plan) spec(portion int) *store.Spec { return p.Specs[p.Mix[portion].Resource] }
 
 // Drawer draws the calls of a Plan. It is used by one goroutine.
 type Drawer struct {
@@ -95,7 +95,7 @@ type Drawer struct {
 	source rand.PCG
 	random *rand.Rand
 	zipf   *rand.Zipf
-	upTo   []float64 // of each share, the sum of the weights up to it
+	upTo   []float64 // of each portion, the sum of the weights up to it
 }
 
 // NewDrawer returns one.
@@ -117,10 +117,10 @@ func (p *Plan) NewDrawer() *Drawer {
 func (d *Drawer) Draw(n int64) Call {
 	d.source.Seed(d.plan.Seed, uint64(n))
 	at := d.random.Float64() * d.upTo[len(d.upTo)-1]
-	share := slices.IndexFunc(d.upTo, func(upTo float64) bool { return at < upTo })
-	s := &d.plan.Mix[share]
-	c := Call{Share: share, Resource: s.Resource, Index: d.index(), Cost: make([]int64, len(s.Cost))}
-	c.Entity = d.plan.entity(d.plan.spec(share).Kinds, s.Kind, c.Index)
+	portion := slices.IndexFunc(d.upTo, func(upTo float64) bool { return at < upTo })
+	s := &d.plan.Mix[portion]
+	c := Call{Portion: portion, Resource: s.Resource, Index: d.index(), Cost: make([]int64, len(s.Cost))}
+	c.Entity = d.plan.entity(d.plan.spec(portion).Kinds, s.Kind, c.Index)
 	for i, r := range s.Cost {
 		c.Cost[i] = d.within(r)
 	}
@@ -141,7 +141,7 @@ func (d *Drawer) index() int {
 	switch hot := p.Keys.Hot; {
 	case d.zipf != nil:
 		return int(d.zipf.Uint64())
-	case hot > 0 && (hot >= p.Entities || d.random.Float64() < p.Keys.HotShare):
+	case hot > 0 && (hot >= p.Entities || d.random.Float64() < p.Keys.HotPortion):
 		return d.random.IntN(min(hot, p.Entities))
 	default:
 		return hot + d.random.IntN(p.Entities-hot)

@@ -26,7 +26,7 @@ func family(keys Keys) *Plan {
 			{Resource: "a", Limits: []string{"rpm"}, Kinds: kinds},
 			{Resource: "b", Limits: []string{"rpm"}, Kinds: alone, Cascade: store.CascadeNone},
 		},
-		Mix: []Share{
+		Mix: []Portion{
 			{Resource: 0, Kind: 2, Weight: 3, Cost: []Range{{2, 5}}, Settle: []Range{{0, 1}}},
 			{Resource: 1, Kind: 2, Weight: 1, Cost: []Range{{7, 7}}, Settle: []Range{AsAcquired}},
 		},
@@ -59,13 +59,13 @@ func TestCharged(t *testing.T) {
 	}
 }
 
-// TestDraw: the nth call is the same for whoever draws it, costs lie where they should, and shares are as
-// they are weighted.
+// TestDraw: every Drawer draws the same nth call, costs are within their ranges, and portions follow their
+// weights.
 func TestDraw(t *testing.T) {
 	p := family(Keys{})
 	one, other := p.NewDrawer(), p.NewDrawer()
 	const n = 20_000
-	var shares [2]float64
+	var portions [2]float64
 	var costs [6]float64
 	for i := range int64(n) {
 		c := one.Draw(i)
@@ -74,32 +74,32 @@ func TestDraw(t *testing.T) {
 				t.Fatalf("the %dth call differs:\n%s", i, diff)
 			}
 		}
-		shares[c.Share]++
-		if c.Share == 1 && (c.Cost[0] != 7 || c.Settle[0] != 7 || c.Resource != 1) || c.Share == 0 &&
+		portions[c.Portion]++
+		if c.Portion == 1 && (c.Cost[0] != 7 || c.Settle[0] != 7 || c.Resource != 1) || c.Portion == 0 &&
 			(c.Settle[0] < 0 || c.Settle[0] > 1) {
 			t.Fatalf("%+v", c)
 		}
-		if c.Share == 0 {
+		if c.Portion == 0 {
 			costs[c.Cost[0]]++
 		}
 	}
-	within(t, "of the first share", shares[0]/n, 0.75)
+	within(t, "of the first portion", portions[0]/n, 0.75)
 	for cost := 2; cost <= 5; cost++ {
-		within(t, "of a cost", costs[cost]/shares[0], 0.25)
+		within(t, "of a cost", costs[cost]/portions[0], 0.25)
 	}
 }
 
-// TestKeys: the hottest make the share that they should.
+// TestKeys: the hottest make the portion that they should.
 func TestKeys(t *testing.T) {
 	for name, test := range map[string]struct {
 		keys Keys
 		k    int     // entities
-		want float64 // the share of calls of the first k
+		want float64 // the portion of calls of the first k
 	}{
 		"alike":     {Keys{}, 10, 0.1},
-		"hot":       {Keys{Hot: 3, HotShare: 0.8}, 3, 0.8},
-		"all hot":   {Keys{Hot: 100, HotShare: 0.8}, 100, 1},
-		"cold":      {Keys{Hot: 3, HotShare: 0.8}, 50, 0.8 + 0.2*47/97},
+		"hot":       {Keys{Hot: 3, HotPortion: 0.8}, 3, 0.8},
+		"all hot":   {Keys{Hot: 100, HotPortion: 0.8}, 100, 1},
+		"cold":      {Keys{Hot: 3, HotPortion: 0.8}, 50, 0.8 + 0.2*47/97},
 		"zipf":      {Keys{Zipf: 2}, 1, 0.6116}, // of 100: 1 by the sum of 1/n^2
 		"zipf of 2": {Keys{Zipf: 2}, 2, 0.6116 * 1.25},
 	} {
@@ -115,7 +115,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// within fails the test where a share of many is not about what it should be.
+// within fails the test where a portion of many is not about what it should be.
 func within(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if math.Abs(got-want) > 0.02 {

@@ -36,12 +36,12 @@ type Result struct {
 	Paths     []Path    `json:"store"`
 	Units     Units     `json:"units"`
 	// what 99% of the waits of this process's goroutines for a CPU are not above
-	Starved  float64 `json:"cpu_wait_p99_ms"`
-	Carried  int64   `json:"carried"`  // acquires and settles that writes have served
-	Carrying int64   `json:"carrying"` // the writes that were applied and served them
-	Unclosed error   `json:"-"`        // what kept the limiters from writing all in the end
-	Setup    error   `json:"-"`        // why calls cannot succeed
-	Touched  [][]int `json:"-"`        // by share of the mix, the entities that called
+	Starved    float64 `json:"cpu_wait_p99_ms"`
+	Coalesced  int64   `json:"carried"`  // acquires and settles that writes have served
+	Coalescing int64   `json:"carrying"` // the writes that were applied and served them
+	Unclosed   error   `json:"-"`        // what kept the limiters from writing all in the end
+	Setup      error   `json:"-"`        // why calls cannot succeed
+	Touched    [][]int `json:"-"`        // by portion of the mix, the entities that called
 }
 
 // Latency is how long calls took.
@@ -64,7 +64,7 @@ type Bar struct {
 	Calls int64   `json:"calls"`
 }
 
-// Drawn is what became of one share of the mix.
+// Drawn is what became of one portion of the mix.
 type Drawn struct {
 	Resource string `json:"resource"`
 	Kind     string `json:"kind"`
@@ -93,13 +93,13 @@ type Failure struct {
 
 // Path is what calls to the store came to, by the path of runtime.StoreEvent.
 type Path struct {
-	Path     string           `json:"path"`
-	Calls    int64            `json:"calls"`
-	Outcomes map[string]int64 `json:"outcomes"`
-	Read     float64          `json:"read_units"`
-	Write    float64          `json:"write_units"`
-	Carried  int64            `json:"carried"`
-	Carrying int64            `json:"carrying"`
+	Path       string           `json:"path"`
+	Calls      int64            `json:"calls"`
+	Outcomes   map[string]int64 `json:"outcomes"`
+	Read       float64          `json:"read_units"`
+	Write      float64          `json:"write_units"`
+	Coalesced  int64            `json:"carried"`
+	Coalescing int64            `json:"carrying"`
 }
 
 // Progress is how far a load is.
@@ -135,19 +135,19 @@ func (r *Run) result(took time.Duration) *Result {
 			b.waited, took),
 		Outcomes: []Latency{}, Denials: []Denial{}, Failures: []Failure{}, Paths: []Path{},
 	}
-	var told int64
+	var reported int64
 	for o, h := range b.latency {
 		s.Outcomes = append(s.Outcomes, latency(Outcome(o).String(), h, took))
-		told += b.told[o]
+		reported += b.reported[o]
 	}
 	s.Made = r.begun.Load()
 	s.Due = max(s.Made, r.dueWithin(took, s.Ended))
-	s.Late = b.toldLater - b.unsettle
-	s.Lost = max(s.Made-s.All.Calls, s.Made-told)
-	for i, share := range r.Plan.Mix {
-		spec, n := r.Plan.spec(i), b.shares[i]
+	s.Late = b.reportedLater - b.unsettle
+	s.Lost = max(s.Made-s.All.Calls, s.Made-reported)
+	for i, portion := range r.Plan.Mix {
+		spec, n := r.Plan.spec(i), b.portions[i]
 		s.Mix = append(s.Mix, Drawn{
-			Resource: spec.Resource, Kind: spec.Kinds[share.Kind].Name, Entities: len(b.drawn[i]),
+			Resource: spec.Resource, Kind: spec.Kinds[portion.Kind].Name, Entities: len(b.drawn[i]),
 			Admitted: n[Admitted], Denied: n[Denied], Degraded: n[Degraded], Shadowed: n[Shadowed], Failed: n[Failed],
 		})
 		touched := make([]int, 0, len(b.drawn[i]))
@@ -173,8 +173,8 @@ func (r *Run) result(took time.Duration) *Result {
 	})
 	for _, p := range b.paths {
 		s.Paths = append(s.Paths, *p)
-		s.Carried += p.Carried
-		s.Carrying += p.Carrying
+		s.Coalesced += p.Coalesced
+		s.Coalescing += p.Coalescing
 	}
 	slices.SortFunc(s.Paths, func(a, b Path) int { return cmp.Compare(a.Path, b.Path) })
 	return s

@@ -17,19 +17,19 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Config says how a Plan is carried out.
+// Config is how a Plan is run.
 type Config struct {
 	Plan       *Plan
 	Statements []gen.Statements   // of Plan.Specs
 	Store      func() store.Store // makes one for each limiter
-	Limiters   int                // that share nothing but what is stored, as processes do
+	Limiters   int                // with nothing in common but the store, as processes
 	Callers    int                // of all limiters together: so many calls are under way at most
 	Rate       float64            // calls that come due in a second; 0 is as fast as they are answered
 	Duration   time.Duration
 	Calls      int64   // 0 is no bound
 	Units      float64 // no call begins once so many capacity units were consumed; 0 is no bound
 	Clock      store.Clock
-	Told       func(Progress) // is told a few times a second; may be nil
+	OnReport   func(Progress) // is called a few times a second; may be nil
 }
 
 // resource is an entry to one resource, whose costs are vectors in schema order.
@@ -116,15 +116,15 @@ func (r *Run) Do(ctx context.Context) *Result {
 	return result
 }
 
-// watch tells how far the run is, until it is over.
+// watch calls OnReport until the run is over.
 func (r *Run) watch(over <-chan struct{}) {
 	for {
 		select {
 		case <-over:
 			return
 		case <-r.Clock.After(200 * time.Millisecond):
-			if r.Told != nil {
-				r.Told(r.progress())
+			if r.OnReport != nil {
+				r.OnReport(r.progress())
 			}
 		}
 	}
@@ -192,12 +192,13 @@ func (r *Run) take(ctx context.Context) (n int64, due time.Time, ok bool) {
 	return n, due, true
 }
 
-// tick is how late a timer may be. A caller that was free when its call came due is late by no more because
-// of its timer, which no service waits for: such a call is due when it begins. What is later has waited for a
-// caller, or for a CPU, and its latency has that.
+// tick is how late a timer may be. A caller that was free when its call came due may begin up to a tick late
+// because of its timer. No service waits for such a timer, so the call counts as due when it begins. A call
+// that is later has waited for a caller or a CPU, and its latency includes that.
 const tick = 2 * time.Millisecond
 
-// over reports that no call begins any more, and notes why. Who waits for a call to come due waits no longer.
+// over reports that no call begins any more, and records why. It also ends the waits of callers for their
+// next call, if neither the duration nor ctx does.
 func (r *Run) over(ctx context.Context, now time.Time) bool {
 	switch {
 	case ctx.Err() != nil:
@@ -232,9 +233,9 @@ func (r *Run) end(why string) (int64, time.Time, bool) {
 func (r *Run) acquire(ctx context.Context, l *limiter, call Call, due time.Time) {
 	r.begun.Add(1)
 	on := l.resources[call.Resource]
-	told := &seen{}
-	lease, err := on.Acquire(context.WithValue(ctx, seenKey{}, told), call.Entity, call.Cost)
-	r.book.acquired(call, r.Clock.Now().Sub(due), lease.Degraded(), told, err)
+	observed := &seen{}
+	lease, err := on.Acquire(context.WithValue(ctx, seenKey{}, observed), call.Entity, call.Cost)
+	r.book.acquired(call, r.Clock.Now().Sub(due), lease.Degraded(), observed, err)
 	if err != nil || call.Settle == nil {
 		return
 	}

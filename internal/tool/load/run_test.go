@@ -48,7 +48,7 @@ func newWorld(t *testing.T, capacity int64) *world {
 		Plan: &load.Plan{
 			Specs: []*store.Spec{{Resource: "api", Revision: 1, Limits: []string{"rpm"}, Kinds: kinds,
 				OnUnavailable: store.Deny}},
-			Mix:      []load.Share{{Kind: 1, Weight: 1, Cost: []load.Range{{Least: 1, Most: 1}}}},
+			Mix:      []load.Portion{{Kind: 1, Weight: 1, Cost: []load.Range{{Least: 1, Most: 1}}}},
 			Entities: 10, Children: 10, Seed: 1,
 		},
 		Statements: statements, Limiters: 1, Callers: 4, Duration: 10 * time.Second, Clock: store.SystemClock(),
@@ -120,9 +120,9 @@ func TestClosedLoop(t *testing.T) {
 	})
 }
 
-// TestOpenLoop: calls come due at a rate, whatever others take, and latency counts from then: nothing answers
-// for a second, and the calls due meanwhile show it, which callers who wait for their answers would have
-// hidden.
+// TestOpenLoop: calls come due at a rate, however long others take, and latency counts from then. Nothing
+// answers for a second, and the latencies of the calls due meanwhile show it. Callers that wait for their
+// answers would have hidden it.
 func TestOpenLoop(t *testing.T) {
 	stall := func(t *testing.T, rate float64) *load.Result {
 		t.Helper()
@@ -159,8 +159,8 @@ type lateClock struct {
 
 func (c lateClock) After(d time.Duration) <-chan time.Time { return c.Clock.After(d + c.by) }
 
-// TestTimers: latency lacks what timers are late by, a millisecond or so, and has what a process without a
-// CPU is late by; both are told.
+// TestTimers: latency leaves out how late timers are, a millisecond or so, and includes how late a process
+// without a CPU is. The report has both.
 func TestTimers(t *testing.T) {
 	for late, want := range map[time.Duration]float64{time.Millisecond: 2, 50 * time.Millisecond: 52} {
 		synctest.Test(t, func(t *testing.T) {

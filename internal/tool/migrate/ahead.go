@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Ahead is an item that was last refilled at an instant far ahead: in another unit than ms, or by a clock
-// that was ahead. What refills until then is taken off its bucket.
+// Ahead is an item whose last refill is far in the future: its unit is not ms, or a clock was ahead. The
+// tokens that refill until then are deducted from its bucket.
 type Ahead struct {
 	Bucket
 
@@ -18,10 +18,10 @@ type Ahead struct {
 	Ms    int64  `json:"ahead_ms"`
 }
 
-// clockAhead is how far clocks may be ahead that nobody has to look after.
+// clockAhead is the clock error that is not reported.
 const clockAhead = time.Minute
 
-// ahead notes those of found's items that a Carryable bucket would be in debt of, at now.
+// ahead records those of found's items that would put a Carryable bucket into debt, at now.
 func (c *collector) ahead(spec *store.Spec, g *group, found *dynamo.Carry, now time.Time) {
 	if found.State != dynamo.Carryable {
 		return

@@ -28,9 +28,9 @@ type account struct {
 
 // books are the accounts of all buckets, and what they are made of.
 type books struct {
-	mu       sync.Mutex
-	accounts map[string]*[2]account // by entity
-	met      map[string]bool        // who had somebody come between
+	mu          sync.Mutex
+	accounts    map[string]*[2]account // by entity
+	interrupted map[string]bool        // entities with a call in between
 }
 
 var names = [2]string{"rpm", "tpm"}

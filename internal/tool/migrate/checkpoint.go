@@ -14,11 +14,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// position is how far a segment has been read. It is kept in an item of its own, so that segments do not wait
-// for each other:
+// position is how far a segment has been read. Each segment has an item of its own for it, so that segments
+// do not wait for each other:
 //
-//	PK       SK                          scope, segment, segments, scanned, missed; after_pk and after_sk, or done
+//	PK       SK
 //	SYSTEM#  #CHECKPOINT#migrate#0 of 4
+//
+// The other attributes are scope, segment, segments, scanned and missed, and either after_pk and after_sk or
+// done.
 type position struct {
 	name        string // of the job; empty for one whose position is not kept
 	segment, of int
@@ -55,8 +58,8 @@ func (r *run) positions(ctx context.Context, name string) ([]*position, error) {
 	return all, nil
 }
 
-// kept reads the positions of a run that did the same. Those of one that did something else, of another
-// schema or resource, say nothing of what it passed over, and are deleted.
+// kept reads the positions of a run with the same scope. It deletes positions with another scope, since they
+// do not tell which items that run passed over.
 func (r *run) kept(ctx context.Context, name string) ([]*position, error) {
 	if name == "" {
 		return nil, nil
@@ -90,14 +93,15 @@ func (r *run) kept(ctx context.Context, name string) ([]*position, error) {
 			other = append(other, p)
 		}
 	}
-	return kept, r.forget(ctx, other)
+	return kept, r.deletePositions(ctx, other)
 }
 
-// scope says what a run takes over. Whatever it passes over, one with another scope may not.
-func (r *run) scope() string {
+// scope names what a run converts or deletes. A run with another scope cannot use its positions, since it
+// may have to read items that this one passed over.
+func (c *Config) scope() string {
 	var scope []string
-	for _, spec := range r.Specs {
-		if r.Resource != "" && spec.Resource != r.Resource {
+	for _, spec := range c.Specs {
+		if c.Resource != "" && spec.Resource != c.Resource {
 			continue
 		}
 		var kinds []string
@@ -110,10 +114,10 @@ func (r *run) scope() string {
 		scope = append(scope, fmt.Sprintf("%s: %s of %s", spec.Resource, strings.Join(limits, ", "),
 			strings.Join(kinds, ", ")))
 	}
-	if r.Resource == "" {
+	if c.Resource == "" {
 		scope = append(scope, "all")
 	}
-	if r.Expired {
+	if c.Expired {
 		scope = append(scope, "expired")
 	}
 	return strings.Join(scope, "; ")
@@ -145,7 +149,7 @@ func (p *position) key() codec.Item {
 	}
 }
 
-// save keeps p, if it is to be kept. Losing it to a kill costs reading a page again.
+// save stores p, unless p has no name. If a kill prevents it, the next run reads one page again.
 func (r *run) save(ctx context.Context, p *position) error {
 	if p.name == "" {
 		return nil
@@ -171,8 +175,9 @@ func (r *run) save(ctx context.Context, p *position) error {
 	return nil
 }
 
-// forget deletes positions that were kept: all or none, lest the next run takes some segments for done.
-func (r *run) forget(ctx context.Context, positions []*position) error {
+// deletePositions deletes positions that were kept. One transaction deletes all of them: if some were left,
+// the next run would take their segments for done.
+func (r *run) deletePositions(ctx context.Context, positions []*position) error {
 	if len(positions) == 0 || positions[0].name == "" {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
-// cleanup deletes items whose bucket has taken them over. Once there are none, programs need not look for
-// them any more.
+// cleanup deletes converted items. It then notes in the table that no item is left, so that programs stop
+// reading them.
 func (r *run) cleanup(ctx context.Context) error {
 	err := r.scan(ctx, scan{keys: true, consistent: true, checkpoint: "migrate-cleanup", page: r.cleanPage})
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *run) cleanup(ctx context.Context) error {
 	return nil
 }
 
-// cleanPage deletes what there is to delete of a page.
+// cleanPage deletes the converted items of a page.
 func (r *run) cleanPage(ctx context.Context, groups []*group) (came tally, err error) {
 	buckets, err := r.buckets(ctx, groups, "PK, SK")
 	if err != nil {
@@ -47,13 +47,13 @@ func (r *run) cleanPage(ctx context.Context, groups []*group) (came tally, err e
 				return came, err
 			}
 			r.progress.add(1, deleted)
-			came.told++
+			came.shown++
 		}
 	}
 	return came, nil
 }
 
-// clean deletes item, if its bucket has taken it over and is there.
+// clean deletes item if it is converted and its bucket, found by the caller, is there.
 func (r *run) clean(
 	ctx context.Context, g *group, limit string, item codec.Item, there bool,
 ) (deleted bool, err error) {
@@ -84,7 +84,7 @@ func (r *run) delete(ctx context.Context, g *group, limit string, item codec.Ite
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}, patiently)
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		if len(refused.Item) > 0 { // else it is gone, by a try whose reply was lost
+		if len(refused.Item) > 0 { // else an attempt whose reply was lost has deleted it
 			r.report.left(Left{Resource: g.resource, Limit: limit, Why: NotYet})
 			return false, nil
 		}
@@ -99,12 +99,13 @@ func (r *run) delete(ctx context.Context, g *group, limit string, item codec.Ite
 
 var errFound = errors.New("there is one")
 
-// none looks for any per-limit item: of other resources too, and in what an earlier run has passed over.
+// none reports that no per-limit item is left, of any resource. It also reads the segments that an earlier
+// run has completed.
 func (r *run) none(ctx context.Context) (bool, error) {
 	all := *r
 	all.Resource = ""
 	all.progress = &progress{w: io.Discard, now: r.Now, began: r.began, job: r.Job}
-	all.report = newCollector(r.Config) // a last look is not what the run is about
+	all.report = newCollector(r.Config) // the report does not count this last scan
 	err := all.scan(ctx, scan{keys: true, consistent: true,
 		page: func(_ context.Context, groups []*group) (tally, error) {
 			if len(groups) > 0 {

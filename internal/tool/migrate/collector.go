@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// collector makes a report of what segments tell it, all at once.
+// collector collects the report. All segments call it concurrently.
 type collector struct {
 	mu        sync.Mutex
 	report    *Report
@@ -28,8 +28,8 @@ type collector struct {
 func newCollector(c Config) *collector {
 	r := &Report{Job: c.Job, Table: c.Table, Resource: c.Resource}
 	switch c.Job {
-	case DryRun, Carry:
-		r.Carried = &Carried{}
+	case DryRun, Convert:
+		r.Converted = &Converted{}
 	case Verify:
 		r.Checked = &Checked{}
 	case Cleanup:
@@ -88,7 +88,7 @@ func (c *collector) note(f func(*Report)) {
 	f(c.report)
 }
 
-// resume notes that kept is where other runs were.
+// resume records that the run continues at kept.
 func (c *collector) resume(kept []*position) {
 	c.note(func(r *Report) {
 		r.Resumed = true
@@ -98,7 +98,7 @@ func (c *collector) resume(kept []*position) {
 	})
 }
 
-// read adds what a read came to.
+// read adds the items and units of a read.
 func (c *collector) read(items int64, used *types.ConsumedCapacity) {
 	c.note(func(r *Report) {
 		r.Scanned += items
@@ -108,7 +108,7 @@ func (c *collector) read(items int64, used *types.ConsumedCapacity) {
 	})
 }
 
-// wrote adds what a write cost.
+// wrote adds the units of a write.
 func (c *collector) wrote(used *types.ConsumedCapacity) {
 	if used != nil {
 		c.note(func(r *Report) { r.WriteUnits += aws.ToFloat64(used.CapacityUnits) })
@@ -121,8 +121,8 @@ func (c *collector) left(l Left) {
 	c.lefts[l]++
 }
 
-// carried adds what became of a bucket.
-func (c *collector) carried(spec *store.Spec, g *group, found *dynamo.Carry) {
+// converted adds the outcome for one bucket.
+func (c *collector) converted(spec *store.Spec, g *group, found *dynamo.Carry) {
 	if found.State == dynamo.Carried || found.State == dynamo.Carryable {
 		c.differs(spec, g, found)
 	}
@@ -131,13 +131,13 @@ func (c *collector) carried(spec *store.Spec, g *group, found *dynamo.Carry) {
 		switch found.State {
 		case dynamo.Carried, dynamo.Carryable:
 			n := len(counting(found))
-			r.Carried.Buckets++
-			r.Carried.Items += int64(n)
+			r.Converted.Buckets++
+			r.Converted.Items += int64(n)
 			if found.State == dynamo.Carryable {
-				r.Carried.Units += int64(carryUnits(n))
+				r.Converted.Units += int64(convertUnits(n))
 			}
 		case dynamo.CarriedOver, dynamo.CarryExpired:
-			r.Carried.There++
+			r.Converted.There++
 		case dynamo.CarryBeside:
 			c.beside[Bucket{g.entity, g.resource}] = true
 		case dynamo.CarryNone: // the items were deleted meanwhile

@@ -13,20 +13,20 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// work is what is done to each bucket.
+// work is what a job does to each bucket.
 type work struct {
 	begin func(context.Context) error // before the first one
 	each  func(context.Context, *store.Spec, string) (dynamo.Carry, error)
 }
 
-// carry carries over what is not marked, or says what that would be.
-func (r *run) carry(ctx context.Context) error {
+// convert converts unmarked items, or reports what that would do.
+func (r *run) convert(ctx context.Context) error {
 	carrier := dynamo.NewCarrier(r.Client, r.Table, r.Now)
 	s := scan{only: "attribute_not_exists(" + perlimit.Migrated + ")", keys: true}
 	w := work{begin: func(context.Context) error { return nil }, each: carrier.Look}
-	if r.Job == Carry {
-		// A table that never had an item to carry over has to stay as it is, or Check would fail in all its
-		// programs for nothing.
+	if r.Job == Convert {
+		// Begin marks the table as being migrated. A table without items to convert is not marked, since Check
+		// would then fail in all programs that use it.
 		w.begin = first(carrier.Begin)
 		w.each = carrier.Carry
 		s.checkpoint = "migrate"
@@ -42,7 +42,7 @@ func (r *run) carry(ctx context.Context) error {
 	return r.scan(ctx, s)
 }
 
-// first returns a function that calls f until it has succeeded once, and has others wait for that.
+// first returns a function that calls f until f has succeeded once. Concurrent callers wait for that call.
 func first(f func(context.Context) error) func(context.Context) error {
 	done := make(chan bool, 1)
 	done <- false
@@ -56,7 +56,7 @@ func first(f func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// bucket does w on the bucket of g. What is wrong with a single bucket does not stop the run.
+// bucket does w on the bucket of g. An error about this bucket alone is reported and does not stop the run.
 func (r *run) bucket(ctx context.Context, g *group, w *work, came *tally) error {
 	spec := r.spec(g.resource)
 	n := 0
@@ -74,8 +74,8 @@ func (r *run) bucket(ctx context.Context, g *group, w *work, came *tally) error 
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
-	if r.Job == Carry {
-		if err := r.pace.pay(ctx, carryUnits(n)); err != nil {
+	if r.Job == Convert {
+		if err := r.pace.pay(ctx, convertUnits(n)); err != nil {
 			return err
 		}
 	}
@@ -90,22 +90,22 @@ func (r *run) bucket(ctx context.Context, g *group, w *work, came *tally) error 
 	case found.State == dynamo.CarryBeside:
 		came.missed++
 	}
-	r.report.carried(spec, g, &found)
+	r.report.converted(spec, g, &found)
 	if r.Job == DryRun {
 		r.report.ahead(spec, g, &found, r.Now())
 	}
 	r.progress.add(n, found.State == dynamo.Carried || found.State == dynamo.Carryable)
-	came.told += int64(n)
+	came.shown += int64(n)
 	// the next page has items of it too
-	if more := int(found.Write) - carryUnits(n); r.Job == Carry && more > 0 {
+	if more := int(found.Write) - convertUnits(n); r.Job == Convert && more > 0 {
 		return r.pace.pay(ctx, more)
 	}
 	return nil
 }
 
-// carryUnits is what a transaction costs that puts a bucket, which is listed in an index, and marks n items,
-// each below 1 KB.
-func carryUnits(n int) int { return 2 * (2 + n) }
+// convertUnits returns the write units of a transaction that puts a bucket, which an index lists, and marks n
+// items, each below 1 KB.
+func convertUnits(n int) int { return 2 * (2 + n) }
 
 // stops reports that err is not about a single bucket.
 func stops(err error) bool {
@@ -125,7 +125,7 @@ func kindOf(spec *store.Spec, entity string) int {
 	})
 }
 
-// counting returns those of found's items that are carried over with it.
+// counting returns those of found's items that are converted with it.
 func counting(found *dynamo.Carry) []perlimit.Item {
 	return slices.DeleteFunc(slices.Clone(found.Items), func(i perlimit.Item) bool {
 		return !i.Counts() || slices.Contains(found.Strays, i.Name)

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Difference is a bucket whose items had other numbers than it has: a customer with a raised limit, whose
-// limit nobody has told to sluice.
+// Difference is a bucket whose items had other limits than it has, such as a customer's raised limit that is
+// not an override yet.
 type Difference struct {
 	Bucket
 
@@ -35,7 +35,7 @@ type Limit struct {
 	Period   int64 `json:"refill_period_ms"`
 }
 
-// differs notes what found's items and image do not have alike.
+// differs records the limits in which found's items and image differ.
 func (c *collector) differs(spec *store.Spec, g *group, found *dynamo.Carry) {
 	for _, item := range counting(found) {
 		if i := slices.Index(spec.Limits, item.Name); i >= 0 {
@@ -44,8 +44,8 @@ func (c *collector) differs(spec *store.Spec, g *group, found *dynamo.Carry) {
 	}
 }
 
-// differsStored notes that item and its bucket, as stored, do not have the same numbers. One that lacks the
-// limit has none.
+// differsStored records that item and its stored bucket have different limits. A bucket without the limit
+// is not compared.
 func (c *collector) differsStored(g *group, item *perlimit.Item, stored codec.Item) {
 	d := codec.Decoder{Item: stored}
 	p := "b_" + item.Name + "_"
@@ -56,7 +56,7 @@ func (c *collector) differsStored(g *group, item *perlimit.Item, stored codec.It
 	}
 }
 
-// compare notes where item has other numbers than its bucket.
+// compare records where item has another limit than its bucket.
 func (c *collector) compare(g *group, item *perlimit.Item, has bucket.Limit) {
 	if item.Limit == has {
 		return

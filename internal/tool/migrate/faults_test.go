@@ -39,8 +39,8 @@ func TestFaults(t *testing.T) {
 					c.Now, c.page = time.Now, 20
 					return tbl.run(c)
 				}
-				if r := rough(Carry); len(r.Wrong)+len(r.Beside) > 0 || r.Carried.Buckets+r.Carried.There != 100 {
-					t.Errorf("%+v, %+v", r, r.Carried)
+				if r := rough(Convert); len(r.Wrong)+len(r.Beside) > 0 || r.Converted.Buckets+r.Converted.There != 100 {
+					t.Errorf("%+v, %+v", r, r.Converted)
 				}
 				if r := calm(Verify); r.Checked.Buckets != 100 || len(r.Wrong)+len(r.Left) > 0 {
 					t.Errorf("%+v, %+v", r, r.Checked)

@@ -37,7 +37,7 @@ type fire struct {
 // seed draws the per-limit items: most with the schema's numbers, of others some are raised and some lowered.
 // Some are in debt, and some were last written by a clock that was ahead.
 func (f *fire) seedItems(rng *rand.Rand) (*books, []codec.Item) {
-	b := &books{accounts: map[string]*[2]account{}, met: map[string]bool{}}
+	b := &books{accounts: map[string]*[2]account{}, interrupted: map[string]bool{}}
 	var items []codec.Item
 	add := func(entity string) {
 		b.accounts[entity] = &[2]account{}
@@ -91,7 +91,7 @@ func (f *fire) run(t *testing.T) (wrong []string, tbl *table) {
 			kill = math.MaxInt
 		}
 		again = tbl.killed(kill, late, func(ctx context.Context, killer *tap) error {
-			report, err := Run(ctx, tbl.config(Carry, f.between(tbl, killer, b, lims[runs%3])))
+			report, err := Run(ctx, tbl.config(Convert, f.between(tbl, killer, b, lims[runs%3])))
 			if err == nil && f.broken == nil && len(report.Wrong)+len(report.Beside)+int(report.Missed) > 0 {
 				t.Errorf("a run reports %+v", report)
 			}
@@ -135,10 +135,10 @@ func (f *fire) between(t *table, to *tap, b *books, lim *limits.Limiter) *tap {
 		b.mu.Lock()
 		rng := rand.New(rand.NewPCG(f.seed, hash(entity)))
 		dice := rng.IntN(20)
-		if b.met[entity] {
+		if b.interrupted[entity] {
 			dice = -1
 		}
-		b.met[entity] = true
+		b.interrupted[entity] = true
 		b.mu.Unlock()
 		switch dice {
 		case 0:
@@ -173,8 +173,8 @@ func size(t *testing.T, n int) int {
 	return longform.Count(t, "buckets", n, n/10)
 }
 
-// TestUnderFire: whatever kills the migration, and whoever comes between, what a bucket has in the end is
-// what its items allowed, less what was granted: nothing is forged, and nothing lost.
+// TestUnderFire: runs are killed and acquires come between. In the end a bucket has what its items allowed,
+// less what was granted: nothing is forged, and nothing lost.
 func TestUnderFire(t *testing.T) {
 	users, projects := size(t, 9_500), size(t, 500)
 	f := &fire{users: users, projects: projects, calls: users / 6, kills: users / 2, seed: 1}
@@ -189,7 +189,7 @@ func TestUnderFire(t *testing.T) {
 		t.Errorf("verify: %+v, %+v", report, report.Checked)
 	}
 	if got := tbl.layout(); got != 2 {
-		t.Errorf("layout %d while items are carried over", got)
+		t.Errorf("layout %d while items are converted", got)
 	}
 
 	// Cleaning up is killed as well.
@@ -231,7 +231,7 @@ func TestControls(t *testing.T) {
 	if dynamotest.OnLocal(t) {
 		t.Skip("these are about the books, on which the engine has no bearing, and take it two minutes")
 	}
-	carry := func(change func([]types.TransactWriteItem) []types.TransactWriteItem) func(any) {
+	written := func(change func([]types.TransactWriteItem) []types.TransactWriteItem) func(any) {
 		return func(in any) {
 			if t, ok := in.(*dynamodb.TransactWriteItemsInput); ok && t.TransactItems[0].Put != nil {
 				t.TransactItems = change(t.TransactItems)
@@ -244,23 +244,23 @@ func TestControls(t *testing.T) {
 		want   string
 	}{
 		"none": {nil, ""},
-		"marks whatever was read": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem {
+		"marks whatever was read": {written(func(items []types.TransactWriteItem) []types.TransactWriteItem {
 			for _, item := range items[1:] {
 				item.Update.ConditionExpression = aws.String(unmarked)
 				item.Update.ExpressionAttributeValues = codec.Item{":now": item.Update.ExpressionAttributeValues[":now"]}
 			}
 			return items
 		}), "m_rpm"},
-		"puts wherever": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem {
+		"puts wherever": {written(func(items []types.TransactWriteItem) []types.TransactWriteItem {
 			items[0].Put.ConditionExpression = nil
 			for _, item := range items[1:] {
 				*item.Update.ConditionExpression = strings.TrimPrefix(*item.Update.ConditionExpression, unmarked+" AND ")
 			}
 			return items
 		}), "b_tpm_tk"},
-		"does not mark": {carry(
+		"does not mark": {written(
 			func(items []types.TransactWriteItem) []types.TransactWriteItem { return items[:1] }), "is not marked"},
-		"does not carry tc": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem {
+		"does not convert tc": {written(func(items []types.TransactWriteItem) []types.TransactWriteItem {
 			items[0].Put.Item["b_rpm_tc"] = codec.N(0)
 			return items
 		}), "b_rpm_tc"},

@@ -1,9 +1,9 @@
-// Package migrate carries the per-limit items of a table over to buckets, beside live acquires, and tidies up
-// after that.
+// Package migrate converts the per-limit items of a table into buckets, beside live acquires, and verifies
+// and deletes them afterwards.
 //
-// Each job reads the table in parallel segments, page by page. Whatever it is in the middle of, it may be
-// killed: a bucket is carried over in one transaction or not at all, what is marked is not read again, and
-// the segments' positions are in the table, so that the next run goes on where this one was.
+// Each job reads the table in parallel segments, page by page. A job may be killed at any time: a bucket is
+// converted in one transaction or not at all, and converted items are marked and not read again. The table
+// holds the segments' positions, so that the next run resumes there.
 package migrate
 
 import (
@@ -24,15 +24,15 @@ type API interface {
 	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 }
 
-// Job is what is to be done.
+// Job is a step of a migration.
 type Job string
 
-// The jobs, in the order in which they are of use.
+// The jobs, in the order in which operators run them.
 const (
-	DryRun  Job = "dry-run" // says what Carry would do, and writes nothing
-	Carry   Job = "carry"   // carries buckets over
-	Verify  Job = "verify"  // holds items and buckets against each other, and writes nothing
-	Cleanup Job = "cleanup" // deletes items that were taken over
+	DryRun  Job = "dry-run" // reports what Convert would do; writes nothing
+	Convert Job = "carry"   // converts items into buckets
+	Verify  Job = "verify"  // compares items with buckets; writes nothing
+	Cleanup Job = "cleanup" // deletes converted items
 )
 
 // MostSegments is how many segments there can be: their checkpoints are deleted in one transaction.
@@ -47,7 +47,7 @@ type Config struct {
 	Resource string        // the one to work on; empty for all
 	Segments int           // 1 to MostSegments
 	Units    int           // write units a second that may be used; 0 for any number
-	Expired  bool          // Cleanup deletes what was taken over by a bucket that has expired, too
+	Expired  bool          // Cleanup also deletes items whose bucket has expired
 
 	Now      func() time.Time
 	Sleep    func(context.Context, time.Duration) error // nil is the system's
@@ -57,9 +57,11 @@ type Config struct {
 	page int32 // items read at once; 0 is pageSize
 }
 
-// Run does the job and reports what it did, as far as it came, with an error where it did not come to its
-// end: ctx's, a *store.SetupError or a *store.UnavailableError among others. Single buckets that cannot
-// be carried over are in the report.
+// Run does the job. It always reports what it did, also with an error; the report lists buckets that cannot
+// be converted. A job that stops early returns one of these errors, among others:
+//   - ctx's error
+//   - a *store.SetupError
+//   - a *store.UnavailableError
 func Run(ctx context.Context, c Config) (*Report, error) {
 	if c.Segments < 1 || c.Segments > MostSegments {
 		return nil, fmt.Errorf("%d segments are out of range: use 1 to %d", c.Segments, MostSegments)
@@ -72,7 +74,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	r.progress.end(err == nil)
 	report := r.report.close(err == nil, c.Now().Sub(r.began))
 	if c.Units > 0 && c.Job == DryRun {
-		report.Carried.Seconds = float64(report.Carried.Units) / float64(c.Units)
+		report.Converted.Seconds = float64(report.Converted.Units) / float64(c.Units)
 	}
 	return report, err
 }
@@ -100,11 +102,11 @@ func newRun(c Config) *run {
 	return r
 }
 
-// job does what is to be done.
+// job runs the configured job.
 func (r *run) job(ctx context.Context) error {
 	switch r.Job {
-	case DryRun, Carry:
-		return r.carry(ctx)
+	case DryRun, Convert:
+		return r.convert(ctx)
 	case Verify:
 		return r.verify(ctx)
 	case Cleanup:
@@ -114,8 +116,8 @@ func (r *run) job(ctx context.Context) error {
 }
 
 // spec returns the schema's resource of that name, nil for none.
-func (r *run) spec(resource string) *store.Spec {
-	for _, spec := range r.Specs {
+func (c *Config) spec(resource string) *store.Spec {
+	for _, spec := range c.Specs {
 		if spec.Resource == resource {
 			return spec
 		}

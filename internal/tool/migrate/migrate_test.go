@@ -23,12 +23,12 @@ import (
 
 func TestConfig(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"0 segments are out of range: use 1 to 100":                                     func(c *Config) { c.Segments = 0 },
-		"101 segments are out of range: use 1 to 100":                                   func(c *Config) { c.Segments = 101 },
+		"0 segments are out of range: use 1 to 100":                              func(c *Config) { c.Segments = 0 },
+		"101 segments are out of range: use 1 to 100":                            func(c *Config) { c.Segments = 101 },
 		"-1 write units a second are negative: use 1 or more, or 0 for no bound": func(c *Config) { c.Units = -1 },
-		`no job "convert"`:                                              func(c *Config) { c.Job = "convert" },
+		`no job "convert"`: func(c *Config) { c.Job = "convert" },
 	} {
-		c := Config{Job: Carry, Segments: 1, Now: still{}.Now,
+		c := Config{Job: Convert, Segments: 1, Now: still{}.Now,
 			Client: &tap{around: func(_ context.Context, in any, _ func() error) error {
 				t.Errorf("%s: %T was sent", want, in)
 				return errors.New("not today")
@@ -43,21 +43,24 @@ func TestConfig(t *testing.T) {
 // TestStops: what is wrong with more than a bucket ends the run.
 func TestStops(t *testing.T) {
 	tbl := newTable(t)
-	c := tbl.config(Carry, nil)
+	c := tbl.config(Convert, nil)
 	c.Table = "migrate-test-none"
-	for _, c.Job = range []Job{Carry, DryRun, Verify, Cleanup} {
+	for _, c.Job = range []Job{Convert, DryRun, Verify, Cleanup} {
 		report, err := Run(t.Context(), c)
 		if err == nil || report.Complete || !strings.Contains(err.Error(), c.Table) {
 			t.Errorf("%s: %v, %+v", c.Job, err, report)
 		}
 	}
 	tbl.put(users(3)...)
-	c = tbl.config(Carry, &tap{API: tbl.client, around: func(_ context.Context, in any, do func() error) error {
-		if get, ok := in.(*dynamodb.GetItemInput); ok {
-			get.TableName = new("migrate-test-none") // as if it were deleted meanwhile
-		}
-		return do()
-	}})
+	c = tbl.config(
+		Convert,
+		&tap{API: tbl.client, around: func(_ context.Context, in any, do func() error) error {
+			if get, ok := in.(*dynamodb.GetItemInput); ok {
+				get.TableName = new("migrate-test-none") // as if it were deleted meanwhile
+			}
+			return do()
+		}},
+	)
 	c.Segments = 1
 	_, err := Run(t.Context(), c)
 	if setup, ok := errors.AsType[*store.SetupError](err); !ok || setup.What != "table "+tbl.name+
@@ -116,7 +119,7 @@ func bucketItem(entity, resource string) codec.Item {
 	return item
 }
 
-// wantMixed is what mixed's items come to that nobody carries over.
+// wantMixed is what a report has of mixed's items that cannot be converted.
 var wantMixed = struct {
 	left   []Left
 	beside []Bucket
@@ -131,8 +134,7 @@ var wantMixed = struct {
 	},
 	[]Bucket{{"user-20", "gpt-4"}},
 	[]Wrong{{Bucket{"user-30", "gpt-4"},
-		"sluice: the per-limit item ENTITY#user-30 / #BUCKET#gpt-4#rpm is malformed: " +
-			"attribute last_refill_ms: missing, want an integer of 64 bits; mend or delete it"}},
+		"ENTITY#user-30 / #BUCKET#gpt-4#rpm .*last_refill_ms.* 64 bits"}},
 }
 
 // TestDryRun: it says what the run will do, and writes nothing.
@@ -148,17 +150,17 @@ func TestDryRun(t *testing.T) {
 	})); diff != "" {
 		t.Error(diff)
 	}
-	done := tbl.run(tbl.config(Carry, nil))
+	done := tbl.run(tbl.config(Convert, nil))
 	for _, r := range []*Report{dry, done} {
 		if diff := cmp.Diff(wantMixed.left, r.Left); diff != "" {
 			t.Error(r.Job, diff)
 		}
-		if !slices.Equal(r.Beside, wantMixed.beside) || !slices.Equal(r.Wrong, wantMixed.wrong) {
+		if !slices.Equal(r.Beside, wantMixed.beside) || !matches(r.Wrong, wantMixed.wrong) {
 			t.Error(r.Job, r.Beside, r.Wrong)
 		}
 	}
 	schema, own := specs()[0].Kinds[2].Limits, tbl.all()
-	want := &Carried{Buckets: 4, Items: 8, Units: 4 * 8, Seconds: 4}
+	want := &Converted{Buckets: 4, Items: 8, Units: 4 * 8, Seconds: 4}
 	differing := []Difference{{Bucket: Bucket{"user-10", "gpt-4"}, Limits: []Numbers{
 		{"rpm", Limit{200_000, 300_000, 100_000, 60_000}, Limit(schema[0])},
 		{"tpm", Limit{10_000_000, 15_000_000, 10_000_001, 60_000}, Limit(schema[1])},
@@ -168,16 +170,16 @@ func TestDryRun(t *testing.T) {
 			t.Error(r.Job, diff)
 		}
 	}
-	if diff := cmp.Diff(want, dry.Carried); diff != "" {
+	if diff := cmp.Diff(want, dry.Converted); diff != "" {
 		t.Error(diff)
 	}
 	want.Units, want.Seconds = 0, 0
-	if diff := cmp.Diff(want, done.Carried); diff != "" {
+	if diff := cmp.Diff(want, done.Converted); diff != "" {
 		t.Error(diff)
 	}
-	// Beside what carries, each segment's position was written once, and all were deleted together.
+	// Beside the conversions, each segment's position was written once, and one transaction deleted all.
 	// DynamoDB Local bills transactions otherwise than AWS.
-	if units := float64(dry.Carried.Units) + 4 + 4*2; done.WriteUnits != units && !dynamotest.OnLocal(t) ||
+	if units := float64(dry.Converted.Units) + 4 + 4*2; done.WriteUnits != units && !dynamotest.OnLocal(t) ||
 		dry.WriteUnits != 0 {
 		t.Errorf("%v write units, and %v in the dry run; want %v", done.WriteUnits, dry.WriteUnits, units)
 	}
@@ -195,22 +197,22 @@ func TestAhead(t *testing.T) {
 	micros, forever := old("user-3", "gpt-4", "tpm", b, 0), old("user-5", "gpt-4", "rpm", b, 0)
 	micros[perlimit.Refilled] = codec.N(t0.UnixMilli() * micro)
 	forever[perlimit.Refilled] = codec.N(math.MaxInt64)
-	marked, stray := old("user-6", "gpt-4", "rpm", b, -time.Hour), old("user-7", "gpt-4", "rpd", b, -time.Hour)
+	marked, unknown := old("user-6", "gpt-4", "rpm", b, -time.Hour), old("user-7", "gpt-4", "rpd", b, -time.Hour)
 	marked[perlimit.Migrated] = codec.N(1)
 	tbl.put(old("user-1", "gpt-4", "rpm", b, -time.Minute),
 		old("user-2", "gpt-4", "rpm", b, -time.Minute-time.Millisecond),
 		old("user-2", "gpt-4", "tpm", b, time.Hour), micros, old("user-4", "gpt-4", "rpm", b,
-			0), forever, marked, stray)
+			0), forever, marked, unknown)
 	want := []Ahead{
 		{Bucket{"user-2", "gpt-4"}, "rpm", 60_001},
 		{Bucket{"user-3", "gpt-4"}, "tpm", t0.UnixMilli() * (micro - 1)},
 		{Bucket{"user-5", "gpt-4"}, "rpm", math.MaxInt64 - t0.UnixMilli()},
 	}
-	for _, want := range [][]Ahead{want, nil} { // and nothing of what is carried over
+	for _, want := range [][]Ahead{want, nil} { // a converted item is not ahead any more
 		if got := tbl.run(tbl.config(DryRun, nil)).Ahead; !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
-		tbl.run(tbl.config(Carry, nil))
+		tbl.run(tbl.config(Convert, nil))
 	}
 }
 
@@ -220,10 +222,10 @@ func TestResource(t *testing.T) {
 	own := specs()[1].Kinds[1].Limits[0]
 	tbl.put(append(users(3), old("project-1", "embeddings", "rps", bucket.Balance{Limit: own}, 0),
 		old("project-1", "gpt-3", "rps", bucket.Balance{Limit: own}, 0))...)
-	c := tbl.config(Carry, nil)
+	c := tbl.config(Convert, nil)
 	c.Resource = "embeddings"
-	if r := tbl.run(c); r.Carried.Buckets != 1 || len(r.Left) != 0 {
-		t.Errorf("%+v, %+v", r, r.Carried)
+	if r := tbl.run(c); r.Converted.Buckets != 1 || len(r.Left) != 0 {
+		t.Errorf("%+v, %+v", r, r.Converted)
 	}
 	c.Job = Verify
 	if r := tbl.run(c); r.Checked.Buckets != 1 || len(r.Left) != 0 {
@@ -238,8 +240,8 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestBegin: a run notes that buckets are being carried over before it carries the first over, and not at all
-// where there is none: Check would fail in every program for nothing.
+// TestBegin: a run marks the table before it converts the first bucket. It does not mark a table without
+// items to convert: Check would fail in every program for nothing.
 func TestBegin(t *testing.T) {
 	b := bucket.Balance{Limit: specs()[0].Kinds[2].Limits[0]}
 	marked := old("user-1", "gpt-4", "rpm", b, 0)
@@ -249,37 +251,40 @@ func TestBegin(t *testing.T) {
 		"buckets": {bucketItem("user-1", "gpt-4")},
 		"strays": {old("user-1", "gpt-4", "rpd", b, 0), old("user-1", "gpt-3", "rpm", b, 0),
 			old("org-1", "gpt-4", "rpm", b, 0)},
-		"what was carried over": {marked},
+		"what was converted": {marked},
 	} {
 		tbl := newTable(t)
 		tbl.put(items...)
-		tbl.run(tbl.config(Carry, nil))
+		tbl.run(tbl.config(Convert, nil))
 		if all := tbl.all(); all["SYSTEM# #VERSION"] != nil || len(all) != len(items) {
 			t.Errorf("%s: %d items, layout %d", name, len(all), tbl.layout())
 		}
 	}
 	tbl := newTable(t)
 	tbl.put(users(20)...)
-	carries := 0
-	c := tbl.config(Carry, &tap{API: tbl.client, around: func(_ context.Context, in any, do func() error) error {
-		if in, ok := in.(*dynamodb.TransactWriteItemsInput); ok && in.TransactItems[0].Put != nil {
-			carries++
-			if layout := tbl.layout(); layout != 2 {
-				t.Errorf("layout %d", layout)
+	conversions := 0
+	c := tbl.config(
+		Convert,
+		&tap{API: tbl.client, around: func(_ context.Context, in any, do func() error) error {
+			if in, ok := in.(*dynamodb.TransactWriteItemsInput); ok && in.TransactItems[0].Put != nil {
+				conversions++
+				if layout := tbl.layout(); layout != 2 {
+					t.Errorf("layout %d", layout)
+				}
 			}
-		}
-		return do()
-	}})
+			return do()
+		}},
+	)
 	c.Segments = 1
-	if tbl.run(c); carries != 20 {
-		t.Errorf("%d buckets were carried over", carries)
+	if tbl.run(c); conversions != 20 {
+		t.Errorf("%d buckets were converted", conversions)
 	}
 }
 
-// TestTooMany: a bucket of more items than one transaction takes is named, and the others are carried over.
+// TestTooMany: a bucket of more items than one transaction takes is named, and the others are converted.
 func TestTooMany(t *testing.T) {
 	tbl := newTable(t)
-	c := tbl.config(Carry, nil)
+	c := tbl.config(Convert, nil)
 	items := users(2)
 	for i := range perlimit.MostItems {
 		name := fmt.Sprint("old", i)
@@ -289,16 +294,15 @@ func TestTooMany(t *testing.T) {
 	tbl.put(items...)
 	r := tbl.run(c)
 	want := []Wrong{{Bucket{"user-0", "gpt-4"},
-		"sluice: user-0 has 101 per-limit items on gpt-4, and one transaction takes 99; " +
-			"delete those of limits that limits.yaml does not have"}}
-	if diff := cmp.Diff(want, r.Wrong); diff != "" || r.Carried.Buckets != 1 {
-		t.Error(diff, r.Carried)
+		"user-0 has 101 per-limit items on gpt-4.* 99.*delete .*limits.yaml"}}
+	if !matches(r.Wrong, want) || r.Converted.Buckets != 1 {
+		t.Error(r.Wrong, r.Converted)
 	}
 	for _, item := range []codec.Item{items[0], items[4], items[5]} {
 		tbl.remove(codec.Item{"PK": item["PK"], "SK": item["SK"]})
 	}
-	if r := tbl.run(c); len(r.Wrong) != 0 || r.Carried.Items != 98 {
-		t.Errorf("%+v, %+v", r.Carried, r.Wrong)
+	if r := tbl.run(c); len(r.Wrong) != 0 || r.Converted.Items != 98 {
+		t.Errorf("%+v, %+v", r.Converted, r.Wrong)
 	}
 	if r := tbl.run(Config{
 		Job: Verify, Client: tbl.client, Table: tbl.name, Specs: c.Specs, Segments: 1, Now: c.Now,
@@ -315,19 +319,19 @@ func TestPagesSplit(t *testing.T) {
 		tbl := newTable(t)
 		tbl.put(append(users(5), old("user-3", "gpt-4", "aaa", bucket.Balance{Limit: own}, 0),
 			old("user-4", "gpt-4", "rqm", bucket.Balance{Limit: own}, 0))...)
-		stray := []Left{{Resource: "gpt-4", Limit: "aaa", Why: NoLimit, Items: 1},
+		unknown := []Left{{Resource: "gpt-4", Limit: "aaa", Why: NoLimit, Items: 1},
 			{Resource: "gpt-4", Limit: "rqm", Why: NoLimit, Items: 1}}
-		for _, job := range []Job{DryRun, Carry} {
+		for _, job := range []Job{DryRun, Convert} {
 			c := tbl.config(job, nil)
 			c.page = page + 1
-			if r := tbl.run(c); r.Carried.Buckets != 5 || r.Carried.Items != 10 || r.Carried.There != 0 ||
-				!slices.Equal(r.Left, stray) {
-				t.Errorf("pages of %d: %s: %+v, %+v", c.page, job, r.Carried, r.Left)
+			if r := tbl.run(c); r.Converted.Buckets != 5 || r.Converted.Items != 10 || r.Converted.There != 0 ||
+				!slices.Equal(r.Left, unknown) {
+				t.Errorf("pages of %d: %s: %+v, %+v", c.page, job, r.Converted, r.Left)
 			}
 		}
 		c := tbl.config(Verify, nil)
 		c.page = page + 1
-		if r := tbl.run(c); r.Checked.Buckets != 5 || r.Checked.Items != 10 || !slices.Equal(r.Left, stray) {
+		if r := tbl.run(c); r.Checked.Buckets != 5 || r.Checked.Items != 10 || !slices.Equal(r.Left, unknown) {
 			t.Errorf("pages of %d: %+v, %+v", c.page, r.Checked, r.Left)
 		}
 		c.Job = Cleanup

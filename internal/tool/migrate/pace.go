@@ -7,16 +7,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pace keeps the write units of all segments together within a rate. A nil one has none.
+// pace keeps the write units of all segments together within a rate. A nil pace does not limit.
 type pace struct {
 	limiter *rate.Limiter
 	now     func() time.Time
 	sleep   func(context.Context, time.Duration) error
 }
 
-// newPace returns a pace of units a second, nil for 0. It starts with nothing saved up, so that no second,
-// the first one included, has more than its share; what a slow table leaves unused is caught up on for one
-// second's worth.
+// newPace returns a pace of units a second, or nil for 0. It starts empty, so that the first second does not
+// exceed the rate either. It saves up to one second's worth of unused units.
 func newPace(units int, now func() time.Time, sleep func(context.Context, time.Duration) error) *pace {
 	if units == 0 {
 		return nil
@@ -26,8 +25,7 @@ func newPace(units int, now func() time.Time, sleep func(context.Context, time.D
 	return p
 }
 
-// pay waits until n units may be written. They are paid for ahead: a run that is killed meanwhile has written
-// less.
+// pay waits until n units may be written. A run that is killed between paying and writing has written less.
 func (p *pace) pay(ctx context.Context, n int) error {
 	if p == nil {
 		return ctx.Err()

@@ -30,7 +30,7 @@ func (b *bill) to(api API) *tap {
 		switch in := in.(type) {
 		case *dynamodb.TransactWriteItemsInput:
 			if in.TransactItems[0].Put != nil { // else it ends the run
-				units = carryUnits(len(in.TransactItems) - 1)
+				units = convertUnits(len(in.TransactItems) - 1)
 			}
 		case *dynamodb.PutItemInput, *dynamodb.DeleteItemInput:
 			units = 1
@@ -66,10 +66,10 @@ func TestPace(t *testing.T) {
 				tbl := bubble(t)
 				tbl.put(users(30)...)
 				b := &bill{began: time.Now(), rate: test.rate}
-				c := tbl.config(Carry, b.to(tbl.client))
+				c := tbl.config(Convert, b.to(tbl.client))
 				c.Segments, c.Units, c.Now = test.segments, test.rate, time.Now
 				r := tbl.run(c)
-				if len(b.fast) > 0 || r.Carried.Buckets != 30 {
+				if len(b.fast) > 0 || r.Converted.Buckets != 30 {
 					t.Errorf("%d writes were early: %v", len(b.fast), b.fast)
 				}
 				took, least := time.Since(b.began), time.Duration(b.units)*time.Second/time.Duration(test.rate)
@@ -94,7 +94,7 @@ func TestPace(t *testing.T) {
 		tbl := bubble(t)
 		tbl.put(users(30)...)
 		b := &bill{began: time.Now(), rate: 50}
-		c := tbl.config(Carry, b.to(tbl.client))
+		c := tbl.config(Convert, b.to(tbl.client))
 		c.Now = time.Now
 		if tbl.run(c); len(b.fast) < 30 {
 			t.Errorf("%d writes were early", len(b.fast))
@@ -110,11 +110,11 @@ func TestPaceInterrupted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		c := tbl.config(Carry, nil)
+		c := tbl.config(Convert, nil)
 		c.Units, c.Now = 1, time.Now
 		r, err := Run(ctx, c)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second || r.Complete ||
-			r.Carried.Buckets != 0 {
+			r.Converted.Buckets != 0 {
 			t.Errorf("after %v: %v, %+v", time.Since(began), err, r)
 		}
 	})

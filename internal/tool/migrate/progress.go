@@ -17,8 +17,7 @@ const (
 	inLines    = 5 * time.Second
 )
 
-// progress shows how far a run has come, when somebody has something to tell it: it has no clock of its own,
-// and needs none.
+// progress shows how far a run is. It writes when segments report to it, and needs no timer of its own.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -34,7 +33,7 @@ type progress struct {
 	line        string
 }
 
-// start tells how many items were read by earlier runs, and of how many.
+// start sets how many items earlier runs have read, and the total.
 func (p *progress) start(before, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +41,7 @@ func (p *progress) start(before, total int64) {
 	p.shown = p.now()
 }
 
-// add tells that something was done with n items of a page, and whether it was what the job is about.
+// add reports that n items of a page are done. If did, one more of what the job counts is done.
 func (p *progress) add(n int, did bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +52,7 @@ func (p *progress) add(n int, did bool) {
 	p.show(false)
 }
 
-// page tells that a page of n items is done, of which add was told of early.
+// page reports that a page of n items is done; early of them were reported by add.
 func (p *progress) page(n, early int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,11 +60,11 @@ func (p *progress) page(n, early int64) {
 	p.show(false)
 }
 
-// end shows what it has come to, on a line that stays. What is read of a complete run was all there is.
+// end writes the last line. After a complete run, the number of items read is the total.
 func (p *progress) end(complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.line == "" { // it was over before anything was shown
+	if p.line == "" { // nothing was shown
 		return
 	}
 	if complete {
@@ -99,7 +98,7 @@ func (p *progress) show(last bool) {
 
 // doing is what each job counts.
 var doing = map[Job]string{
-	DryRun: "buckets to carry over", Carry: "buckets carried over", Verify: "items verified",
+	DryRun: "buckets to convert", Convert: "buckets converted", Verify: "items verified",
 	Cleanup: "items deleted",
 }
 

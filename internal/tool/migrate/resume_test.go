@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -49,7 +48,7 @@ func (t *table) interrupted(c Config, n int64) *Report {
 func TestResume(t *testing.T) {
 	tbl := newTable(t)
 	tbl.put(users(200)...)
-	c := tbl.config(Carry, nil)
+	c := tbl.config(Convert, nil)
 	c.Segments, c.page = 1, 50
 	first := tbl.interrupted(c, 4)
 	c.Segments = 7 // the kept position is of another number, and is gone on from
@@ -59,23 +58,23 @@ func TestResume(t *testing.T) {
 		t.Errorf("%d items were read, and then %d; resumed %v, %v", first.Scanned, second.Scanned, first.Resumed,
 			second.Resumed)
 	}
-	if n := first.Carried.Buckets + second.Carried.Buckets; n != 200 || first.Carried.Items+
-		second.Carried.Items != 400 {
-		t.Errorf("%d buckets were carried over: %+v, %+v", n, first.Carried, second.Carried)
+	if n := first.Converted.Buckets + second.Converted.Buckets; n != 200 || first.Converted.Items+
+		second.Converted.Items != 400 {
+		t.Errorf("%d buckets were converted: %+v, %+v", n, first.Converted, second.Converted)
 	}
 	// A finished run leaves nothing to go on with.
-	if third := tbl.run(c); third.Resumed || third.Scanned < 600 || third.Carried.Buckets != 0 {
-		t.Errorf("a third run: %+v, %+v", third, third.Carried)
+	if third := tbl.run(c); third.Resumed || third.Scanned < 600 || third.Converted.Buckets != 0 {
+		t.Errorf("a third run: %+v, %+v", third, third.Converted)
 	}
 }
 
 // TestScanned: what was read counts, also of pages that a run was ended in.
 func TestScanned(t *testing.T) {
-	for _, job := range []Job{DryRun, Carry, Verify, Cleanup} {
+	for _, job := range []Job{DryRun, Convert, Verify, Cleanup} {
 		tbl := newTable(t)
 		tbl.put(users(20)...)
 		if job == Cleanup {
-			tbl.run(tbl.config(Carry, nil))
+			tbl.run(tbl.config(Convert, nil))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -110,11 +109,11 @@ func TestResumeOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tbl := newTable(t)
 			tbl.put(append(embeddings(20), users(20)...)...)
-			c := tbl.config(Carry, nil)
+			c := tbl.config(Convert, nil)
 			c.Segments, c.page = 1, 10
 			change(&c)
 			tbl.interrupted(c, 6)
-			c = tbl.config(Carry, nil)
+			c = tbl.config(Convert, nil)
 			if report := tbl.run(c); report.Resumed || len(report.Left) != 0 {
 				t.Errorf("%+v", report)
 			}
@@ -134,7 +133,7 @@ func TestMissed(t *testing.T) {
 	broken := maps.Clone(items[0])
 	broken[perlimit.Tokens] = codec.S("many")
 	tbl.put(append(items[1:], broken)...)
-	c := tbl.config(Carry, nil)
+	c := tbl.config(Convert, nil)
 	c.Segments, c.page = 1, 4
 	var found []Wrong
 	for i := range int64(12) {
@@ -149,13 +148,12 @@ func TestMissed(t *testing.T) {
 		t.Errorf("the last run: %+v", last)
 	}
 	want := []Wrong{{Bucket{"user-0", "gpt-4"},
-		"sluice: the per-limit item ENTITY#user-0 / #BUCKET#gpt-4#rpm is malformed: " +
-			"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it"}}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Error(diff)
+		"ENTITY#user-0 / #BUCKET#gpt-4#rpm .*tokens_milli.* type S.* 64 bits"}}
+	if !matches(found, want) {
+		t.Error(found)
 	}
 	tbl.put(items[0])
-	if next := tbl.run(c); next.Missed != 0 || next.Carried.Buckets != 1 {
-		t.Errorf("once it is mended: %+v, %+v", next, next.Carried)
+	if next := tbl.run(c); next.Missed != 0 || next.Converted.Buckets != 1 {
+		t.Errorf("once it is fixed: %+v, %+v", next, next.Converted)
 	}
 }

@@ -27,10 +27,10 @@ type scan struct {
 	page       func(context.Context, []*group) (tally, error)
 }
 
-// tally is what a page came to.
+// tally counts what was done with a page.
 type tally struct {
-	told   int64 // items that progress was told of
-	missed int64 // buckets that are to be looked at again
+	shown  int64 // items that were reported to progress
+	missed int64 // buckets that a later run has to read again
 }
 
 // group is the per-limit items of one bucket that a page has.
@@ -69,10 +69,10 @@ func (r *run) scan(ctx context.Context, s scan) error {
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	return r.forget(ctx, positions)
+	return r.deletePositions(ctx, positions)
 }
 
-// size has progress know how much there is to read, which DynamoDB counts every six hours.
+// size sets the total of progress to the table's item count, which DynamoDB updates every six hours.
 func (r *run) size(ctx context.Context, positions []*position) error {
 	out, err := r.Client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &r.Table}, patiently)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 		if n := len(groups); n > 0 {
 			last = groups[n-1]
 		}
-		r.progress.page(int64(out.ScannedCount), came.told)
+		r.progress.page(int64(out.ScannedCount), came.shown)
 		p.scanned += int64(out.ScannedCount)
 		p.missed += came.missed
 		p.at, p.done = out.LastEvaluatedKey, len(out.LastEvaluatedKey) == 0
@@ -193,9 +193,9 @@ func text(v types.AttributeValue) string {
 	return ""
 }
 
-// patiently has the client try longer than it does for calls that somebody waits for: nobody does, and a run
-// that gives up has to be started again. What meets a transaction is tried again too, which the client would
-// not do: none of these calls is a transaction with conditions.
+// patiently has the client make more attempts than usual: no user waits for these calls, and a run that fails
+// has to be started again. The client also retries transaction conflicts, which it does not do by itself.
+// That is safe, since none of these calls is a transaction with conditions.
 func patiently(o *dynamodb.Options) {
 	o.RetryMaxAttempts = 10
 	o.Retryer = retry.AddWithErrorCodes(o.Retryer, "TransactionConflictException",

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -163,7 +165,7 @@ func number(item codec.Item, attr string) (int64, error) {
 	return n, d.Err()
 }
 
-// limiter is a program that carries buckets over as it needs them.
+// limiter is a program that converts buckets as it needs them.
 func (t *table) limiter() *limits.Limiter {
 	t.Helper()
 	lim, err := limits.New(dynamo.New(t.client, t.name, dynamo.PerLimitItems()), runtime.WithClock(still{}),
@@ -216,4 +218,12 @@ func (t *table) killed(kill int, late bool, f func(context.Context, *tap) error)
 		t.Fatalf("after %d calls, to be killed at %d: %v", n, kill, err)
 	}
 	return err != nil
+}
+
+// matches reports whether got names the buckets of want, with texts that match want's regular expressions.
+// The errors' wording is asserted by the tests of the packages that return them.
+func matches(got, want []Wrong) bool {
+	return slices.EqualFunc(got, want, func(g, w Wrong) bool {
+		return g.Bucket == w.Bucket && regexp.MustCompile("^.*"+w.What+".*$").MatchString(g.What)
+	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// verify holds all per-limit items against the buckets that took them over.
+// verify compares all per-limit items with the buckets that they were converted into.
 func (r *run) verify(ctx context.Context) error {
 	carrier := dynamo.NewCarrier(r.Client, r.Table, r.Now)
 	return r.scan(ctx, scan{consistent: true,
@@ -27,15 +27,15 @@ func (r *run) verify(ctx context.Context) error {
 				for range g.items {
 					r.progress.add(1, true)
 				}
-				came.told += int64(len(g.items))
+				came.shown += int64(len(g.items))
 			}
 			return came, nil
 		}})
 }
 
-// check holds the items of g against their bucket, nil where there is none. The bucket was read after them:
-// one that was carried over in between seems to stand beside them. So where an item counts still, all is read
-// again, in the order that tells.
+// check compares the items of g with their bucket, which is nil if there is none. The bucket was read after
+// the items, so one that was converted in between looks as if it ignored them. If an item is not marked,
+// check therefore reads items and bucket again.
 func (r *run) check(ctx context.Context, carrier *dynamo.Carrier, g *group, stored codec.Item) error {
 	spec := r.spec(g.resource)
 	items := r.report.decode(g)
@@ -48,7 +48,7 @@ func (r *run) check(ctx context.Context, carrier *dynamo.Carrier, g *group, stor
 		switch {
 		case err != nil && stops(err):
 			return err
-		case err != nil: // nobody can carry it over: what was read first holds
+		case err != nil: // it cannot be converted: the first read stands
 		case found.State == dynamo.Carryable:
 			stored = nil
 		default:
@@ -67,12 +67,12 @@ func (r *run) check(ctx context.Context, carrier *dynamo.Carrier, g *group, stor
 	return nil
 }
 
-// decode reads the items of g. One that is malformed is wrong.
+// decode reads the items of g, and reports those that are malformed.
 func (c *collector) decode(g *group) (items []perlimit.Item) {
 	for i, raw := range g.items {
 		item, err := perlimit.Decode(raw)
 		if err != nil {
-			c.wrong(g, fmt.Sprintf("the item of limit %s is malformed: %v; mend or delete it", g.names[i], err))
+			c.wrong(g, fmt.Sprintf("the item of limit %s is malformed: %v; fix or delete it", g.names[i], err))
 			continue
 		}
 		items = append(items, item)
@@ -80,7 +80,7 @@ func (c *collector) decode(g *group) (items []perlimit.Item) {
 	return items
 }
 
-// verify holds items of g against their bucket, nil where there is none.
+// verify compares items of g with their bucket, which is nil if there is none.
 func (c *collector) verify(spec *store.Spec, g *group, items []perlimit.Item, stored codec.Item) {
 	all, marked, ok := 0, 0, true
 	for i := range items {
@@ -103,7 +103,7 @@ func (c *collector) verify(spec *store.Spec, g *group, items []perlimit.Item, st
 	c.note(func(r *Report) {
 		r.Checked.Items += int64(marked)
 		switch {
-		case stored == nil || !carriedOver(stored):
+		case stored == nil || !wasConverted(stored):
 			r.Checked.Expired += int64(marked)
 		case ok && all > 0 && !g.done:
 			r.Checked.Buckets++
@@ -112,7 +112,7 @@ func (c *collector) verify(spec *store.Spec, g *group, items []perlimit.Item, st
 	})
 }
 
-// unmarked notes an item that counts still.
+// unmarked records an item that is not converted.
 func (c *collector) unmarked(spec *store.Spec, g *group, item *perlimit.Item, stored codec.Item) {
 	left, stays := leftOf(spec, g, item.Name)
 	switch {
@@ -125,9 +125,9 @@ func (c *collector) unmarked(spec *store.Spec, g *group, item *perlimit.Item, st
 	}
 }
 
-// carriedOver reports that a bucket was made of per-limit items, and not anew since that one has expired:
-// full.
-func carriedOver(stored codec.Item) bool {
+// wasConverted reports that a bucket was made of per-limit items. A bucket that was created full after the
+// converted one had expired is not.
+func wasConverted(stored codec.Item) bool {
 	for attr := range stored {
 		if len(attr) > 2 && attr[:2] == "m_" {
 			return true
@@ -136,9 +136,9 @@ func carriedOver(stored codec.Item) bool {
 	return false
 }
 
-// took adds item and its bucket to the sums, and says what the bucket does not have of it.
+// took adds item and its bucket to the sums. It returns what differs between them, or an empty string.
 func (c *collector) took(item *perlimit.Item, stored codec.Item) (wrong string) {
-	if stored == nil || !carriedOver(stored) {
+	if stored == nil || !wasConverted(stored) {
 		c.sum(item.Resource, item.Name, func(s *Sum) {
 			plus(&s.Items, item.Consumed)
 			plus(&s.Expired, item.Consumed)
@@ -147,21 +147,21 @@ func (c *collector) took(item *perlimit.Item, stored codec.Item) (wrong string) 
 	}
 	m, tc := "m_"+item.Name, "b_"+item.Name+"_tc"
 	d := codec.Decoder{Item: stored}
-	carried, consumed := d.Int(m), d.Int(tc)
+	converted, consumed := d.Int(m), d.Int(tc)
 	if d.Err() != nil {
 		c.sum(item.Resource, item.Name, func(s *Sum) { plus(&s.Items, item.Consumed) })
 		return d.Err().Error()
 	}
 	c.sum(item.Resource, item.Name, func(s *Sum) {
 		plus(&s.Items, item.Consumed)
-		plus(&s.Carried, carried)
-		plus(&s.Since, consumed-carried)
+		plus(&s.Converted, converted)
+		plus(&s.Since, consumed-converted)
 	})
 	switch {
-	case carried != item.Consumed:
-		return fmt.Sprintf("%s is %d, and the item has %s %d", m, carried, perlimit.Consumed, item.Consumed)
-	case consumed < carried:
-		return fmt.Sprintf("%s is %d, below the %d that was carried over", tc, consumed, carried)
+	case converted != item.Consumed:
+		return fmt.Sprintf("%s is %d, and the item has %s %d", m, converted, perlimit.Consumed, item.Consumed)
+	case consumed < converted:
+		return fmt.Sprintf("%s is %d, below the %d that was converted", tc, consumed, converted)
 	}
 	return ""
 }

@@ -21,7 +21,7 @@ import (
 func TestExpired(t *testing.T) {
 	tbl := newTable(t)
 	tbl.put(users(2)...)
-	tbl.run(tbl.config(Carry, nil))
+	tbl.run(tbl.config(Convert, nil))
 	tbl.remove(perlimit.BucketKey("user-1", "gpt-4"))
 	marked := tbl.all()
 	check := func(wantSums []Sum) {
@@ -33,8 +33,8 @@ func TestExpired(t *testing.T) {
 		}
 	}
 	sums := []Sum{
-		{Resource: "gpt-4", Limit: "rpm", Items: 1000, Carried: 0, Expired: 1000},
-		{Resource: "gpt-4", Limit: "tpm", Items: 3000, Carried: 1000, Expired: 2000},
+		{Resource: "gpt-4", Limit: "rpm", Items: 1000, Converted: 0, Expired: 1000},
+		{Resource: "gpt-4", Limit: "tpm", Items: 3000, Converted: 1000, Expired: 2000},
 	}
 	check(sums)
 	if r := tbl.run(tbl.config(Cleanup, refuseDeletes(t, tbl.client, "user-1"))); r.Cleaned.Deleted != 2 ||
@@ -93,7 +93,7 @@ func plain(item codec.Item) map[string]any {
 func TestVerify(t *testing.T) {
 	tbl := mixed(t)
 	tbl.put(users(9)[2*4:]...) // users 4 to 8
-	tbl.run(tbl.config(Carry, nil))
+	tbl.run(tbl.config(Convert, nil))
 	stored := tbl.all()
 	change := func(entity, attr string, n int64) {
 		item := maps.Clone(stored["ENTITY#"+entity+" #BUCKET#gpt-4"])
@@ -107,13 +107,13 @@ func TestVerify(t *testing.T) {
 	change("user-4", "m_rpm", 3999)
 	change("user-5", "b_tpm_tc", 5999)
 	change("user-6", "m_tpm", 0)
-	tbl.put(users(10)[2*9]) // it was not there when all were carried over, and has no bucket
+	tbl.put(users(10)[2*9]) // it was not there when all were converted, and has no bucket
 	r := tbl.run(tbl.config(Verify, refuseWrites(t, tbl.client)))
 	want := []Wrong{
 		{Bucket{"user-30", "gpt-4"}, "the item of limit rpm is malformed: attribute last_refill_ms: missing, " +
-			"want an integer of 64 bits; mend or delete it"},
+			"want an integer of 64 bits; fix or delete it"},
 		{Bucket{"user-4", "gpt-4"}, "m_rpm is 3999, and the item has total_consumed_milli 4000"},
-		{Bucket{"user-5", "gpt-4"}, "b_tpm_tc is 5999, below the 6000 that was carried over"},
+		{Bucket{"user-5", "gpt-4"}, "b_tpm_tc is 5999, below the 6000 that was converted"},
 		{Bucket{"user-6", "gpt-4"}, "attribute m_tpm: missing, want an integer of 64 bits"},
 	}
 	if diff := cmp.Diff(want, r.Wrong); diff != "" {
@@ -146,7 +146,7 @@ func TestCleanupLooks(t *testing.T) {
 		tbl := newTable(t)
 		items := users(2)
 		tbl.put(items...)
-		tbl.run(tbl.config(Carry, nil))
+		tbl.run(tbl.config(Convert, nil))
 		put := false
 		c := tbl.config(Cleanup, &tap{API: tbl.client,
 			around: func(_ context.Context, in any, do func() error) error {
@@ -179,12 +179,12 @@ func TestVerifyBeside(t *testing.T) {
 		tbl.put(bucketItem("user-8", "gpt-4"))
 		c := tbl.config(Verify, nil)
 		c.Segments, c.page = 1, page
-		carried := false
+		converted := false
 		c.Client = &tap{API: refuseWrites(t, tbl.client),
 			around: func(_ context.Context, in any, do func() error) error {
-				if _, ok := in.(*dynamodb.BatchGetItemInput); ok && !carried {
-					carried = true
-					tbl.run(tbl.config(Carry, nil))
+				if _, ok := in.(*dynamodb.BatchGetItemInput); ok && !converted {
+					converted = true
+					tbl.run(tbl.config(Convert, nil))
 				}
 				return do()
 			}}
@@ -193,8 +193,8 @@ func TestVerifyBeside(t *testing.T) {
 			t.Errorf("beside %v, wrong %v, left %v", r.Beside, r.Wrong, r.Left)
 		}
 		want := &Checked{Buckets: 8, Items: 16, Sums: []Sum{
-			{Resource: "gpt-4", Limit: "rpm", Items: 28_000, Carried: 28_000}, {Resource: "gpt-4", Limit: "tpm",
-				Items: 36_000, Carried: 36_000},
+			{Resource: "gpt-4", Limit: "rpm", Items: 28_000, Converted: 28_000}, {Resource: "gpt-4", Limit: "tpm",
+				Items: 36_000, Converted: 36_000},
 		}}
 		if diff := cmp.Diff(want, r.Checked); diff != "" {
 			t.Error(diff)
@@ -202,8 +202,8 @@ func TestVerifyBeside(t *testing.T) {
 	}
 }
 
-// TestVerifyDiffering: whose numbers its items had differently is found at any time, whoever has carried it
-// over.
+// TestVerifyDiffering: a bucket whose items had other limits is found at any time, whether a run or an
+// acquire converted it.
 func TestVerifyDiffering(t *testing.T) {
 	tbl := newTable(t)
 	own := specs()[0].Kinds[2].Limits
@@ -214,7 +214,7 @@ func TestVerifyDiffering(t *testing.T) {
 	}
 	items[2*4] = old("user-4", "gpt-4", "rpm", bucket.Balance{Limit: raised[0], Tokens: 1}, 0)
 	tbl.put(items...)
-	tbl.run(tbl.config(Carry, nil))
+	tbl.run(tbl.config(Convert, nil))
 	tbl.remove(perlimit.BucketKey("user-4", "gpt-4"))
 	want := []Difference{{Bucket: Bucket{"user-3", "gpt-4"}, Limits: []Numbers{
 		{"rpm", Limit(raised[0]), Limit(own[0])}, {"tpm", Limit(raised[1]), Limit(own[1])},

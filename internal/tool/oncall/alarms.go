@@ -18,7 +18,7 @@ type alarm struct {
 	Statistic  string
 	Threshold  string // a number, or
 	Parameter  string // which has it: without it there is no alarm
-	ShareOf    bool   // the threshold is a percentage of what there is without the dimensions
+	Relative   bool   // the threshold is a percentage of what there is without the dimensions
 }
 
 // dimension is one with a value, or with a parameter that has it.
@@ -58,13 +58,20 @@ var parameters = []parameter{
 			"Leave it out for one that sluice infra made: it has these alarms."},
 }
 
-// alarms are all, our own first.
+// alarms returns all alarms, those on sluice's own metrics first.
 func alarms() []alarm {
-	outcome := func(of string) dimension { return dimension{Name: metrics.Outcome, Value: of} }
+	return slices.Concat(decisionAlarms(), storeAlarms(), tableAlarms())
+}
+
+// outcome matches decisions by their outcome.
+func outcome(of string) dimension { return dimension{Name: metrics.Outcome, Value: of} }
+
+// decisionAlarms returns the alarms on how acquires end.
+func decisionAlarms() []alarm {
 	failed := func(why string) []dimension {
 		return []dimension{outcome("failed"), {Name: metrics.ErrorType, Value: why}}
 	}
-	all := []alarm{
+	return []alarm{
 		{
 			Name: "setup-failures", Own: metrics.Decisions, Dimensions: failed("setup"), Statistic: "Sum",
 			Threshold: "1",
@@ -94,9 +101,15 @@ func alarms() []alarm {
 		},
 		{
 			Name: "denied", Own: metrics.Decisions, Dimensions: []dimension{outcome("denied")}, Statistic: "Sum",
-			Parameter: deniedParameter, ShareOf: true,
+			Parameter: deniedParameter, Relative: true,
 			Why: "More calls are denied than should be: demand has grown, or a limit is wrong.",
 		},
+	}
+}
+
+// storeAlarms returns the alarms on settlements, calls to the store and clocks.
+func storeAlarms() []alarm {
+	return []alarm{
 		{
 			Name: "settlements-lost", Own: metrics.Settlements, Dimensions: []dimension{outcome("failed")},
 			Statistic: "Sum", Threshold: "1",
@@ -116,6 +129,12 @@ func alarms() []alarm {
 			Why: "The clock of a host is off by more than a second, which costs refill. Look at its time " +
 				"synchronisation.",
 		},
+	}
+}
+
+// tableAlarms returns the alarms on AWS's metrics of the table and of the Lambda function that aggregates.
+func tableAlarms() []alarm {
+	all := []alarm{
 		{
 			Name: "over-budget", Namespace: "AWS/DynamoDB", AWS: "ConsumedWriteCapacityUnits", Statistic: "Sum",
 			Parameter:  budgetParameter,
@@ -133,16 +152,14 @@ func alarms() []alarm {
 		of := []dimension{{Name: "TableName", Parameter: throttledParameter}, {Name: "Operation", Value: operation}}
 		all = append(all,
 			alarm{
-				Name: operation +
-					"-throttled", Namespace: "AWS/DynamoDB", AWS: "ThrottledRequests", Dimensions: of, Statistic: "Sum",
-				Threshold: "1",
-				Why:       "Whole requests are throttled: a bucket is hot, or the table short of units.",
+				Name: operation + "-throttled", Namespace: "AWS/DynamoDB", AWS: "ThrottledRequests", Dimensions: of,
+				Statistic: "Sum", Threshold: "1",
+				Why: "Whole requests are throttled: a bucket is hot, or the table short of units.",
 			},
 			alarm{
-				Name: operation +
-					"-failures", Namespace: "AWS/DynamoDB", AWS: "SystemErrors", Dimensions: of, Statistic: "Sum",
-				Threshold: "1",
-				Why:       "DynamoDB fails: outcomes are unknown, and the failure policy decides.",
+				Name: operation + "-failures", Namespace: "AWS/DynamoDB", AWS: "SystemErrors", Dimensions: of,
+				Statistic: "Sum", Threshold: "1",
+				Why: "DynamoDB fails: outcomes are unknown, and the failure policy decides.",
 			})
 	}
 	return all

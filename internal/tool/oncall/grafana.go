@@ -23,9 +23,14 @@ type row struct {
 	panels []panel
 }
 
-// rows are the dashboard.
-func rows() []row {
-	one := func(text, legend string) []query { return []query{{text, legend}} }
+// rows returns the rows of the dashboard.
+func rows() []row { return []row{decisionRow(), leaseRow(), storeRow(), healthRow()} }
+
+// one returns the queries of a panel with one query.
+func one(text, legend string) []query { return []query{{text, legend}} }
+
+// decisionRow returns the panels about decisions and how long they took.
+func decisionRow() row {
 	took := func(operation string) []query {
 		where := is(metrics.Operation, operation)
 		return []query{
@@ -33,65 +38,76 @@ func rows() []row {
 			{quantile(0.99, metrics.DecisionDuration, where, metrics.Resource), "p99 " + legend(metrics.Resource)},
 		}
 	}
-	return []row{
-		{"Decisions", []panel{
-			{"Decisions", "Acquires and waits that ended, by how. Degraded: the store did not answer, and the " +
-				"failure policy admitted.", "reqps",
-				one(rate(metrics.Decisions, "", metrics.Outcome), legend(metrics.Outcome))},
-			{"Share denied", "Of a resource's acquires and waits.", "percentunit",
-				one(share(metrics.Decisions, is(metrics.Outcome, "denied"), metrics.Resource), legend(metrics.Resource))},
-			{"Refusals by limit", "Which limit denies, and the kind of whose bucket. Shadowed: it would have.",
-				"reqps",
-				one(rate(metrics.Decisions, among(metrics.Outcome, "denied|shadowed"), metrics.Resource,
-					metrics.LimitKind, metrics.LimitName, metrics.Outcome),
-					legend(metrics.Resource)+" "+legend(metrics.LimitKind)+" "+legend(metrics.LimitName)+" "+
-						legend(metrics.Outcome))},
-			{"Failed and degraded",
-				"Why. Setup is for you to mend, invalid for callers; contended are too many at one bucket.", "reqps",
-				one(rate(metrics.Decisions, among(metrics.Outcome, "failed|degraded"), metrics.Outcome,
-					metrics.ErrorType),
-					legend(metrics.Outcome)+" "+legend(metrics.ErrorType))},
-			{"Time of acquires", "What a caller waits for a decision.", "s", took("acquire")},
-			{"Time of waits", "The time until there are tokens included.", "s", took("wait")},
-		}},
-		{"Leases", []panel{
-			{"Settled and released", "", "reqps",
-				one(rate(metrics.Settlements, "", metrics.Outcome), legend(metrics.Outcome))},
-			{"Settlements lost", "What was charged stands.", "reqps",
-				one(rate(metrics.Settlements, is(metrics.Outcome, "failed"), metrics.Resource, metrics.Operation,
-					metrics.ErrorType),
-					legend(metrics.Resource)+" "+legend(metrics.Operation)+" "+legend(metrics.ErrorType))},
-		}},
-		{"Store", []panel{
-			{"Calls", "By what they are for: in the steady state retry, normal or transact.", "reqps",
-				one(rate(metrics.StoreCalls, "", metrics.Path), legend(metrics.Path))},
-			{"Calls without success",
-				"Refused and conflict are races lost; throttled, unapplied and unknown are the store's.", "reqps",
-				one(rate(metrics.StoreCalls, among(metrics.Outcome,
-					"refused|conflict|throttled|unapplied|unknown|failed"), metrics.Call, metrics.Outcome),
-					legend(metrics.Call)+" "+legend(metrics.Outcome))},
-			{"Time of calls, p99", "", "s",
-				one(quantile(0.99, metrics.StoreCallDuration, "", metrics.System, metrics.Call), legend(metrics.System)+
-					" "+legend(metrics.Call))},
-			{"Capacity units", "What DynamoDB bills, each second.", "short",
-				one(rate(metrics.StoreCapacity, "", metrics.Capacity, metrics.Resource), legend(metrics.Capacity)+" "+
-					legend(metrics.Resource))},
-			{"Write units per acquire", "1 for one bucket and 4 for two in a transaction; less where writes serve " +
-				"several, and more by settles, releases and refusals.", "short",
-				one(rate(metrics.StoreCapacity, is(metrics.Capacity, "write"), metrics.Resource)+"\n/ "+
-					rate(metrics.Decisions, is(metrics.Outcome, "acquired"), metrics.Resource), legend(metrics.Resource))},
-			{"Requests per write", "How many acquires and settles a write serves together.", "short",
-				one(mean(metrics.StoreCoalesced, metrics.Resource), legend(metrics.Resource))},
-		}},
-		{"Health", []panel{
-			{"Circuit breakers open",
-				"While one is, the store is asked once a second, and the failure policy decides.", "short",
-				one("sum ("+selector(metrics.BreakersOpen, "", "")+")", "open")},
-			{"Clock skew", "How far hosts' clocks are off together, of those that are by more than a second: it " +
-				"costs refill.", "s",
-				one("60 * "+rate(metrics.ClockSkew, "", metrics.Clock), legend(metrics.Clock))},
-		}},
-	}
+	return row{"Decisions", []panel{
+		{"Decisions", "Acquires and waits that ended, by how. Degraded: the store did not answer, and the " +
+			"failure policy admitted.", "reqps",
+			one(rate(metrics.Decisions, "", metrics.Outcome), legend(metrics.Outcome))},
+		{"Portion denied", "Of a resource's acquires and waits.", "percentunit",
+			one(fraction(metrics.Decisions, is(metrics.Outcome, "denied"), metrics.Resource),
+				legend(metrics.Resource))},
+		{"Refusals by limit", "Which limit denies, and the kind of whose bucket. Shadowed: it would have.",
+			"reqps",
+			one(rate(metrics.Decisions, among(metrics.Outcome, "denied|shadowed"), metrics.Resource,
+				metrics.LimitKind, metrics.LimitName, metrics.Outcome),
+				legend(metrics.Resource)+" "+legend(metrics.LimitKind)+" "+legend(metrics.LimitName)+" "+
+					legend(metrics.Outcome))},
+		{"Failed and degraded",
+			"Why. Setup is for you to fix, invalid for callers; contended are too many at one bucket.", "reqps",
+			one(rate(metrics.Decisions, among(metrics.Outcome, "failed|degraded"), metrics.Outcome,
+				metrics.ErrorType),
+				legend(metrics.Outcome)+" "+legend(metrics.ErrorType))},
+		{"Time of acquires", "What a caller waits for a decision.", "s", took("acquire")},
+		{"Time of waits", "The time until there are tokens included.", "s", took("wait")},
+	}}
+}
+
+// leaseRow returns the panels about settlements.
+func leaseRow() row {
+	return row{"Leases", []panel{
+		{"Settled and released", "", "reqps",
+			one(rate(metrics.Settlements, "", metrics.Outcome), legend(metrics.Outcome))},
+		{"Settlements lost", "What was charged stands.", "reqps",
+			one(rate(metrics.Settlements, is(metrics.Outcome, "failed"), metrics.Resource, metrics.Operation,
+				metrics.ErrorType),
+				legend(metrics.Resource)+" "+legend(metrics.Operation)+" "+legend(metrics.ErrorType))},
+	}}
+}
+
+// storeRow returns the panels about calls to the store.
+func storeRow() row {
+	return row{"Store", []panel{
+		{"Calls", "By what they are for: in the steady state retry, normal or transact.", "reqps",
+			one(rate(metrics.StoreCalls, "", metrics.Path), legend(metrics.Path))},
+		{"Calls without success",
+			"Refused and conflict are races lost; throttled, unapplied and unknown are the store's.", "reqps",
+			one(rate(metrics.StoreCalls, among(metrics.Outcome,
+				"refused|conflict|throttled|unapplied|unknown|failed"), metrics.Call, metrics.Outcome),
+				legend(metrics.Call)+" "+legend(metrics.Outcome))},
+		{"Time of calls, p99", "", "s",
+			one(quantile(0.99, metrics.StoreCallDuration, "", metrics.System, metrics.Call), legend(metrics.System)+
+				" "+legend(metrics.Call))},
+		{"Capacity units", "What DynamoDB bills, each second.", "short",
+			one(rate(metrics.StoreCapacity, "", metrics.Capacity, metrics.Resource), legend(metrics.Capacity)+" "+
+				legend(metrics.Resource))},
+		{"Write units per acquire", "1 for one bucket and 4 for two in a transaction; less where writes serve " +
+			"several, and more by settles, releases and refusals.", "short",
+			one(rate(metrics.StoreCapacity, is(metrics.Capacity, "write"), metrics.Resource)+"\n/ "+
+				rate(metrics.Decisions, is(metrics.Outcome, "acquired"), metrics.Resource), legend(metrics.Resource))},
+		{"Requests per write", "How many acquires and settles a write serves together.", "short",
+			one(mean(metrics.StoreCoalesced, metrics.Resource), legend(metrics.Resource))},
+	}}
+}
+
+// healthRow returns the panels about circuit breakers and clocks.
+func healthRow() row {
+	return row{"Health", []panel{
+		{"Circuit breakers open",
+			"While one is, the store is asked once a second, and the failure policy decides.", "short",
+			one("sum ("+selector(metrics.BreakersOpen, "", "")+")", "open")},
+		{"Clock skew", "How far hosts' clocks are off together, of those that are by more than a second: it " +
+			"costs refill.", "s",
+			one("60 * "+rate(metrics.ClockSkew, "", metrics.Clock), legend(metrics.Clock))},
+	}}
 }
 
 // Grafana returns the dashboard, as JSON to be imported.

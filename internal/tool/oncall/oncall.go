@@ -1,6 +1,6 @@
-// Package oncall makes what people on call look at of what runtime/metrics defines: a dashboard for Grafana,
-// alarms for CloudWatch as CloudFormation and Terraform have them, and the settings of OpenTelemetry's
-// collector that the alarms need. Its tests hold each name in them against the definitions.
+// Package oncall writes what people on call use, from the definitions of runtime/metrics: a dashboard for
+// Grafana, and alarms for CloudWatch in CloudFormation and Terraform. It also writes the settings of
+// OpenTelemetry's collector that the alarms need. Its tests compare each name with the definitions.
 package oncall
 
 import (
@@ -106,7 +106,7 @@ func declared() []declaration {
 		for _, d := range a.Dimensions {
 			set = append(set, d.Name)
 		}
-		if add(a.Own, set); a.ShareOf {
+		if add(a.Own, set); a.Relative {
 			add(a.Own, []string{})
 		}
 	}

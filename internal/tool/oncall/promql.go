@@ -42,8 +42,8 @@ func rate(m *metrics.Metric, where string, labels ...string) string {
 	return by(labels...) + "(" + each(selector(m, "", where)) + ")"
 }
 
-// share returns what part of m is so.
-func share(m *metrics.Metric, where string, labels ...string) string {
+// fraction returns the part of m that where matches, from 0 to 1.
+func fraction(m *metrics.Metric, where string, labels ...string) string {
 	return rate(m, where, labels...) + "\n/ " + rate(m, "", labels...)
 }
 

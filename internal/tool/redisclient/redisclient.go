@@ -18,10 +18,10 @@ const forms = "redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix
 	"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster; in a password / ? # % " +
 	"are %2F %3F %23 %25"
 
-// New returns a client of the Redis at text. It asks a node whether it is one of a cluster, to read all of
-// that: a node alone would leave out what the others have. Where it does not say, as where the user may not
-// ask, it is taken for one alone. When ctx is over, the client is closed: it does not look at a context while
-// it waits for a reply.
+// New returns a client of the Redis at text. It asks the node whether it belongs to a cluster, and then reads
+// all nodes of the cluster. If the node does not answer that, for example because the user may not ask, New
+// takes it for a single node. The client does not observe a context while it waits for a reply, so New closes
+// it when ctx is over.
 func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 	u, err := url.Parse(text)
 	// what is wrong may be the password

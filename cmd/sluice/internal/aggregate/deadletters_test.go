@@ -18,28 +18,28 @@ func poison() usage.Poison {
 	return usage.Poison{Shard: "shardId-1", Record: codec.Record{Sequence: "1"}, Err: errors.New("unreadable")}
 }
 
-// narrow takes so many bytes, and no more until it has room again.
+// narrow takes left bytes, and no more until left is raised.
 type narrow struct {
 	strings.Builder
-	room int
+	left int
 }
 
 func (f *narrow) Write(text []byte) (int, error) {
-	n, _ := f.Builder.Write(text[:min(len(text), f.room)])
+	n, _ := f.Builder.Write(text[:min(len(text), f.left)])
 	if n < len(text) {
 		return n, io.ErrShortWrite
 	}
 	return n, nil
 }
 
-// TestDeadLettersFull: a line that was torn off does not take the next one along, whoever wrote it.
+// TestDeadLettersFull: a line that was cut off does not damage the next one, whichever process wrote it.
 func TestDeadLettersFull(t *testing.T) {
-	w := &narrow{room: 10}
+	w := &narrow{left: 10}
 	d := &deadLetters{w: w}
 	if err := d.put(t.Context(), poison()); !errors.Is(err, io.ErrShortWrite) || d.n.Load() != 0 {
 		t.Fatalf("got %v", err)
 	}
-	w.room = 1000
+	w.left = 1000
 	for range 2 {
 		if err := d.put(t.Context(), poison()); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ type Command struct {
 	Format  string `enum:"text,json,github-actions" default:"text" help:"Form: text, json or github-actions."`
 	Rules   bool   `help:"List the rules instead."`
 
-	Workspace string `hidden:"" env:"GITHUB_WORKSPACE" help:"The folder that file names in annotations start from."`
+	Workspace string `hidden:"" env:"GITHUB_WORKSPACE" help:"Folder that files in annotations are relative to."`
 }
 
 // Help describes the output and how to ignore a finding.

@@ -22,14 +22,14 @@ func movedFrom(ctx context.Context, file, ref, tree string) (old gen.OldSchema, 
 	if err != nil {
 		return failed(err)
 	}
-	gone, err := runGit(ctx, dir, "diff", "--name-only", "-z", "--no-relative", "--no-renames",
+	deleted, err := runGit(ctx, dir, "diff", "--name-only", "-z", "--no-relative", "--no-renames",
 		"--diff-filter=D", tree)
 	if err != nil {
 		return failed(err)
 	}
 	var schemas []gen.OldSchema
 	var names []string
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(gone), "\x00"), "\x00") {
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(deleted), "\x00"), "\x00") {
 		if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" {
 			continue
 		}

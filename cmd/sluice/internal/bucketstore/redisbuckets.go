@@ -98,11 +98,11 @@ func (s *Redis) read(
 			next.Strange = append(next.Strange, "kind "+kind)
 			continue
 		}
-		levels := []store.Stored{level(b.Entity), level(kind)}
+		overrides := []store.Stored{level(b.Entity), level(kind)}
 		next.Buckets = append(next.Buckets, Bucket{
 			Entity: b.Entity, Resource: spec.Resource, Root: b.Root, Revision: spec.Revision,
-			Overrides: Versions(levels),
-			Limits:    limitsOf(spec, b, store.Resolve(spec.Kinds[own].Limits, levels...), now.UnixMilli()),
+			Overrides: Versions(overrides),
+			Limits:    limitsOf(spec, b, store.Resolve(spec.Kinds[own].Limits, overrides...), now.UnixMilli()),
 		})
 		for _, l := range b.Limits {
 			if !slices.Contains(spec.Limits, l.Name) {

@@ -9,8 +9,8 @@ import (
 
 // Versions returns the sum of the overrides' versions. A bucket's Version contains this sum, unless regions
 // divide its limits.
-func Versions(levels []store.Stored) (sum int64) {
-	for _, l := range levels {
+func Versions(overrides []store.Stored) (sum int64) {
+	for _, l := range overrides {
 		sum = bucket.Add(sum, Version(l))
 	}
 	return sum

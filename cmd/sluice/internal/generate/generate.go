@@ -13,7 +13,7 @@ import (
 // Command is `sluice generate`.
 type Command struct {
 	Check bool   `help:"Write nothing; exit 1 and show a diff if anything would change."`
-	File  string `default:"limits.yaml" placeholder:"limits.yaml" help:"The schema. Paths in it are relative to its folder."`
+	File  string `default:"limits.yaml" placeholder:"limits.yaml" help:"Schema. Paths start at its folder."`
 }
 
 // Run generates. If the schema has mistakes, it prints each on a line and writes nothing.

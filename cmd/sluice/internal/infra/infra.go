@@ -17,7 +17,7 @@ import (
 type Command struct {
 	Cloudformation cloudFormation `cmd:"" help:"Print a CloudFormation template."`
 	Terraform      terraform      `cmd:"" help:"Print a Terraform configuration."`
-	Iam            iam            `cmd:"" name:"iam" help:"Print IAM policies with the least rights of each role."`
+	Iam            iam            `cmd:"" name:"iam" help:"Print IAM policies with least rights for each role."`
 }
 
 // tableFlags are the flags of templates, which make the table.

@@ -49,7 +49,7 @@ func (c Command) Run(p program.Env) error {
 	}
 	p.Say(`  go generate ./...                         # writes the package
   go mod tidy                               # adds what the package imports
-  go tool sluice dev --table rate_limits    # serves a DynamoDB in memory with the table, to try it without AWS
+  go tool sluice dev --table rate_limits    # serves a DynamoDB in memory with the table, without AWS
   go tool sluice table create               # or creates the table on AWS
 `)
 	return nil

@@ -127,7 +127,7 @@ func (c *Command) Run(ctx context.Context, p program.Env) error {
 	run, err := load.New(load.Config{
 		Plan: plan, Statements: statements, Store: at.store, Limiters: c.Limiters, Callers: c.Concurrency,
 		Rate: value(c.Rate), Duration: c.Duration, Calls: value(c.Calls), Units: float64(c.bound()),
-		Clock: store.SystemClock(), Told: progress.show,
+		Clock: store.SystemClock(), OnReport: progress.show,
 	})
 	if err == nil {
 		err = run.Check(ctx)
@@ -231,19 +231,19 @@ func (c *Command) settings(plan *load.Plan) settings {
 		Duration: c.Duration.Seconds(), Calls: value(c.Calls), Units: c.bound(), Trip: float64(value(c.Trip)) / 1e6,
 		Entities: c.Entities, Children: c.Children, Hot: value(c.Hot), Zipf: value(c.Zipf),
 	}
-	for i, share := range plan.Mix {
+	for i, mixed := range plan.Mix {
 		spec := specOf(plan, i)
-		out := portion{Weight: share.Weight, Cost: map[string]string{}}
-		if share.Settle != nil {
+		out := portion{Weight: mixed.Weight, Cost: map[string]string{}}
+		if mixed.Settle != nil {
 			out.Settle = map[string]string{}
 		}
 		for j, limit := range spec.Limits {
-			out.Cost[limit] = share.Cost[j].String()
-			if perCall := spec.Kinds[share.Kind].PerCall[j]; share.Cost[j] == (load.Range{}) {
+			out.Cost[limit] = mixed.Cost[j].String()
+			if perCall := spec.Kinds[mixed.Kind].PerCall[j]; mixed.Cost[j] == (load.Range{}) {
 				out.Cost[limit] = load.Range{Least: perCall, Most: perCall}.String()
 			}
-			if share.Settle != nil && share.Settle[j] != load.AsAcquired {
-				out.Settle[limit] = share.Settle[j].String()
+			if mixed.Settle != nil && mixed.Settle[j] != load.AsAcquired {
+				out.Settle[limit] = mixed.Settle[j].String()
 			}
 		}
 		s.Mix = append(s.Mix, out)

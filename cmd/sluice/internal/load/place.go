@@ -230,10 +230,10 @@ func (c *Command) cleanUp(
 	ctx context.Context, p program.Env, at *place, plan *load.Plan, result *load.Result,
 ) (int, error) {
 	charged := map[string]chargedBucket{}
-	for share, touched := range result.Touched {
-		spec := specOf(plan, share)
+	for portion, touched := range result.Touched {
+		spec := specOf(plan, portion)
 		for _, index := range touched {
-			chain := plan.Charged(share, index)
+			chain := plan.Charged(portion, index)
 			for _, entity := range chain {
 				charged[spec.Resource+" "+entity] = chargedBucket{spec, entity, chain[len(chain)-1]}
 			}

@@ -29,18 +29,18 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 		return nil, err
 	}
 	for i := range plan.Mix {
-		share := &plan.Mix[i]
-		for _, perCall := range s.Specs[share.Resource].Kinds[share.Kind].PerCall {
+		portion := &plan.Mix[i]
+		for _, perCall := range s.Specs[portion.Resource].Kinds[portion.Kind].PerCall {
 			n := int64(1)
 			if perCall > 0 {
 				n = 0 // callers leave it out
 			}
-			share.Cost = append(share.Cost, load.Range{Least: n, Most: n})
+			portion.Cost = append(portion.Cost, load.Range{Least: n, Most: n})
 		}
 	}
 	for _, text := range c.Cost {
 		if err := c.costs(s, plan, "cost", text,
-			func(share *load.Share) []load.Range { return share.Cost }); err != nil {
+			func(portion *load.Portion) []load.Range { return portion.Cost }); err != nil {
 			return nil, err
 		}
 	}
@@ -48,11 +48,11 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 		return nil, err
 	}
 	for _, text := range c.Settle {
-		if err := c.costs(s, plan, "settle", text, func(share *load.Share) []load.Range {
-			if share.Settle == nil {
-				share.Settle = slices.Repeat([]load.Range{load.AsAcquired}, len(share.Cost))
+		if err := c.costs(s, plan, "settle", text, func(portion *load.Portion) []load.Range {
+			if portion.Settle == nil {
+				portion.Settle = slices.Repeat([]load.Range{load.AsAcquired}, len(portion.Cost))
 			}
-			return share.Settle
+			return portion.Settle
 		}); err != nil {
 			return nil, err
 		}
@@ -62,16 +62,16 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 
 // payable returns a usage error for a cost above the burst of a charged bucket: no call could be admitted.
 func payable(plan *load.Plan) error {
-	for i, share := range plan.Mix {
+	for i, portion := range plan.Mix {
 		spec := specOf(plan, i)
-		for kind := share.Kind; kind != store.NoParent; kind = spec.Kinds[kind].Parent {
+		for kind := portion.Kind; kind != store.NoParent; kind = spec.Kinds[kind].Parent {
 			k := spec.Kinds[kind]
 			for j, limit := range k.Limits {
-				if burst := limit.Burst / bucket.Milli; share.Cost[j].Least > burst {
+				if burst := limit.Burst / bucket.Milli; portion.Cost[j].Least > burst {
 					return program.Usagef("--cost %s:%s=%s: a bucket of a %s never has more than %s, so no call of a %s "+
 						"would be admitted: pass less",
-						spec.Resource, spec.Limits[j], share.Cost[j], k.Name, texttable.Count(burst),
-						spec.Kinds[share.Kind].Name)
+						spec.Resource, spec.Limits[j], portion.Cost[j], k.Name, texttable.Count(burst),
+						spec.Kinds[portion.Kind].Name)
 				}
 			}
 			if spec.Cascade == store.CascadeNone {
@@ -83,12 +83,12 @@ func payable(plan *load.Plan) error {
 }
 
 // mix reads --mix.
-func (c *Command) mix(s *schemafile.Schema) (all []load.Share, err error) {
+func (c *Command) mix(s *schemafile.Schema) (all []load.Portion, err error) {
 	if len(c.Mix) == 0 {
 		for r, spec := range s.Specs {
 			for k := range spec.Kinds {
 				if spec.Kinds[k].Limits != nil {
-					all = append(all, load.Share{Resource: r, Kind: k, Weight: 1})
+					all = append(all, load.Portion{Resource: r, Kind: k, Weight: 1})
 				}
 			}
 		}
@@ -101,10 +101,10 @@ func (c *Command) mix(s *schemafile.Schema) (all []load.Share, err error) {
 			return nil, program.Usagef("--mix %q is not KIND:RESOURCE[=WEIGHT]: write it like user:gpt-4=3",
 				text)
 		}
-		share := load.Share{Weight: 1}
+		portion := load.Portion{Weight: 1}
 		if weighed {
-			if share.Weight, err = strconv.ParseFloat(weight, 64); err != nil ||
-				!(share.Weight > 0 && share.Weight <= 1e9) {
+			if portion.Weight, err = strconv.ParseFloat(weight, 64); err != nil ||
+				!(portion.Weight > 0 && portion.Weight <= 1e9) {
 				return nil, program.Usagef("--mix %q: the weight %q is no number above 0: correct it", text, weight)
 			}
 		}
@@ -117,14 +117,14 @@ func (c *Command) mix(s *schemafile.Schema) (all []load.Share, err error) {
 		if err != nil {
 			return nil, ofFlag("mix", text, err)
 		}
-		share.Resource, share.Kind = slices.Index(s.Specs, l.Spec), l.Kind
-		if slices.ContainsFunc(all, func(o load.Share) bool {
-			return o.Resource == share.Resource &&
-				o.Kind == share.Kind
+		portion.Resource, portion.Kind = slices.Index(s.Specs, l.Spec), l.Kind
+		if slices.ContainsFunc(all, func(o load.Portion) bool {
+			return o.Resource == portion.Resource &&
+				o.Kind == portion.Kind
 		}) {
 			return nil, program.Usagef("--mix %q: %s on %s is given twice: leave one out", text, kind, name)
 		}
-		all = append(all, share)
+		all = append(all, portion)
 	}
 	return all, nil
 }
@@ -140,7 +140,7 @@ func ofFlag(flag, text string, err error) error {
 // costs reads [RESOURCE:]LIMIT=N[..M] of a flag. It sets the range in the slices that of returns, for each
 // portion of the mix that has the limit.
 func (c *Command) costs(
-	s *schemafile.Schema, plan *load.Plan, flag, text string, of func(*load.Share) []load.Range,
+	s *schemafile.Schema, plan *load.Plan, flag, text string, of func(*load.Portion) []load.Range,
 ) error {
 	wrong := func(format string, args ...any) error {
 		return program.Usagef("--%s %q: %s", flag, text, fmt.Sprintf(format, args...))
@@ -178,14 +178,14 @@ func (c *Command) costs(
 	var names []string
 	found := false
 	for i := range plan.Mix {
-		share := &plan.Mix[i]
-		spec := s.Specs[share.Resource]
+		portion := &plan.Mix[i]
+		spec := s.Specs[portion.Resource]
 		if resource != "" && spec.Resource != resource {
 			continue
 		}
 		names = append(names, spec.Limits...)
 		if at := slices.Index(spec.Limits, limit); at >= 0 {
-			of(share)[at] = r
+			of(portion)[at] = r
 			found = true
 		}
 	}
@@ -204,15 +204,15 @@ func (c *Command) keys() (load.Keys, error) {
 	if c.Hot == nil {
 		return load.Keys{Zipf: value(c.Zipf)}, nil
 	}
-	count, share, ok := strings.Cut(*c.Hot, "=")
-	percent, isPercent := strings.CutSuffix(share, "%")
+	count, portion, ok := strings.Cut(*c.Hot, "=")
+	percent, isPercent := strings.CutSuffix(portion, "%")
 	n, errN := strconv.Atoi(count)
 	x, errX := strconv.ParseFloat(percent, 64)
 	if !ok || !isPercent || errN != nil || errX != nil || n < 1 || n > c.Entities || !(x > 0 && x <= 100) {
 		return load.Keys{}, program.Usagef("--hot %q is not K=PERCENT: write it like 10=80%%, with K up to %d "+
 			"(--entities) and up to 100%%", *c.Hot, c.Entities)
 	}
-	return load.Keys{Hot: n, HotShare: x / 100}, nil
+	return load.Keys{Hot: n, HotPortion: x / 100}, nil
 }
 
 // announcement describes the load before it starts: where it writes, what, and when it ends.
@@ -220,18 +220,18 @@ func (c *Command) announcement(at *place, plan *load.Plan) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "loading %s, %s\n", at.name, c.manner())
 	var all float64
-	for _, share := range plan.Mix {
-		all += share.Weight
+	for _, portion := range plan.Mix {
+		all += portion.Weight
 	}
-	for i, share := range plan.Mix {
-		spec := plan.Specs[share.Resource]
+	for i, portion := range plan.Mix {
+		spec := plan.Specs[portion.Resource]
 		charged := plan.Charged(i, 0)
-		fmt.Fprintf(&s, "  %.0f%% %s on %s, %s", 100*share.Weight/all, strings.Join(charged, " with "),
-			spec.Resource, c.among(spec.Kinds[share.Kind].Prefix))
+		fmt.Fprintf(&s, "  %.0f%% %s on %s, %s", 100*portion.Weight/all, strings.Join(charged, " with "),
+			spec.Resource, c.among(spec.Kinds[portion.Kind].Prefix))
 		for j, limit := range spec.Limits {
-			fmt.Fprintf(&s, ", %s %s", limit, costOf(spec.Kinds[share.Kind].PerCall[j], share.Cost[j]))
-			if share.Settle != nil && share.Settle[j] != load.AsAcquired {
-				fmt.Fprintf(&s, " settled as %s", costOf(spec.Kinds[share.Kind].PerCall[j], share.Settle[j]))
+			fmt.Fprintf(&s, ", %s %s", limit, costOf(spec.Kinds[portion.Kind].PerCall[j], portion.Cost[j]))
+			if portion.Settle != nil && portion.Settle[j] != load.AsAcquired {
+				fmt.Fprintf(&s, " settled as %s", costOf(spec.Kinds[portion.Kind].PerCall[j], portion.Settle[j]))
 			}
 		}
 		s.WriteByte('\n')
@@ -263,8 +263,8 @@ func (c *Command) among(prefix string) string {
 	text := fmt.Sprintf("of those to %s%s%d", prefix, load.Prefix, c.Entities-1)
 	switch {
 	case c.Hot != nil:
-		k, share, _ := strings.Cut(*c.Hot, "=")
-		text += fmt.Sprintf(", %s to the first %s", share, k)
+		k, portion, _ := strings.Cut(*c.Hot, "=")
+		text += fmt.Sprintf(", %s to the first %s", portion, k)
 	case c.Zipf != nil:
 		text += fmt.Sprintf(", the nth by 1/n^%v", *c.Zipf)
 	}
@@ -292,6 +292,6 @@ func costOf(perCall int64, r load.Range) string {
 }
 
 // specOf returns the resource of a portion of the mix.
-func specOf(plan *load.Plan, share int) *store.Spec {
-	return plan.Specs[plan.Mix[share].Resource]
+func specOf(plan *load.Plan, portion int) *store.Spec {
+	return plan.Specs[plan.Mix[portion].Resource]
 }

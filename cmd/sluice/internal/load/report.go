@@ -121,8 +121,8 @@ func (r summary) head(s *strings.Builder) {
 // latencies writes the latencies by outcome.
 func (r summary) latencies(s *strings.Builder) error {
 	rows := [][]string{{"", "CALLS", "PORTION", "PER SECOND", "P50", "P90", "P99", "P99.9", "MAX"}}
-	add := func(name string, l load.Latency, share string) {
-		row := []string{name, texttable.Count(l.Calls), share, texttable.Count(int64(l.PerSecond + 0.5))}
+	add := func(name string, l load.Latency, portion string) {
+		row := []string{name, texttable.Count(l.Calls), portion, texttable.Count(int64(l.PerSecond + 0.5))}
 		for _, ms := range []float64{l.P50, l.P90, l.P99, l.P999, l.Max} {
 			row = append(row, latencyOf(ms))
 		}
@@ -282,10 +282,10 @@ func unanswered(p load.Path) (n int64) {
 // sums writes the cost of an acquire, and whether all calls were counted.
 func (r summary) sums(s *strings.Builder) {
 	s.WriteByte('\n')
-	if r.Carrying > 0 {
+	if r.Coalescing > 0 {
 		fmt.Fprintf(s, "%s, of acquires and of settles, were sent in %s: %.2f each\n",
-			format.Quantity(r.Carried, "charge"), format.Quantity(r.Carrying, "write"),
-			float64(r.Carried)/float64(r.Carrying))
+			format.Quantity(r.Coalesced, "charge"), format.Quantity(r.Coalescing, "write"),
+			float64(r.Coalesced)/float64(r.Coalescing))
 	}
 	if !r.redis && r.All.Calls > 0 {
 		n := float64(r.All.Calls)

@@ -95,7 +95,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 // check reads the schema and returns the job. Flags that are wrong or exclude each other are usage errors.
 func (c Command) check() (*schemafile.Schema, migrate.Job, error) {
 	var jobs []string
-	job := migrate.Carry
+	job := migrate.Convert
 	for _, j := range []struct {
 		job   migrate.Job
 		given bool

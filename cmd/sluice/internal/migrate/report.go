@@ -14,7 +14,7 @@ import (
 
 // done is what a job has done, or would do.
 var done = map[migrate.Job]string{
-	migrate.DryRun: "examined", migrate.Carry: "migrated", migrate.Verify: "verified",
+	migrate.DryRun: "examined", migrate.Convert: "migrated", migrate.Verify: "verified",
 	migrate.Cleanup: "cleaned up",
 }
 
@@ -60,7 +60,7 @@ func figures(r *migrate.Report) (rows [][]string) {
 			add(what, n, why)
 		}
 	}
-	if c := r.Carried; c != nil && r.Job == migrate.DryRun {
+	if c := r.Converted; c != nil && r.Job == migrate.DryRun {
 		add("buckets to be created", c.Buckets, "")
 		add("items to mark", c.Items, "")
 		add("write units it takes", c.Units, within(c.Seconds))
@@ -80,7 +80,7 @@ func figures(r *migrate.Report) (rows [][]string) {
 		some("items kept", c.Expired, "their bucket has expired")
 	}
 	add("items read", r.Scanned, "of any kind")
-	if r.Job == migrate.Carry || r.Job == migrate.Cleanup {
+	if r.Job == migrate.Convert || r.Job == migrate.Cleanup {
 		add("write units", int64(r.WriteUnits), "")
 	}
 	return append(rows, []string{"took", seconds(r.Seconds), ""})
@@ -102,7 +102,7 @@ func seconds(s float64) string {
 func sums(all []migrate.Sum) [][]string {
 	rows := [][]string{{"RESOURCE", "LIMIT", "CONSUMED", "INTO BUCKETS", "EXPIRED", "SINCE"}}
 	for _, s := range all {
-		rows = append(rows, []string{s.Resource, s.Limit, format.Tokens(s.Items), format.Tokens(s.Carried),
+		rows = append(rows, []string{s.Resource, s.Limit, format.Tokens(s.Items), format.Tokens(s.Converted),
 			format.Tokens(s.Expired), format.Tokens(s.Since)})
 	}
 	return rows
@@ -213,13 +213,13 @@ func printNext(p program.Env, r *migrate.Report) {
 	}
 	switch {
 	case r.Job == migrate.DryRun:
-		if r.Carried.Items > 0 {
+		if r.Converted.Items > 0 {
 			p.Say("next: deploy programs with dynamo.PerLimitItems(), then `sluice migrate`\n")
 		}
-	case r.Job == migrate.Carry && !r.Resumed && r.Carried.Buckets+r.Carried.There == 0:
+	case r.Job == migrate.Convert && !r.Resumed && r.Converted.Buckets+r.Converted.There == 0:
 		// this run has left no mark in the table
 		p.Say("there was nothing to convert; after an earlier run, next: `sluice migrate --verify`\n")
-	case r.Job == migrate.Carry:
+	case r.Job == migrate.Convert:
 		p.Say("next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is left, " +
 			"Check fails in programs " +
 			"without dynamo.PerLimitItems()\n")

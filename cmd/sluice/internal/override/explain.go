@@ -61,7 +61,7 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	p.Say("%s%s\n", o, o.sync(stored))
-	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.levels(stored)); err != nil {
+	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.overriding(stored)); err != nil {
 		return err
 	}
 	if l.Spec.Shadow {
@@ -104,8 +104,8 @@ func (o overrides) showBuckets(
 	return nil
 }
 
-// levels returns the rows of the overrides that apply and of the limits in force.
-func (o overrides) levels(stored []store.Stored) [][]string {
+// overriding returns the rows of the overrides that apply and of the limits in force.
+func (o overrides) overriding(stored []store.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}
 	deciding := o.deciding(stored)
 	said := slices.Clone(stored)
@@ -162,9 +162,9 @@ func (o overrides) state(b bucketstore.Bucket, stored []store.Stored, file strin
 
 // versions returns the sum of the overrides' versions, as in a bucket's Version. The version of a quota is
 // at least that of the last change of the heartbeat.
-func (o overrides) versions(levels []store.Stored) int64 {
-	sum := bucketstore.Versions(levels)
-	if own := levels[0]; own.Epoch > 0 && own.Overrides() {
+func (o overrides) versions(overriding []store.Stored) int64 {
+	sum := bucketstore.Versions(overriding)
+	if own := overriding[0]; own.Epoch > 0 && own.Overrides() {
 		sum = bucket.Add(sum, max(0, o.beat.Changed(o.now)-bucketstore.Version(own)))
 	}
 	return sum

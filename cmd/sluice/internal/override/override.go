@@ -243,11 +243,11 @@ func (o *overrides) read(ctx context.Context, p program.Env) ([]store.Stored, er
 
 // deciding returns the overrides in force, in order of precedence. If regions divide the limits, a quota
 // that is not in force is left out, and what the region keeps precedes the override of the kind.
-func (o overrides) deciding(levels []store.Stored) []store.Stored {
-	if o.Spec.Regions == nil || len(levels) < 2 { // an override of a kind is for all regions
-		return levels
+func (o overrides) deciding(overriding []store.Stored) []store.Stored {
+	if o.Spec.Regions == nil || len(overriding) < 2 { // an override of a kind is for all regions
+		return overriding
 	}
-	return append(store.InRegion(o.Spec, o.Kind, levels, o.beat, o.now), levels[1:]...)
+	return append(store.InRegion(o.Spec, o.Kind, overriding, o.beat, o.now), overriding[1:]...)
 }
 
 // write stores limits for the named ones, nil for none. It fails if the stored revision is neither the one
@@ -316,18 +316,18 @@ func (o overrides) lost(how string) error {
 }
 
 // inForce returns the columns of limit i that overrides lead to, and their origin.
-func (o overrides) inForce(levels []store.Stored, i int) []string {
-	levels = o.deciding(levels)
-	return append(format.Limit(store.Resolve(o.Own().Limits, levels...)[i]), decides(levels, i))
+func (o overrides) inForce(overriding []store.Stored, i int) []string {
+	overriding = o.deciding(overriding)
+	return append(format.Limit(store.Resolve(o.Own().Limits, overriding...)[i]), decides(overriding, i))
 }
 
 // schemaLevel names the origin of limits that are not overridden.
 const schemaLevel = "schema"
 
 // decides returns the origin of limit i.
-func decides(levels []store.Stored, i int) string {
-	if at := store.Decides(levels, i); at < len(levels) {
-		return levels[at].At
+func decides(overriding []store.Stored, i int) string {
+	if at := store.Decides(overriding, i); at < len(overriding) {
+		return overriding[at].At
 	}
 	return schemaLevel
 }

@@ -46,7 +46,7 @@ func reportJSON(p program.Env, r *region.Report) error {
 		Begins    string    `json:"epoch_begins,omitempty"`
 		Waits     time.Time `json:"waits_until,omitzero"`
 		Sequence  int64     `json:"sequence"`
-		Shares    int       `json:"shares"`
+		Quotas    int       `json:"shares"`
 		Heartbeat bool      `json:"heartbeat"`
 		Operated  int       `json:"operated"`
 		Writes    []write   `json:"writes"`
@@ -54,7 +54,7 @@ func reportJSON(p program.Env, r *region.Report) error {
 		Peers     []peer    `json:"peers"`
 	}{
 		Region: r.Region, At: r.At.UTC(), Epoch: r.Epoch, Begins: r.Begins, Waits: r.Waits.UTC(),
-		Sequence: r.Sequence, Shares: r.Quotas, Heartbeat: r.Beating, Operated: r.Operated,
+		Sequence: r.Sequence, Quotas: r.Quotas, Heartbeat: r.Beating, Operated: r.Operated,
 		Writes: []write{}, Failed: []string{}, Peers: []peer{},
 	}
 	for _, w := range r.Writes {

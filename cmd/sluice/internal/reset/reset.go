@@ -23,7 +23,7 @@ type Command struct {
 
 	Entity   string   `arg:"" help:"Entity as it is stored, such as user-123."`
 	Resource string   `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
-	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit only; repeatable. The default is all."`
+	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit only; repeatable. Default: all."`
 }
 
 // Help describes the command.

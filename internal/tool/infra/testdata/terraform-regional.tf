@@ -366,14 +366,14 @@ resource "aws_iam_policy" "region_sync" {
         Action   = ["dynamodb:Query"]
         Resource = "${aws_dynamodb_table.sluice.arn}/index/*"
       },
-      # Their buckets and shares, and the heartbeat.
+      # Their buckets and quotas, and the heartbeat.
       {
         Sid      = "Read"
         Effect   = "Allow"
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # Shares, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.
+      # Quotas, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.
       {
         Sid      = "Share"
         Effect   = "Allow"
