@@ -36,7 +36,8 @@ const (
 	deniedBody = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many ` +
 		`Requests","status":429,` +
 		`"detail":"tpm has 20 of the 700 that the request needs: retry after 5 s.","resource":"gpt-4","limits":[` +
-		`{"limit":"rpm","requested":1,"available":0,"retry_after":1},{"limit":"tpm","requested":700,"available":20,"retry_after":5},` +
+		`{"limit":"rpm","requested":1,"available":0,"retry_after":1},` +
+		`{"limit":"tpm","requested":700,"available":20,"retry_after":5},` +
 		`{"resource":"other","limit":"tpm","requested":5,"available":4,"retry_after":2}],` +
 		`"violated-policies":["rpm","tpm","tpm"],"retry_after":5}` + "\n"
 	failedBody = `{"type":"about:blank","title":"Service Unavailable","status":503,` +

@@ -135,9 +135,11 @@ func TestText(t *testing.T) {
 		c.Measure(t.Context(), metrics.StoreCoalesced, 1.5, metrics.Values{"gpt-4", "redis"})
 		c.Measure(t.Context(), metrics.BreakersOpen, 2, metrics.Values{})
 	}
-	const want = `{"sluice.breakers.open":[{"labels":{},"value":2}],"sluice.settlements":[{"labels":{"sluice.entity.kind":"user",` +
+	const want = `{"sluice.breakers.open":[{"labels":{},"value":2}],` +
+		`"sluice.settlements":[{"labels":{"sluice.entity.kind":"user",` +
 		`"sluice.operation":"settle","sluice.outcome":"settled","sluice.resource":"gpt-4"},"value":2}],` +
-		`"sluice.store.coalesced":[{"labels":{"db.system.name":"redis","sluice.resource":"gpt-4"},"count":2,"sum":3}]}`
+		`"sluice.store.coalesced":[{"labels":{"db.system.name":"redis","sluice.resource":"gpt-4"},` +
+		`"count":2,"sum":3}]}`
 	if diff := cmp.Diff(want, c.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -70,9 +70,10 @@ func TestMetrics(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"db.collection.name=rate_limits,error.type=denied,sluice.entity.kind=user,sluice.limit.kind=user,sluice.limit.name=tpm," +
-			"sluice.operation=acquire,sluice.outcome=denied,sluice.resource=gpt-4",
-		"db.collection.name=rate_limits,sluice.entity.kind=user,sluice.operation=acquire,sluice.outcome=acquired,sluice.resource=gpt-4",
+		"db.collection.name=rate_limits,error.type=denied,sluice.entity.kind=user,sluice.limit.kind=user," +
+			"sluice.limit.name=tpm,sluice.operation=acquire,sluice.outcome=denied,sluice.resource=gpt-4",
+		"db.collection.name=rate_limits,sluice.entity.kind=user,sluice.operation=acquire," +
+			"sluice.outcome=acquired,sluice.resource=gpt-4",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -151,9 +152,9 @@ func TestSpanOfEvent(t *testing.T) {
 		one.Status.Code != codes.Error || one.Name != "TransactWriteItems" {
 		t.Errorf("%+v", one)
 	}
-	const want = "db.operation.batch.size=2,db.operation.name=TransactWriteItems,db.system.name=aws.dynamodb,error.type=throttled," +
-		"sluice.capacity.read=1,sluice.capacity.write=4,sluice.coalesced=3,sluice.outcome=throttled,sluice.resource=gpt-4," +
-		"sluice.store.generic=true,sluice.store.path=transact"
+	const want = "db.operation.batch.size=2,db.operation.name=TransactWriteItems,db.system.name=aws.dynamodb," +
+		"error.type=throttled,sluice.capacity.read=1,sluice.capacity.write=4,sluice.coalesced=3," +
+		"sluice.outcome=throttled,sluice.resource=gpt-4,sluice.store.generic=true,sluice.store.path=transact"
 	set := attribute.NewSet(one.Attributes...)
 	if diff := cmp.Diff(want, set.Encoded(attribute.DefaultEncoder())); diff != "" {
 		t.Error(diff)

@@ -45,10 +45,15 @@ func Example() {
 		err = serve(ctx, lim)
 	}
 	fmt.Println(err)
-	fmt.Println("keys:", server.Keys())
+	for _, key := range server.Keys() {
+		fmt.Println("key:", key)
+	}
 	fmt.Println("tokens:", server.HGet("sluice:gpt-4:rpm:user-123", "tokens"))
 	// Output:
 	// <nil>
-	// keys: [sluice:gpt-4:rpm:project-1 sluice:gpt-4:rpm:user-123 sluice:gpt-4:tpm:project-1 sluice:gpt-4:tpm:user-123]
+	// key: sluice:gpt-4:rpm:project-1
+	// key: sluice:gpt-4:rpm:user-123
+	// key: sluice:gpt-4:tpm:project-1
+	// key: sluice:gpt-4:tpm:user-123
 	// tokens: 99
 }

@@ -87,36 +87,41 @@ func summarize(regions *store.Regions, k key, entries []*Entry) []Summary {
 	for _, limit := range slices.Compact(limits) {
 		s := Summary{Entity: k.entity, Resource: k.resource, Limit: limit, Held: make([]int64, len(entries)),
 			Known: make([]*Holding, len(entries))}
-		rows := make([]*Holding, len(entries))
-		for i, e := range entries {
-			if e == nil {
-				continue
-			}
-			h := e.holding(limit)
-			if s.Known[i] = h; h == nil {
-				continue
-			}
-			if h.Whole > 0 && (s.Whole == 0 || h.Whole < s.Whole) {
-				s.Whole = h.Whole
-			}
-			if e.Gen == gen {
-				rows[i] = h
-			}
-		}
-		floor := bucket.Floor(s.Whole, len(entries), regions.Floor)
-		for i, row := range rows {
-			if s.Held[i] = floor; row == nil {
-				continue
-			}
-			s.Held[i] = max(floor, row.Held)
-			for j, name := range regions.Names {
-				s.InTransit += row.Given[name]
-				if rows[j] != nil {
-					s.InTransit -= row.Taken[name]
-				}
-			}
-		}
+		s.fill(regions, gen, entries)
 		summaries = append(summaries, s)
 	}
 	return summaries
+}
+
+// fill sets what s has of its limit in entries, whose highest generation is gen.
+func (s *Summary) fill(regions *store.Regions, gen int64, entries []*Entry) {
+	rows := make([]*Holding, len(entries))
+	for i, e := range entries {
+		if e == nil {
+			continue
+		}
+		h := e.holding(s.Limit)
+		if s.Known[i] = h; h == nil {
+			continue
+		}
+		if h.Whole > 0 && (s.Whole == 0 || h.Whole < s.Whole) {
+			s.Whole = h.Whole
+		}
+		if e.Gen == gen {
+			rows[i] = h
+		}
+	}
+	floor := bucket.Floor(s.Whole, len(entries), regions.Floor)
+	for i, row := range rows {
+		if s.Held[i] = floor; row == nil {
+			continue
+		}
+		s.Held[i] = max(floor, row.Held)
+		for j, name := range regions.Names {
+			s.InTransit += row.Given[name]
+			if rows[j] != nil {
+				s.InTransit -= row.Taken[name]
+			}
+		}
+	}
 }

@@ -100,8 +100,10 @@ func (l *ledger) windows(t testing.TB, hours bool) map[string]map[string]int64 {
 	for {
 		out, err := l.client.Scan(t.Context(), &dynamodb.ScanInput{
 			TableName: &l.table, ExclusiveStartKey: start, ConsistentRead: aws.Bool(true),
-			FilterExpression:          aws.String("begins_with(SK, :usage)"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":usage": &types.AttributeValueMemberS{Value: item.UsagePrefix}},
+			FilterExpression: aws.String("begins_with(SK, :usage)"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{
+				":usage": &types.AttributeValueMemberS{Value: item.UsagePrefix},
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -266,7 +268,8 @@ func TestOnceControls(t *testing.T) {
 			for name, v := range in.ExpressionAttributeValues {
 				if s, ok := v.(*types.AttributeValueMemberS); ok && len(s.Value) == sequenceDigits &&
 					strings.Contains(*in.UpdateExpression, name) {
-					in.ExpressionAttributeValues[name] = &types.AttributeValueMemberS{Value: s.Value[:sequenceDigits-1] + "9"}
+					far := s.Value[:sequenceDigits-1] + "9"
+					in.ExpressionAttributeValues[name] = &types.AttributeValueMemberS{Value: far}
 				}
 			}
 		},

@@ -17,7 +17,8 @@ import (
 func lambdaEvent(t *testing.T, from, to int, bad ...int) events.DynamoDBEvent {
 	t.Helper()
 	image := func(tc int) string {
-		return fmt.Sprintf(`{"PK": {"S": "ENTITY#user-1"}, "SK": {"S": "#BUCKET#gpt-4"}, "entity_id": {"S": "user-1"}, "b_rpm_tc": {"N": "%d"}}`, 1000*tc)
+		return fmt.Sprintf(`{"PK": {"S": "ENTITY#user-1"}, "SK": {"S": "#BUCKET#gpt-4"}, `+
+			`"entity_id": {"S": "user-1"}, "b_rpm_tc": {"N": "%d"}}`, 1000*tc)
 	}
 	var records []string
 	for i := from; i <= to; i++ {
@@ -28,7 +29,8 @@ func lambdaEvent(t *testing.T, from, to int, bad ...int) events.DynamoDBEvent {
 			}
 		}
 		records = append(records, fmt.Sprintf(
-			`{"eventName": "MODIFY", "dynamodb": {"ApproximateCreationDateTime": %d, "SequenceNumber": "%d00", %s"NewImage": %s}}`,
+			`{"eventName": "MODIFY", "dynamodb": {"ApproximateCreationDateTime": %d, `+
+				`"SequenceNumber": "%d00", %s"NewImage": %s}}`,
 			noon.Unix(), i, old, image(i)))
 	}
 	var event events.DynamoDBEvent

@@ -17,8 +17,10 @@ import (
 )
 
 // everyType is an item with an attribute of each type, as Lambda's event has it.
-const everyType = `{"n": {"N": "1.50"}, "s": {"S": "text"}, "empty": {"S": ""}, "b": {"B": "AA=="}, "bool": {"BOOL": true}, "null": {"NULL": true},
-	"l": {"L": [{"N": "1"}]}, "m": {"M": {"N": {"N": "1"}}}, "ns": {"NS": ["1"]}, "ss": {"SS": ["a"]}, "bs": {"BS": ["AA=="]}}`
+const everyType = `{"n": {"N": "1.50"}, "s": {"S": "text"}, "empty": {"S": ""}, "b": {"B": "AA=="},
+	"bool": {"BOOL": true}, "null": {"NULL": true},
+	"l": {"L": [{"N": "1"}]}, "m": {"M": {"N": {"N": "1"}}},
+	"ns": {"NS": ["1"]}, "ss": {"SS": ["a"]}, "bs": {"BS": ["AA=="]}}`
 
 // typed is the same as the stream's client has it.
 func typed() map[string]types.AttributeValue {
@@ -38,7 +40,8 @@ func typed() map[string]types.AttributeValue {
 func lambda(t *testing.T, event, images string) events.DynamoDBEventRecord {
 	t.Helper()
 	var r events.DynamoDBEventRecord
-	text := fmt.Sprintf(`{"eventName": %q, "dynamodb": {"ApproximateCreationDateTime": 1795000000, "SequenceNumber": "4421584500000000017450439091", %s}}`,
+	text := fmt.Sprintf(`{"eventName": %q, "dynamodb": {"ApproximateCreationDateTime": 1795000000, `+
+		`"SequenceNumber": "4421584500000000017450439091", %s}}`,
 		event, images)
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		t.Fatal(err)

@@ -54,17 +54,9 @@ func overloaded(who string, processes int, price bound, c conditions) experiment
 			if err != nil {
 				return nil, err
 			}
-			callers := make([]caller, processes)
-			for i := range callers {
-				process, err := w.process()
-				if err != nil {
-					return nil, err
-				}
-				var who generated.ScarceEntity = generated.Project{ID: "scarce"}
-				callers[i] = func(ctx context.Context) error {
-					_, err := process.Scarce.Acquire(ctx, who, generated.ScarceCost{})
-					return err
-				}
+			callers, err := w.scarceCallers(processes)
+			if err != nil {
+				return nil, err
 			}
 			if err := once(ctx, callers); err != nil {
 				return nil, err
@@ -99,6 +91,23 @@ func overloaded(who string, processes int, price bound, c conditions) experiment
 			}, nil
 		},
 	}
+}
+
+// scarceCallers returns a caller of the overloaded bucket for each of so many new processes.
+func (w *world) scarceCallers(processes int) ([]caller, error) {
+	callers := make([]caller, processes)
+	for i := range callers {
+		process, err := w.process()
+		if err != nil {
+			return nil, err
+		}
+		var who generated.ScarceEntity = generated.Project{ID: "scarce"}
+		callers[i] = func(ctx context.Context) error {
+			_, err := process.Scarce.Acquire(ctx, who, generated.ScarceCost{})
+			return err
+		}
+	}
+	return callers, nil
 }
 
 // scarce reads the bucket that is overloaded, and returns the instant that it was read at, in milliseconds.

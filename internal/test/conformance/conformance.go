@@ -16,8 +16,8 @@
 //
 //   - A balance may be a millitoken off.
 //   - A call whose cost is within a millitoken of the balance may be admitted or denied.
-//   - Retry after may be off by the time that a millitoken takes, and a millisecond. A call after that wait is
-//     admitted all the same.
+//   - Retry after may be off by the time that a millitoken takes, and a millisecond. A call after that wait
+//     is admitted all the same.
 //
 // The model does not cover limit changes that a process has not noticed yet, nor the refill of the time
 // before a change. With two fields to a limit, a store cannot know what was in force then.

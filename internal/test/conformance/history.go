@@ -122,61 +122,23 @@ func (h *history) play(w *world, n int, counts tally) {
 	if w.store.Remembers {
 		processes[1] = w.Limiter
 	}
-	var open []*held
-	var wait time.Duration
+	g := &game{world: w, history: h, counts: counts, entities: entities}
 	for i, s := range h.steps {
 		w.shadow = s.shadow
 		switch s.deed {
 		case takes:
-			lease, err := w.acquireIn(processes[i%2], entities[s.who], h.cost(s))
-			counts.note(err)
-			if denied, ok := errors.AsType[*store.DeniedError](err); ok {
-				if wait = denied.RetryAfter; s.insists {
-					w.store.Advance(wait)
-					if lease, err = w.acquireIn(processes[i%2], entities[s.who], h.cost(s)); err != nil {
-						w.Fatalf("it waited for %v, as it was told, and: %v", wait, err)
-					}
-					counts["waited"]++
-				}
-			}
-			if lease != nil {
-				open = append(open, lease)
-			}
-			if lease != nil && err != nil { // what becomes of it changes nothing
-				counts["spared"]++
-			}
+			g.take(processes[i%2], s)
 		case both:
-			who := entities[s.who%4].(limits.User)
-			others := []limits.GPT4Entity{who, two}
-			switch {
-			case !w.store.Rooted:
-			case h.cascade == store.CascadeNone: // each is a root
-				others[1] = who
-			default:
-				others[1] = who.Project
-			}
-			counts.note(w.all(h.cost(s), 0, others...))
+			g.takeBoth(s, two)
 		case settles, releases:
-			if len(open) == 0 {
-				continue
-			}
-			at := s.who % len(open)
-			lease := open[at]
-			open = append(open[:at:at], open[at+1:]...)
-			if s.deed == releases {
-				w.release(lease)
-				counts["released"]++
-				continue
-			}
-			w.settle(lease, h.cost(s).RPM, h.cost(s).TPM)
-			counts["settled"]++
+			g.end(s)
 		case looks:
 			w.peek(entities[s.who])
 		case passes:
 			w.store.Advance(time.Duration(s.ms) * time.Millisecond)
 		case waits:
-			w.store.Advance(max(0, wait-time.Millisecond))
-			wait = 0
+			w.store.Advance(max(0, g.wait-time.Millisecond))
+			g.wait = 0
 		case disturbs:
 			if w.store.Disturb != nil {
 				w.store.Disturb()
@@ -186,6 +148,73 @@ func (h *history) play(w *world, n int, counts tally) {
 	for _, who := range entities {
 		w.peek(who)
 	}
+}
+
+// game is a history at play.
+type game struct {
+	*world
+	history  *history
+	counts   tally
+	entities []limits.GPT4Entity
+	open     []*held       // leases not yet ended
+	wait     time.Duration // RetryAfter of the last denial
+}
+
+// take acquires what s takes. If s insists, it acquires again after a denial's wait, and must succeed.
+func (g *game) take(process *limits.Limiter, s step) {
+	g.Helper()
+	who, cost := g.entities[s.who], g.history.cost(s)
+	lease, err := g.acquireIn(process, who, cost)
+	g.counts.note(err)
+	if denied, ok := errors.AsType[*store.DeniedError](err); ok {
+		if g.wait = denied.RetryAfter; s.insists {
+			g.store.Advance(g.wait)
+			if lease, err = g.acquireIn(process, who, cost); err != nil {
+				g.Fatalf("after the wait of %v that the denial asked for: %v", g.wait, err)
+			}
+			g.counts["waited"]++
+		}
+	}
+	if lease != nil {
+		g.open = append(g.open, lease)
+	}
+	if lease != nil && err != nil { // what becomes of it changes nothing
+		g.counts["spared"]++
+	}
+}
+
+// takeBoth acquires what s takes of two entities at once: a user's and other, or those of one root if the
+// store wants that.
+func (g *game) takeBoth(s step, other limits.GPT4Entity) {
+	g.Helper()
+	who := g.entities[s.who%4].(limits.User)
+	switch {
+	case !g.store.Rooted:
+	case g.history.cascade == store.CascadeNone: // each is a root
+		other = who
+	default:
+		other = who.Project
+	}
+	g.counts.note(g.all(g.history.cost(s), 0, who, other))
+}
+
+// end settles or releases an open lease, if there is one.
+func (g *game) end(s step) {
+	g.Helper()
+	if len(g.open) == 0 {
+		return
+	}
+	at := s.who % len(g.open)
+	lease := g.open[at]
+	g.open = append(g.open[:at:at], g.open[at+1:]...)
+	if s.deed == releases {
+		g.release(lease)
+		g.counts["released"]++
+		return
+	}
+	cost := g.history.cost(s)
+	g.settle(lease, cost.RPM, cost.TPM)
+	g.counts["settled"]++
 }
 
 // cost is what s takes.

@@ -100,16 +100,8 @@ func exceeding(portions []portion) (all []store.CostExceedsBurstError) {
 // anything is. Of a call that asks its buckets one by one, any may be the first to refuse, and the others are
 // not asked.
 func (j judge) acquire(portions []portion, now int64, err error, oneByOne bool) string {
-	if never := exceeding(portions); never != nil && !oneByOne {
-		got, ok := errors.AsType[*store.CostExceedsBurstError](err)
-		if !ok || *got != never[0] {
-			return fmt.Sprintf("got %v\nwant %v", err, &never[0])
-		}
-		return ""
-	} else if got, ok := errors.AsType[*store.CostExceedsBurstError](err); ok && slices.Contains(never, *got) {
-		return ""
-	} else if never != nil && err == nil {
-		return fmt.Sprintf("admitted\nwant %v", &never[0])
+	if wrong, judged := tooLarge(portions, err, oneByOne); judged {
+		return wrong
 	}
 	var must, may []string // refuse
 	denied, ok := errors.AsType[*store.DeniedError](err)
@@ -155,6 +147,24 @@ func (j judge) acquire(portions []portion, now int64, err error, oneByOne bool) 
 		return summary(denied)
 	}
 	return ""
+}
+
+// tooLarge judges err by the costs that exceed a burst. judged is false if these do not decide.
+func tooLarge(portions []portion, err error, oneByOne bool) (wrong string, judged bool) {
+	never := exceeding(portions)
+	got, ok := errors.AsType[*store.CostExceedsBurstError](err)
+	switch {
+	case never != nil && !oneByOne:
+		if !ok || *got != never[0] {
+			return fmt.Sprintf("got %v\nwant %v", err, &never[0]), true
+		}
+		return "", true
+	case ok && slices.Contains(never, *got):
+		return "", true
+	case never != nil && err == nil:
+		return fmt.Sprintf("admitted\nwant %v", &never[0]), true
+	}
+	return "", false
 }
 
 // refusal says what is wrong with the refusal of s's i-th limit.

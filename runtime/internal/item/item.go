@@ -47,8 +47,8 @@ var BucketAttributes = [...]string{
 	PK, SK, "GSI2PK", "GSI2SK", "entity_id", "resource", "rf", "cv", "op", TTL,
 }
 
-// BucketIdentity returns the attributes of an entity's bucket that follow from its key. The others that belong
-// to no limit are rf, cv, op and ttl.
+// BucketIdentity returns the attributes of an entity's bucket that follow from its key. The others that
+// belong to no limit are rf, cv, op and ttl.
 func BucketIdentity(entity, resource string) Item {
 	stored := func(value string) types.AttributeValue { return &types.AttributeValueMemberS{Value: value} }
 	return Item{

@@ -51,7 +51,8 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		// without a mount, the error must not mean that nothing was published
 		if _, err := os.Stat(s.dir); err != nil {
-			return nil, fmt.Errorf("%v; see to it that %s is there", err, s.dir) //nolint:errorlint // is not fs.ErrNotExist on purpose
+			//nolint:errorlint // is not fs.ErrNotExist on purpose
+			return nil, fmt.Errorf("%v; see to it that %s is there", err, s.dir)
 		}
 		return nil, fmt.Errorf("file %s: %w", file, fs.ErrNotExist)
 	}

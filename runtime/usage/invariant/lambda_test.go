@@ -133,8 +133,9 @@ func (m *mapping) hand(t testing.TB, shard string, records []types.Record) {
 
 // handed is a record as Lambda hands it over.
 func handed(r types.Record) events.DynamoDBEventRecord {
+	at := aws.ToTime(r.Dynamodb.ApproximateCreationDateTime)
 	return events.DynamoDBEventRecord{EventName: string(r.EventName), Change: events.DynamoDBStreamRecord{
-		ApproximateCreationDateTime: events.SecondsEpochTime{Time: aws.ToTime(r.Dynamodb.ApproximateCreationDateTime)},
+		ApproximateCreationDateTime: events.SecondsEpochTime{Time: at},
 		SequenceNumber:              aws.ToString(r.Dynamodb.SequenceNumber),
 		OldImage:                    handedImage(r.Dynamodb.OldImage),
 		NewImage:                    handedImage(r.Dynamodb.NewImage),

@@ -84,7 +84,8 @@ func (l *line) notice(reply *http.Response) *http.Response {
 
 // throttled is an answer that there is no throughput left.
 func throttled(r *http.Request) *http.Response {
-	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`
+	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",` +
+		`"message":"slow down"}`
 	return &http.Response{
 		StatusCode: http.StatusBadRequest, Status: "400 Bad Request", Proto: "HTTP/1.1", ProtoMajor: 1,
 		ProtoMinor: 1,

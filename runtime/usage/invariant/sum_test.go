@@ -39,7 +39,7 @@ const (
 func TestSumOfWindows(t *testing.T) {
 	seeds, calls := longform.Count[uint64](t, "storms", 9, 3), 25
 	switch {
-	case dynamotest.OnLocal(t): // the more its streams have, the slower it writes, those of tables that are gone too
+	case dynamotest.OnLocal(t): // the more its streams have, those of deleted tables too, the slower it writes
 		seeds, calls = 3, 10
 	case testing.Short():
 		calls = 15

@@ -45,7 +45,8 @@ func (w *world) eager(p *tap, which func([]streamtypes.Record) bool) func(contex
 		case *dynamodbstreams.GetShardIteratorOutput:
 			mu.Lock()
 			defer mu.Unlock()
-			shards[aws.ToString(out.ShardIterator)] = aws.ToString(c.in.(*dynamodbstreams.GetShardIteratorInput).ShardId)
+			in := c.in.(*dynamodbstreams.GetShardIteratorInput)
+			shards[aws.ToString(out.ShardIterator)] = aws.ToString(in.ShardId)
 		case *dynamodbstreams.GetRecordsOutput:
 			mu.Lock()
 			shard := shards[aws.ToString(c.in.(*dynamodbstreams.GetRecordsInput).ShardIterator)]

@@ -42,7 +42,7 @@ func mortal(p *tap, how death, nth int, cancel context.CancelFunc) (dead func() 
 	p.before = func(ctx context.Context, c call) error {
 		small(c)
 		switch {
-		case how == unsent && die(c), how == unheard && c.number > nth && die(c): // a reply that is an error is heard
+		case how == unsent && die(c), how == unheard && c.number > nth && die(c): // the client sees an error reply
 			return errKilled
 		case how == cancelled && die(c):
 			return ctx.Err() // as the SDK does
