@@ -46,7 +46,8 @@ func (s *scheduler) newDetachedBatch(r *request) *batch {
 	return s.newBatch(&queue{cached: &cachedBucket{}}, r)
 }
 
-// init makes the targets those of the first request. All requests of a queue have the same.
+// init makes the targets those of the first request. All requests of a queue have the same, but for lazy
+// settles, which have one of them.
 func (b *batch) init() {
 	if b.targets != nil {
 		return
@@ -188,7 +189,7 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 	}
 	b.count(b.roster.included, b.roster.leftover)
 	noted := ctx
-	if b.scheduler.onWrite != nil && !p.Uncharged { // the write serves nobody
+	if b.scheduler.onWrite != nil && !p.Uncharged { // an uncharged write serves no request
 		noted = b.scheduler.onWrite(ctx, b.roster.included)
 	}
 	bounded, cancel := withAttemptTimeout(noted, b.roster.included)
@@ -214,7 +215,7 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 	case wire.Unknown:
 		t.confirmed = false
 		b.attempt.err = b.attempt.unavailable(b.targets.name(), reply.outcome, reply.err)
-		// A refund is never sent twice: it would mint tokens.
+		// A refund whose outcome is unknown is never sent again: it would mint tokens.
 		for _, r := range b.roster.included {
 			if r.givesBack() && !p.Uncharged {
 				b.roster.finish(r, b.attempt.errFor(r, b.targets.unknown()), b.targets)
@@ -291,7 +292,7 @@ func (b *batch) pause(ctx context.Context) {
 		return
 	}
 	n := b.attempt.n
-	if outage { // a newcomer waits less than the others; a race, however, is lost to the same writers
+	if outage { // the pause is that of the newest request; after a lost race, the writers are the same for all
 		for _, r := range b.roster.pending {
 			n = min(n, max(r.attempts, 1))
 		}
@@ -324,7 +325,7 @@ func (b *batch) giveUpOver(r *request) {
 	b.roster.giveUp(r, r.overErr(b.attempt.errFor(r, b.targets.unknown())), b.targets)
 }
 
-// withFirstDeadline bounds ctx by the first deadline among requests whose callers still wait. A deadline
+// withFirstDeadline bounds ctx by the first deadline among requests that are not answered. A deadline
 // taken from a request's context is skipped; the context fires by itself.
 func withFirstDeadline(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
 	var first time.Time

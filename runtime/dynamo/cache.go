@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// cache holds the buckets that a session knows, the least recently used are forgotten first. A forgotten
-// bucket costs a read.
+// cache holds the buckets that a session knows. The least recently used one is forgotten first, and costs a
+// read when it is used again.
 type cache struct {
 	buckets *lru.Cache[bucketKey, *cachedBucket]
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// conn sends single calls to one table. It reports each to the observer, and tells the retry budget and the
-// watch over this host's clock how it ended. It is safe for concurrent use.
+// conn sends single calls to one table. It reports each to the observer. Answers to calls about buckets fill
+// the retry budget, and their dates are compared with this host's clock. It is safe for concurrent use.
 type conn struct {
 	api     API
 	table   string
@@ -247,8 +247,8 @@ func (c *conn) report(ctx context.Context, e store.StoreEvent) {
 	}
 }
 
-// build writes p as expressions and values into w: with the generated text, or with the generic one if that
-// does not fit.
+// build writes p as expressions and values into w: with the generated text, or with the generic one if the
+// bucket has other limits than the generated text names.
 func (t *target) build(w *codec.Write, p *plan.Plan, op string) error {
 	w.Entity, w.Image, w.Limits = t.entity, p.Image, p.Limits
 	w.Cost, w.Fill, w.Lo, w.Hi = p.Cost, p.Fill, p.Lo, p.Hi

@@ -293,10 +293,10 @@ type scheduler struct {
 	background *background.Tasks
 	closing    <-chan struct{}                    // closed when nothing may wait any more
 	attempts   int                                // of an acquire
-	heartbeat  atomic.Pointer[override.Heartbeat] // as last read; nil if no resource has regions
+	heartbeat  atomic.Pointer[override.Heartbeat] // as last read; nil before, and if no resource has regions
 	perLimit   bool                               // missing buckets may have per-limit items
 	onCarry    func(context.Context)              // called after each bucket made of per-limit items
-	onReshape  func(context.Context)              // called after each applied Reshape
+	onReshape  func(context.Context)              // called after each Reshape or uncharged Create
 
 	seams
 }
@@ -316,7 +316,8 @@ func (s *scheduler) recordApplied(ctx context.Context, t *target, all []*request
 	}
 }
 
-// peek reads r's buckets for which unread holds, and the overrides that are due. The error is r's.
+// peek reads r's buckets for which unread holds, and the overrides that are due. The error is r's, or that of
+// reading per-limit items; the batch is nil then.
 func (s *scheduler) peek(r *request, unread func(*target) bool) (*batch, error) {
 	b := s.newDetachedBatch(r)
 	b.init()

@@ -44,8 +44,8 @@ func (s *scheduler) isFresh(spec *store.Spec, readAt, now int64) bool {
 	return lookups.TTL(ttl).Fresh(readAt, now)
 }
 
-// overridesNeeded returns whether t's overrides have to be read: once in a write, whatever the TTL, and once
-// more if the bucket has seen newer ones. A settle works with the bucket's own parameters.
+// overridesNeeded returns whether t's overrides have to be read: when they are due, at most once in a write,
+// and once more if the bucket has seen newer ones. A settle works with the bucket's own parameters.
 func (r reader) overridesNeeded(t *target, now int64) need {
 	spec := t.resource.spec
 	switch {
@@ -75,7 +75,7 @@ func (t *target) wholeNeeded() need {
 }
 
 // heartbeatNeeded reports whether the heartbeat is read with t's overrides: once a window, and if the known
-// one does not tell the present.
+// one has expired or is missing.
 func (r reader) heartbeatNeeded(t *target, now int64) bool {
 	known := r.scheduler.heartbeat.Load()
 	return known == nil || t.needsHeartbeat || t.missing&(needNewer|needWhole) != 0 || !known.Alive(now) ||
@@ -224,7 +224,8 @@ type fetched struct {
 	at          int64 // ms
 }
 
-// apply updates t from what was read for it, unless part of that was left unprocessed.
+// apply updates t from what was read for it: the image, and the overrides if DynamoDB left none of their keys
+// unprocessed.
 func (r reader) apply(t *target, read *fetched) error {
 	spec := t.resource.spec
 	key := item.KeyOf(t.resource.generated.Key(t.entity))

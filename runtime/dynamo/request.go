@@ -32,7 +32,7 @@ type request struct {
 	ended       bool
 
 	// The queue's lock guards these.
-	done      chan struct{} // closed once the request has ended; nil while no caller waits for a worker
+	done      chan struct{} // closed once the caller has its answer; nil while no caller waits for a worker
 	abandoned bool          // the caller did not wait for the end
 }
 
@@ -87,7 +87,6 @@ func (s *session) newRequest(
 	if len(call.Parts[0].Buckets) > 1 {
 		r.portions = make([]portion, 0, len(call.Parts[0].Buckets))
 	}
-	now := s.scheduler.conn.now()
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		of := s.resource(part.Def)
@@ -108,7 +107,7 @@ func (s *session) newRequest(
 			}
 			pn.buckets = append(pn.buckets, b)
 			pn.cached = s.scheduler.cache.lookup(of, b.Kind, b.Entity)
-			pn.loadCached(now)
+			pn.loadCached(s.scheduler.conn)
 			r.portions = append(r.portions, pn)
 		}
 	}
@@ -122,10 +121,10 @@ func (s *session) newRequest(
 }
 
 // loadCached sets after and limits from the cache.
-func (pn *portion) loadCached(now int64) {
+func (pn *portion) loadCached(c *conn) {
 	img, _, shape := pn.cached.snapshot()
 	if pn.after = img; shape != nil {
-		pn.limits = shape.InForce(now)
+		pn.limits = shape.InForce(c.now())
 	}
 }
 
@@ -145,12 +144,12 @@ func (pn *portion) changes() bool {
 
 // report fills in the call's buckets: as the request left or found them, or from the cache if the caller did
 // not wait.
-func (r *request) report(now int64) {
+func (r *request) report(c *conn) {
 	for i := range r.portions {
 		pn := &r.portions[i]
 		if r.abandoned {
 			pn = &portion{cached: pn.cached, buckets: pn.buckets, dropped: pn.buckets[0].Dropped}
-			pn.loadCached(now)
+			pn.loadCached(c)
 		}
 		for _, b := range pn.buckets {
 			b.After, b.Limits, b.Dropped = pn.after, pn.limits, pn.dropped
@@ -234,9 +233,9 @@ func (r *request) isOver() bool {
 }
 
 // leaveErr returns the error for a caller that leaves while an attempt may be under way. lastErr is the error
-// of the attempt before, which other callers may share. A lost race stays a *store.ContendedError: what the
-// attempt under way may charge is given back, so trying again is safe and no failure policy decides. The
-// caller holds the queue's lock.
+// of the attempt before, which other callers may share. An acquire's lost race stays a *store.ContendedError:
+// what the attempt under way may charge is given back, so trying again is safe and no failure policy decides.
+// The caller holds the queue's lock.
 func (r *request) leaveErr(lastErr error) error {
 	if u, ok := errors.AsType[*store.UnavailableError](lastErr); ok {
 		own := *u
@@ -254,7 +253,7 @@ func (r *request) leaveErr(lastErr error) error {
 }
 
 // overErr returns the error for a caller whose time is over. err is the error of the last attempt, nil if
-// there was none. A cancellation stays one. A deadline is joined with what kept the request from being served
+// none has ended. A cancellation stays one. A deadline is joined with what kept the request from being served
 // in time.
 func (r *request) overErr(err error) error {
 	pn := &r.portions[0]

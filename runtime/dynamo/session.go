@@ -66,7 +66,7 @@ func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 
 // perform submits r and fills in its call's buckets.
 func (s *session) perform(r *request) error {
-	defer func() { r.report(s.scheduler.conn.now()) }()
+	defer r.report(s.scheduler.conn)
 	return s.scheduler.submit(r)
 }
 
@@ -120,7 +120,7 @@ func (s *session) settleLazily(r *request, onDone func(error)) {
 		s.background.Begin() // Close waits for it, even if a caller's goroutine writes it
 		one.onDone = func(err error) {
 			defer s.background.End()
-			one.report(s.scheduler.conn.now())
+			one.report(s.scheduler.conn)
 			errs[i] = err
 			if left.Add(-1) == 0 {
 				onDone(errors.Join(errs...))
@@ -164,7 +164,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	if err != nil {
 		return err
 	}
-	defer func() { r.report(s.scheduler.conn.now()) }()
+	defer r.report(s.scheduler.conn)
 	b, err := s.scheduler.peek(r, func(t *target) bool { return !t.confirmed })
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 // error.
 func (s *session) Lookup(call *store.Call) {
 	if r, err := s.newRequest(context.Background(), call, acquireCost); err == nil {
-		r.report(s.scheduler.conn.now())
+		r.report(s.scheduler.conn)
 	}
 }
 
@@ -228,10 +228,10 @@ func (s *scheduler) retrier(attempts int) wire.Retrier {
 	}
 }
 
-// acquireCompensated charges r's buckets one by one, the scarcest first. If one denies, it gives back what
-// the others were charged.
+// acquireCompensated charges r's buckets one by one, the scarcest first. If one fails, it gives back what the
+// others were charged.
 func (s *session) acquireCompensated(r *request) error {
-	defer func() { r.report(s.scheduler.conn.now()) }()
+	defer r.report(s.scheduler.conn)
 	// One call reads what is missing of all. If it gets no answer, the charges try again.
 	r.batch = nil // the portions are served one by one
 	b := s.scheduler.newDetachedBatch(r)
@@ -254,7 +254,7 @@ func (s *session) acquireCompensated(r *request) error {
 		one := r.single(i, r.portions[i].cost)
 		err := s.scheduler.submit(one)
 		if one.abandoned {
-			r.portions[i].loadCached(s.scheduler.conn.now())
+			r.portions[i].loadCached(s.scheduler.conn)
 		} else {
 			r.portions[i] = one.portions[0]
 		}
@@ -291,7 +291,8 @@ func (t *target) scarcity(cost []int64, now int64) float64 {
 }
 
 // completeDenial adds to a denial by one of r's buckets the refusals of others that were not charged, so that
-// retry after holds for the whole chain. If they cannot be read, the denial stays as it is.
+// retry after holds for the whole chain. If they cannot be read, the denial stays as it is. If one of them
+// can never hold the cost, the error is that instead.
 func (s *session) completeDenial(r *request, err error, others []int) error {
 	denied, ok := errors.AsType[*store.DeniedError](err)
 	if !ok || len(others) == 0 {

@@ -272,8 +272,8 @@ func TestSimulationIsRepeatable(t *testing.T) {
 	}
 }
 
-// TestContention bounds what independent writers on a nearly full bucket cost (docs/design.md, "Contention"), a
-// tenth more allowed. Writers call as fast as replies come. 16 and 64 of them ask for more than 1000 a
+// TestContention bounds what independent writers on a nearly full bucket cost (docs/design.md, "Contention"),
+// a tenth more allowed. Writers call as fast as replies come. 16 and 64 of them ask for more than 1000 a
 // second, so there the bucket is nearly full only until its stored tokens are spent.
 func TestContention(t *testing.T) {
 	t.Parallel()

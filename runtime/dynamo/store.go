@@ -26,7 +26,8 @@
 // process caches. One BatchGetItem reads all that an attempt needs.
 //
 // The store repeats calls without an answer, within bounds. It recognises a charge by its op or by its
-// transaction's token. It sends a settle that gives tokens back only once. docs/design.md has the reasons.
+// transaction's token. It never repeats a settle of unknown outcome that gives tokens back. docs/design.md
+// has the reasons.
 package dynamo
 
 import (
@@ -110,8 +111,8 @@ func Attempts(n int) Option {
 }
 
 // New returns a store on table, its name or its ARN. It does no I/O. The generated New returns the error of a
-// bad option. The client's retries do not apply to the store's calls: the store repeats them itself, since it
-// knows what is safe.
+// bad option. The client's retries do not apply to writes and reads of buckets: the store repeats them
+// itself, since it knows what is safe.
 func New(client API, table string, opts ...Option) *Store {
 	s := &Store{
 		api: client, table: table,

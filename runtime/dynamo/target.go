@@ -271,12 +271,12 @@ func (h *headroom) take(cost []int64) {
 	}
 }
 
-// attempts is the state of one logical write over all its attempts. They have one op, so an attempt that was
-// applied although its reply was lost is recognised in the bucket.
+// attempts is the state of one logical write over all its attempts. They share an op unless requests join, so
+// an attempt that was applied although its reply was lost is recognised in the bucket.
 type attempts struct {
 	op          string
 	n           int                // attempts so far, failed reads before the write included
-	err         error              // of the last one, until the pause that follows; nil if it lost nothing
+	err         error              // of the last one, until the pause that follows; nil if none is due
 	lastErr     error              // of the last one, from that pause on
 	cause       error              // of the last one that failed for another reason than its deadline
 	lostAt      *target            // where the last race was lost

@@ -141,7 +141,8 @@ type Shape struct {
 	Limits  []bucket.Limit
 	Removed []string // limits that the generated Reshape drops
 	Version int64    // cv
-	// Ceiling is what each limit can come to be, if a limit in force is only a quota of it. It is nil otherwise.
+	// Ceiling is the most that each limit can come to be. It is set if the resource has regions, and nil
+	// otherwise.
 	Ceiling []bucket.Limit
 }
 

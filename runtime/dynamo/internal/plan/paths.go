@@ -68,18 +68,18 @@ func NewNormal(d *Demand, s State, b Balances, net NetDemand, now int64) (p Plan
 		c := claimOf(balance, b.image.Refilled, now, given, net.cost[i], s.LeaveSlack)
 		least := int64(math.MinInt64)
 		if net.take[i] > 0 {
-			if bucket.Add(balance.Tokens, c.claim) < net.take[i] {
+			if bucket.Add(balance.Tokens, c.claimed) < net.take[i] {
 				return Plan{}, false
 			}
-			least = bucket.Sub(net.take[i], c.claim)
+			least = bucket.Sub(net.take[i], c.claimed)
 		}
 		switch {
-		case c.claim < c.refill: // clamped: the balance must be the image's, but for the slack
+		case c.claimed < c.due: // clamped: the balance must be the image's, but for the slack
 			lo[i], hi[i] = max(bucket.Sub(balance.Tokens, c.slack), least), balance.Tokens
 		case net.cost[i] > 0:
-			lo[i], hi[i] = least, bucket.Sub(balance.Burst, c.claim)
+			lo[i], hi[i] = least, bucket.Sub(balance.Burst, c.claimed)
 		}
-		fill[i] = bucket.Sub(c.claim, given) // the net cost has it too
+		fill[i] = bucket.Sub(c.claimed, given) // the net cost has it too
 	}
 	p = b.base(d.Pool, Normal, net.net, fill, now)
 	p.Lo, p.Hi = lo, hi
@@ -89,9 +89,9 @@ func NewNormal(d *Demand, s State, b Balances, net NetDemand, now int64) (p Plan
 
 // claim is what a Normal claims of one limit.
 type claim struct {
-	refill int64 // that is due, what is given back included
-	claim  int64 // of it; less where it is clamped, negative where the balance is above the burst
-	slack  int64 // by which the balance may be lower than the image's
+	due     int64 // the refill, what is given back included
+	claimed int64 // of due: less if clamped, negative if the balance is above the burst
+	slack   int64 // by which the balance may be lower than the image's
 }
 
 // claimOf returns the claim of one limit. given is what is given back, and cost what is taken.
@@ -102,10 +102,10 @@ func claimOf(b bucket.Balance, refilled, now, given, cost int64, leaveSlack bool
 		top = max(bucket.Sub(top, slack), min(cost, top))
 	}
 	refill := bucket.Add(bucket.Refill(b.Limit, refilled, now), given)
-	c := claim{refill: refill, claim: min(refill, bucket.Sub(top, b.Tokens)), slack: slack}
-	if c.claim < 0 { // a balance above the top stays; one above the burst is cut, exactly
-		c.claim = min(0, bucket.Sub(b.Burst, b.Tokens))
-		if c.claim < 0 {
+	c := claim{due: refill, claimed: min(refill, bucket.Sub(top, b.Tokens)), slack: slack}
+	if c.claimed < 0 { // a balance above the top stays; one above the burst is cut, exactly
+		c.claimed = min(0, bucket.Sub(b.Burst, b.Tokens))
+		if c.claimed < 0 {
 			c.slack = 0
 		}
 	}

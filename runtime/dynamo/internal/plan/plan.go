@@ -110,8 +110,7 @@ func (p *Plan) burst(i int, b bucket.Balance) int64 {
 }
 
 // DeniedImage returns the image that denies the demand, nil if p admits it. For a write that charges nothing
-// that is the image after it, whether or not it has been sent: if another bucket of the chain denies too, it
-// is not.
+// that is the image after it. Such a write is not sent if another bucket of the chain denies too.
 func (p *Plan) DeniedImage() *bucket.Image {
 	switch {
 	case p.Decision == Deny:

@@ -16,7 +16,7 @@ import (
 )
 
 // Retrier repeats calls that had no answer. It is for calls that are safe to repeat, so not for those that
-// charge: a batch has rules of its own. It is safe for concurrent use.
+// charge: the engine repeats these by rules of its own. It is safe for concurrent use.
 type Retrier struct {
 	Table    string
 	Attempts int
