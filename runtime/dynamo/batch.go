@@ -126,9 +126,6 @@ func (b *batch) readMissing(ctx context.Context) {
 	defer cancel()
 	denied := b.attempt.denied
 	b.attempt.denied = nil
-	if i := slices.IndexFunc(b.targets, func(t *target) bool { return t.missing&needLegacy != 0 }); i >= 0 {
-		b.attempt.lostAt = b.targets[i]
-	}
 	o, err := reader{b.scheduler, b.targets}.fetch(bounded)
 	switch o {
 	case wire.Applied:
@@ -138,13 +135,6 @@ func (b *batch) readMissing(ctx context.Context) {
 		return
 	case wire.Failed:
 		b.roster.finishAll(b.roster.pending, err, b.targets)
-		return
-	case wire.Refused, wire.Conflict: // another process carried the bucket over, or wrote to what was to be carried
-		b.count(b.roster.pending, nil)
-		if o == wire.Conflict {
-			b.attempt.conflicts++
-		}
-		b.attempt.err = b.attempt.lost()
 		return
 	}
 	if denied != nil { // known already, whatever the rest of the chain says and whatever the failure policy

@@ -97,7 +97,7 @@ func (pl planner) plan(all []*request, now int64) plan.Decision {
 			continue
 		}
 		t.plan = pl.scheduler.choose(&t.demand, t.state(now), now)
-		t.missing |= t.wholeNeeded() | read.legacyNeeded(t)
+		t.missing |= t.wholeNeeded()
 		switch t.plan.Decision {
 		case plan.Read:
 			t.missing |= needImage

@@ -168,7 +168,7 @@ func TestCheck(t *testing.T) {
 		"a layout with per-limit items": {
 			version: version(2, 1),
 			err: "setup: table TABLE holds per-limit items, which this program would make full buckets beside | " +
-				"pass dynamo.PerLimitItems() to dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
+				"use migrating.New instead of dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
 		},
 		"a torn version item": {
 			version: torn,

@@ -243,20 +243,6 @@ var scenes = []struct {
 			}
 			closeAll(o.T, before.Limiter, after.Limiter)
 		}},
-	{
-		"items of the old layout",
-		[]string{"perlimit found", "perlimit missing", "carry applied", "system applied"},
-		func(o *observed) {
-			o.putOld(o.T)
-			o.db.ResetConsumed()
-			gpt4, _ := generated(o.T)
-			d := o.desk(o.T, withNumbers(gpt4, 1, userRPM, userTPM), option(PerLimitItems()))
-			must(d.Peek(o.Context(), "1"))
-			must(d.Acquire(o.Context(), "1", tokens{1, 1}))
-			must(d.Acquire(o.Context(), "2", tokens{1, 1}))
-			closeAll(o.T, d.Limiter)
-		},
-	},
 	{"a table that throttles, and meets transactions", []string{"transact throttled", "member failed"},
 		func(o *observed) {
 			l := o.gateway(o.T)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
@@ -457,5 +458,12 @@ func TestEach(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("saw %q, want %q", got, want)
+	}
+}
+
+func (e *engine) remove(t testing.TB, key codec.Item) {
+	t.Helper()
+	if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: key}); err != nil {
+		t.Error(err)
 	}
 }

@@ -294,8 +294,6 @@ type scheduler struct {
 	closing    <-chan struct{}                    // closed when nothing may wait any more
 	attempts   int                                // of an acquire
 	heartbeat  atomic.Pointer[override.Heartbeat] // as last read; nil before, and if no resource has regions
-	perLimit   bool                               // missing buckets may have per-limit items
-	onCarry    func(context.Context)              // called after each bucket made of per-limit items
 	onReshape  func(context.Context)              // called after each Reshape or uncharged Create
 
 	seams
@@ -316,8 +314,7 @@ func (s *scheduler) recordApplied(ctx context.Context, t *target, all []*request
 	}
 }
 
-// peek reads r's buckets for which unread holds, and the overrides that are due. The error is r's, or that of
-// reading per-limit items; the batch is nil then.
+// peek reads r's buckets for which unread holds, and the overrides that are due. The error is r's.
 func (s *scheduler) peek(r *request, unread func(*target) bool) (*batch, error) {
 	b := s.newDetachedBatch(r)
 	b.init()
@@ -327,14 +324,6 @@ func (s *scheduler) peek(r *request, unread func(*target) bool) (*batch, error) 
 			continue
 		}
 		b.readMissing(r.ctx)
-	}
-	for _, t := range b.targets {
-		if s.perLimit && !r.ended && t.image == nil {
-			var err error
-			if t.image, err = (reader{s, b.targets}).futureBucket(r.ctx, t, s.retrier(lookupAttempts)); err != nil {
-				return nil, err
-			}
-		}
 	}
 	b.targets.recordFound(r, s.conn.now())
 	return b, r.err

@@ -23,7 +23,6 @@ const (
 	needOverrides                  // its overrides
 	needNewer                      // its overrides again, since the bucket has seen newer ones
 	needWhole                      // its overrides together and consistently, since the bucket is to get them
-	needLegacy                     // its per-limit items, since the bucket is missing
 )
 
 var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
@@ -116,9 +115,6 @@ func (r reader) needsFor(all []*request, now int64) (any bool) {
 // DynamoDB leaves keys unprocessed, it is throttled, and what was read is known.
 func (r reader) fetch(ctx context.Context) (wire.Outcome, error) {
 	now := r.scheduler.conn.now()
-	if i := slices.IndexFunc(r.targets, func(t *target) bool { return t.missing&needLegacy != 0 }); i >= 0 {
-		return r.carryOver(ctx, r.targets[i])
-	}
 	if len(r.targets) == 1 && r.targets[0].missing == needImage {
 		return r.scheduler.conn.readBucket(ctx, r.targets[0])
 	}

@@ -29,7 +29,6 @@ type session struct {
 	lookups    *lookups.Members
 	background background.Tasks
 	recorded   sync.Once // the revision, in the table
-	carrying   sync.Once // that per-limit items are carried over, in the table
 	closing    chan struct{}
 	closed     sync.Once
 }

@@ -75,7 +75,6 @@ type Option func(*options) error
 type options struct {
 	buckets  int
 	attempts int
-	perLimit bool // missing buckets may have per-limit items
 }
 
 // Defaults of options.
@@ -157,8 +156,8 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	opened := &session{background: background.Tasks{Within: &s.running}, closing: make(chan struct{})}
 	opened.scheduler = &scheduler{
 		conn: newConn(s.api, s.table, env), cache: &cache{buckets}, background: &opened.background,
-		closing: opened.closing, attempts: s.options.attempts, onReshape: opened.recordRevision, onCarry: opened.recordCarrying,
-		perLimit: s.options.perLimit, seams: s.seams,
+		closing: opened.closing, attempts: s.options.attempts, onReshape: opened.recordRevision,
+		seams: s.seams,
 	}
 	opened.lookups, err = lookups.New(s.options.buckets, env, &opened.background, opened.readMember)
 	if err != nil {
@@ -207,18 +206,18 @@ func (s *session) Check(ctx context.Context) error {
 			Do: "set it by NTP: a clock ahead stops everybody's refill",
 		}
 	}
-	if v.Layout == layout.Carrying && !s.scheduler.perLimit {
-		return &store.SetupError{
-			What: fmt.Sprintf("table %s holds per-limit items, which this program would make full buckets beside",
-				conn.table),
-			Do: "pass dynamo.PerLimitItems() to dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
-		}
-	}
 	if v.Revision > s.revision {
 		// An older binary beside newer ones works, with the buckets' own numbers.
 		conn.env.Logger.LogAttrs(ctx, slog.LevelWarn,
 			"sluice: the table has seen a higher revision of limits.yaml: its numbers stay in force",
 			slog.String("table", conn.table), slog.Int64("seen", v.Revision), slog.Int64("own", s.revision))
+	}
+	if v.Layout == layout.Carrying {
+		return &layout.CarryingError{SetupError: &store.SetupError{
+			What: fmt.Sprintf("table %s holds per-limit items, which this program would make full buckets beside",
+				conn.table),
+			Do: "use migrating.New instead of dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
+		}}
 	}
 	return nil
 }

@@ -35,7 +35,6 @@ type target struct {
 	readsHeartbeat    bool // with the overrides, the heartbeat is read
 	needsHeartbeat    bool // the override read last refers to a newer heartbeat than the known one
 	overridesResolved bool // the overrides were read for this write
-	checkedLegacy     bool // no per-limit items count
 
 	// The next write.
 	demand      plan.Demand
@@ -66,7 +65,7 @@ func (t *target) init(pn *portion) {
 // reset prepares t for another write. Others may have written to the bucket beside this queue, so the cache
 // is asked again.
 func (t *target) reset() {
-	t.sent, t.overridesResolved, t.checkedLegacy, t.passed, t.confirmed = nil, false, false, false, false
+	t.sent, t.overridesResolved, t.passed, t.confirmed = nil, false, false, false
 	t.image, t.seenAt, t.shape = t.cached.snapshot()
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 

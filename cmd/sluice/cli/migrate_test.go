@@ -24,7 +24,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 )
 
 // late is when migrations are tested: TTL, which they need, deletes nothing of then.
@@ -93,7 +93,7 @@ var writeUnits = regexp.MustCompile(`(?m)^  write units .*|"read_units": .*`)
 // converted is the end of a report after which all buckets are converted.
 const converted = "next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is " +
 	"left, Check fails in programs " +
-	"without dynamo.PerLimitItems()\n"
+	"without migrating.New\n"
 
 // TestMigrate goes through the steps.
 func TestMigrate(t *testing.T) {
@@ -142,8 +142,8 @@ func TestMigrate(t *testing.T) {
   write units it takes   120  40s at the given --write-units
   items read              33  of any kind
   took                    0s
-`+"12 buckets would get other limits than their items have. To keep those of the items, run this before programs with dynamo.PerLimitItems() or `sluice migrate` convert them:\n"+commands+left+
-		"next: deploy programs with dynamo.PerLimitItems(), then `sluice migrate`\n", "")
+`+"12 buckets would get other limits than their items have. To keep those of the items, run this before programs with migrating.New or `sluice migrate` convert them:\n"+commands+left+
+		"next: deploy programs with migrating.New, then `sluice migrate`\n", "")
 	m.run("--write-units 0", 0, `table TABLE: migrated
   converted to buckets   15
   items marked           30
@@ -191,14 +191,14 @@ func TestMigrate(t *testing.T) {
   write units    31
   took           0s
 items whose bucket has expired are the last record of consumption; they no longer count. `+
-		"Programs need dynamo.PerLimitItems() until they are deleted: run `sluice migrate --cleanup --expired`, "+
+		"Programs need migrating.New until they are deleted: run `sluice migrate --cleanup --expired`, "+
 		"or this again once the buckets are in use\n", "")
 	m.run("--cleanup --expired", 0, `table TABLE: cleaned up
   items deleted   2
   items read     17  of any kind
   write units     5
   took           0s
-no per-limit item is left: programs no longer need dynamo.PerLimitItems()
+no per-limit item is left: programs may use dynamo.New again
 `, "")
 }
 
@@ -274,10 +274,10 @@ func TestMigrateAhead(t *testing.T) {
   items read             12  of any kind
   took                   0s
 12 items last refilled more than a minute ahead of this machine's clock: the unit is not ms, or a clock was ahead. `+
-		"Correct last_refill_ms before programs with dynamo.PerLimitItems() or `sluice migrate` convert them, "+
+		"Correct last_refill_ms before programs with migrating.New or `sluice migrate` convert them, "+
 		"or their buckets will be in "+
 		"debt until then:\n"+list+"  and 2 more: --json has all\nnext: deploy programs with "+
-		"dynamo.PerLimitItems(), then `sluice migrate`\n", "")
+		"migrating.New, then `sluice migrate`\n", "")
 }
 
 // TestMigrateQuotes: the commands go into a shell as they are.
@@ -331,7 +331,7 @@ func TestMigrateWrong(t *testing.T) {
 `+converted, "")
 	m.put("user-1", "gpt-4", "tpm", tpm) // by somebody who was to have stopped
 	m.put("user-2", "gpt-4", "rpm", bucket.Limit{Capacity: 1, Burst: 1, Refill: 1})
-	const found = `1 bucket made full beside items that were not converted: by a program without dynamo.PerLimitItems(), or before the limit was in the schema. Deploy programs with dynamo.PerLimitItems(). Then delete either the items, or the bucket, which is then made from them:
+	const found = `1 bucket made full beside items that were not converted: by a program without migrating.New, or before the limit was in the schema. Deploy programs with migrating.New. Then delete either the items, or the bucket, which is then made from them:
   user-1 on gpt-4
 1 bucket wrong:
   user-2 on gpt-4: the per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm is malformed: ` +

@@ -23,7 +23,7 @@ import (
 // direction orders the packages of the store, by their path below it: a package may name what a later one
 // declares.
 var direction = []string{
-	"migrating", "codec/codectest", ".", "operator", "perlimit", "internal/layout", "internal/members",
+	"migrating", "migrating/perlimit", "codec/codectest", ".", "operator", "internal/layout", "internal/members",
 	"internal/override", "internal/wire", "internal/plan", "codec",
 }
 

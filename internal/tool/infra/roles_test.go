@@ -14,7 +14,9 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/infra"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // findings returns where a policy and the requests that were sent under it part: what was asked and is not
@@ -47,7 +49,7 @@ func TestRoles(t *testing.T) {
 
 	administer(t, s, command)
 	sent[infra.Admin] = s.take()
-	work(t, s, command, dynamo.PerLimitItems())
+	work(t, s, command, migrating.New(s.client(), testTable))
 	sent[infra.Acquire] = s.take()
 	look(command)
 	sent[infra.ReadOnly] = s.take()
@@ -198,7 +200,7 @@ func syncRegions(t *testing.T, s *service, sluice func(exit int, line string)) [
 	}
 	sluice(0, "region sync --dry-run")
 	sent := s.take()
-	work(t, s, sluice)
+	work(t, s, sluice, dynamo.New(s.client(), testTable))
 	s.take() // that was a service
 	sluice(0, "region sync --once")
 	return append(sent, s.take()...)
@@ -206,7 +208,7 @@ func syncRegions(t *testing.T, s *service, sluice func(exit int, line string)) [
 
 // work does what a service does: on new buckets and old ones, alone and in chains, and on one whose numbers
 // have changed.
-func work(t *testing.T, s *service, sluice func(exit int, line string), opts ...dynamo.Option) {
+func work(t *testing.T, s *service, sluice func(exit int, line string), backend store.Store) {
 	t.Helper()
 	ctx := t.Context()
 	sluice(0, "entity put user-1 --parent project-7")
@@ -219,7 +221,7 @@ func work(t *testing.T, s *service, sluice func(exit int, line string), opts ...
 	}
 	service := func(does func(*limits.Limiter)) {
 		t.Helper()
-		lim, err := limits.New(dynamo.New(s.client(), testTable, opts...))
+		lim, err := limits.New(backend)
 		must(err)
 		must(lim.Check(ctx))
 		does(lim)
@@ -255,7 +257,7 @@ func TestOperations(t *testing.T) {
 	command := commander(t, s)
 	administer(t, s, command)
 	s.take()
-	work(t, s, command)
+	work(t, s, command, dynamo.New(s.client(), testTable))
 	called := map[string]bool{}
 	for _, r := range s.take() {
 		if !strings.HasPrefix(r.operation, "Describe") { // Check's, once, before serving

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -22,8 +22,8 @@ type Ahead struct {
 const clockAhead = time.Minute
 
 // ahead records those of found's items that would put a Carryable bucket into debt, at now.
-func (c *collector) ahead(spec *store.Spec, g *group, found *dynamo.Carry, now time.Time) {
-	if found.State != dynamo.Carryable {
+func (c *collector) ahead(spec *store.Spec, g *group, found *migrating.Carry, now time.Time) {
+	if found.State != migrating.Carryable {
 		return
 	}
 	for _, item := range counting(found) {

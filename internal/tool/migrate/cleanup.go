@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 )
 
 // cleanup deletes converted items. It then notes in the table that no item is left, so that programs stop
@@ -26,7 +26,7 @@ func (r *run) cleanup(ctx context.Context) error {
 	if err != nil || !none {
 		return err
 	}
-	if err := dynamo.NewCarrier(r.Client, r.Table, r.Now).End(ctx); err != nil {
+	if err := migrating.NewCarrier(r.Client, r.Table, r.Now).End(ctx); err != nil {
 		return err
 	}
 	r.report.note(func(rep *Report) { rep.Cleaned.Done = true })

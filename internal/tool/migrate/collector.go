@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -122,25 +122,25 @@ func (c *collector) left(l Left) {
 }
 
 // converted adds the outcome for one bucket.
-func (c *collector) converted(spec *store.Spec, g *group, found *dynamo.Carry) {
-	if found.State == dynamo.Carried || found.State == dynamo.Carryable {
+func (c *collector) converted(spec *store.Spec, g *group, found *migrating.Carry) {
+	if found.State == migrating.Carried || found.State == migrating.Carryable {
 		c.differs(spec, g, found)
 	}
 	c.note(func(r *Report) {
 		r.WriteUnits += found.Write
 		switch found.State {
-		case dynamo.Carried, dynamo.Carryable:
+		case migrating.Carried, migrating.Carryable:
 			n := len(counting(found))
 			r.Converted.Buckets++
 			r.Converted.Items += int64(n)
-			if found.State == dynamo.Carryable {
+			if found.State == migrating.Carryable {
 				r.Converted.Units += int64(convertUnits(n))
 			}
-		case dynamo.CarriedOver, dynamo.CarryExpired:
+		case migrating.CarriedOver, migrating.CarryExpired:
 			r.Converted.There++
-		case dynamo.CarryBeside:
+		case migrating.CarryBeside:
 			c.beside[Bucket{g.entity, g.resource}] = true
-		case dynamo.CarryNone: // the items were deleted meanwhile
+		case migrating.CarryNone: // the items were deleted meanwhile
 		}
 	})
 }

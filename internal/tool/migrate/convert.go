@@ -8,20 +8,20 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // work is what a job does to each bucket.
 type work struct {
 	begin func(context.Context) error // before the first one
-	each  func(context.Context, *store.Spec, string) (dynamo.Carry, error)
+	each  func(context.Context, *store.Spec, string) (migrating.Carry, error)
 }
 
 // convert converts unmarked items, or reports what that would do.
 func (r *run) convert(ctx context.Context) error {
-	carrier := dynamo.NewCarrier(r.Client, r.Table, r.Now)
+	carrier := migrating.NewCarrier(r.Client, r.Table, r.Now)
 	s := scan{only: "attribute_not_exists(" + perlimit.Migrated + ")", keys: true}
 	w := work{begin: func(context.Context) error { return nil }, each: carrier.Look}
 	if r.Job == Convert {
@@ -87,14 +87,14 @@ func (r *run) bucket(ctx context.Context, g *group, w *work, came *tally) error 
 		r.report.wrong(g, err.Error())
 		came.missed++
 		return nil
-	case found.State == dynamo.CarryBeside:
+	case found.State == migrating.CarryBeside:
 		came.missed++
 	}
 	r.report.converted(spec, g, &found)
 	if r.Job == DryRun {
 		r.report.ahead(spec, g, &found, r.Now())
 	}
-	r.progress.add(n, found.State == dynamo.Carried || found.State == dynamo.Carryable)
+	r.progress.add(n, found.State == migrating.Carried || found.State == migrating.Carryable)
 	came.shown += int64(n)
 	// the next page has items of it too
 	if more := int(found.Write) - convertUnits(n); r.Job == Convert && more > 0 {
@@ -126,8 +126,8 @@ func kindOf(spec *store.Spec, entity string) int {
 }
 
 // counting returns those of found's items that are converted with it.
-func counting(found *dynamo.Carry) []perlimit.Item {
+func counting(found *migrating.Carry) []perlimit.Item {
 	return slices.DeleteFunc(slices.Clone(found.Items), func(i perlimit.Item) bool {
-		return !i.Counts() || slices.Contains(found.Strays, i.Name)
+		return !i.Counts() || slices.Contains(found.UnknownLimits, i.Name)
 	})
 }

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -36,7 +36,7 @@ type Limit struct {
 }
 
 // differs records the limits in which found's items and image differ.
-func (c *collector) differs(spec *store.Spec, g *group, found *dynamo.Carry) {
+func (c *collector) differs(spec *store.Spec, g *group, found *migrating.Carry) {
 	for _, item := range counting(found) {
 		if i := slices.Index(spec.Limits, item.Name); i >= 0 {
 			c.compare(g, &item, found.Image.Balances[i].Limit)

@@ -20,7 +20,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 )
 
 // fire is a migration of users and projects on gpt-4, under acquires, and killed again and again. A tenth of

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 )
 
 // pageSize is how many items of the table are read at once, of whatever kind. A run that was killed reads up

@@ -18,10 +18,10 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -168,7 +168,7 @@ func number(item codec.Item, attr string) (int64, error) {
 // limiter is a program that converts buckets as it needs them.
 func (t *table) limiter() *limits.Limiter {
 	t.Helper()
-	lim, err := limits.New(dynamo.New(t.client, t.name, dynamo.PerLimitItems()), runtime.WithClock(still{}),
+	lim, err := limits.New(migrating.New(t.client, t.name), runtime.WithClock(still{}),
 		runtime.SettleTimeout(time.Minute), runtime.CallDefaults(runtime.OnUnavailable(store.Deny),
 			runtime.Budget(time.Minute)))
 	if err != nil {

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // verify compares all per-limit items with the buckets that they were converted into.
 func (r *run) verify(ctx context.Context) error {
-	carrier := dynamo.NewCarrier(r.Client, r.Table, r.Now)
+	carrier := migrating.NewCarrier(r.Client, r.Table, r.Now)
 	return r.scan(ctx, scan{consistent: true,
 		page: func(ctx context.Context, groups []*group) (came tally, err error) {
 			buckets, err := r.buckets(ctx, groups, "")
@@ -36,7 +36,7 @@ func (r *run) verify(ctx context.Context) error {
 // check compares the items of g with their bucket, which is nil if there is none. The bucket was read after
 // the items, so one that was converted in between looks as if it ignored them. If an item is not marked,
 // check therefore reads items and bucket again.
-func (r *run) check(ctx context.Context, carrier *dynamo.Carrier, g *group, stored codec.Item) error {
+func (r *run) check(ctx context.Context, carrier *migrating.Carrier, g *group, stored codec.Item) error {
 	spec := r.spec(g.resource)
 	items := r.report.decode(g)
 	counts := func(i perlimit.Item) bool {
@@ -49,7 +49,7 @@ func (r *run) check(ctx context.Context, carrier *dynamo.Carrier, g *group, stor
 		case err != nil && stops(err):
 			return err
 		case err != nil: // it cannot be converted: the first read stands
-		case found.State == dynamo.Carryable:
+		case found.State == migrating.Carryable:
 			stored = nil
 		default:
 			buckets, err := r.buckets(ctx, []*group{g}, "")

@@ -13,7 +13,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 )
 
 // TestExpired: a bucket that has expired is made anew by the next acquire, full; its marked items have no

@@ -49,7 +49,7 @@ func CheckTable(ctx context.Context, client Describer, table string) ([]Note, er
 	if v.Layout == layout.Carrying {
 		notes = append(notes, Note{
 			What: "it may hold per-limit items",
-			Do:   "pass dynamo.PerLimitItems() to dynamo.New in all programs, until `sluice migrate --cleanup` has removed the last of them",
+			Do:   "use migrating.New in all programs, until `sluice migrate --cleanup` has removed the last of them",
 		})
 	}
 	recovery, err := noteRecovery(ctx, client, table)

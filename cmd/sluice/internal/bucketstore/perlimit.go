@@ -1,6 +1,6 @@
 package bucketstore
 
-import "github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+import "github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 
 // ofItems returns the state in per-limit items at now, in ms. It returns nil if a bucket has replaced all
 // of them, or there are none.

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -47,7 +47,7 @@ func (s *Table) Inspect(ctx context.Context, entity, Resource, _ string) ([]Buck
 		return nil, err
 	}
 	if b == nil {
-		items, err := dynamo.NewCarrier(s.Client, s.Table, s.clock).Items(ctx, entity, Resource)
+		items, err := migrating.NewCarrier(s.Client, s.Table, s.clock).Items(ctx, entity, Resource)
 		if err != nil {
 			return nil, s.Explain(err)
 		}

@@ -40,18 +40,18 @@ type Command struct {
 func (Command) Help() string {
 	return "It converts per-limit items, #BUCKET#<resource>#<limit>, into buckets, #BUCKET#<resource>, " +
 		"with their consumption and refilled until now. One transaction puts a bucket and marks its " +
-		"items. It runs beside acquires of programs with dynamo.PerLimitItems(), which convert the " +
+		"items. It runs beside acquires of programs with migrating.New, which convert the " +
 		"items that they need. In order:\n\n" +
 		"1. sluice migrate --dry-run prints the work and its cost, items with other limits than " +
 		"limits.yaml, and items whose last refill is far ahead. Override the former and correct the " +
 		"latter before step 2.\n\n" +
 		"2. Stop all programs that write per-limit items, and deploy programs with " +
-		"dynamo.PerLimitItems().\n\n" +
+		"migrating.New.\n\n" +
 		"3. sluice migrate converts. It may be stopped and run again at any time, and resumes at the " +
 		"same place.\n\n" +
 		"4. sluice migrate --verify compares items with buckets.\n\n" +
 		"5. sluice migrate --cleanup deletes the converted items.\n\n" +
-		"6. Once it says that none is left, remove dynamo.PerLimitItems(). Until then, Check fails " +
+		"6. Once it says that none is left, use dynamo.New again. Until then, Check fails " +
 		"in programs without it.\n\n" +
 		"The exit code is 1 if a bucket or an item is wrong. With --verify and --cleanup, it is also " +
 		"1 if an item is left that is not converted."

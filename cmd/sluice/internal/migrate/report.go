@@ -116,7 +116,7 @@ func printDiffering(p program.Env, r *migrate.Report) {
 		return
 	case r.Job == migrate.DryRun:
 		p.Say("%s would get other limits than their items have. To keep those of the items, run this before "+
-			"programs with dynamo.PerLimitItems() or `sluice migrate` convert them:\n", n)
+			"programs with migrating.New or `sluice migrate` convert them:\n", n)
 	case r.Job == migrate.Verify:
 		p.Say("%s with other limits than the marked items, including those overridden since, until their next "+
 			"call. To give them the limits of the items, run:\n", n)
@@ -135,7 +135,7 @@ func printAhead(p program.Env, r *migrate.Report) {
 		return
 	}
 	p.Say("%s last refilled more than a minute ahead of this machine's clock: the unit is not ms, or a clock "+
-		"was ahead. Correct last_refill_ms before programs with dynamo.PerLimitItems() or `sluice migrate` "+
+		"was ahead. Correct last_refill_ms before programs with migrating.New or `sluice migrate` "+
 		"convert them, or their buckets will be in debt until then:\n", format.Quantity(len(r.Ahead), "item"))
 	for _, a := range r.Ahead[:min(format.First, len(r.Ahead))] {
 		p.Say("  %s on %s, limit %s: %s ahead\n", a.Entity, a.Resource, a.Limit, far(a.Ms))
@@ -178,8 +178,8 @@ func printBeside(p program.Env, r *migrate.Report) {
 	if len(r.Beside) == 0 {
 		return
 	}
-	p.Say("%s made full beside items that were not converted: by a program without dynamo.PerLimitItems(), "+
-		"or before the limit was in the schema. Deploy programs with dynamo.PerLimitItems(). Then delete either "+
+	p.Say("%s made full beside items that were not converted: by a program without migrating.New, "+
+		"or before the limit was in the schema. Deploy programs with migrating.New. Then delete either "+
 		"the items, or the bucket, which is then made from them:\n", format.Quantity(len(r.Beside), "bucket"))
 	for _, b := range r.Beside[:min(format.First, len(r.Beside))] {
 		p.Say("  %s on %s\n", b.Entity, b.Resource)
@@ -214,7 +214,7 @@ func printNext(p program.Env, r *migrate.Report) {
 	switch {
 	case r.Job == migrate.DryRun:
 		if r.Converted.Items > 0 {
-			p.Say("next: deploy programs with dynamo.PerLimitItems(), then `sluice migrate`\n")
+			p.Say("next: deploy programs with migrating.New, then `sluice migrate`\n")
 		}
 	case r.Job == migrate.Convert && !r.Resumed && r.Converted.Buckets+r.Converted.There == 0:
 		// this run has left no mark in the table
@@ -222,18 +222,18 @@ func printNext(p program.Env, r *migrate.Report) {
 	case r.Job == migrate.Convert:
 		p.Say("next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is left, " +
 			"Check fails in programs " +
-			"without dynamo.PerLimitItems()\n")
+			"without migrating.New\n")
 	case r.Job == migrate.Verify:
 		p.Say("nothing is wrong; next: `sluice migrate --cleanup`\n")
 	case r.Job != migrate.Cleanup:
 	case r.Cleaned.Done:
-		p.Say("no per-limit item is left: programs no longer need dynamo.PerLimitItems()\n")
+		p.Say("no per-limit item is left: programs may use dynamo.New again\n")
 	case r.Cleaned.Expired > 0:
 		p.Say("items whose bucket has expired are the last record of consumption; they no longer count. " +
-			"Programs need dynamo.PerLimitItems() until they are deleted: run `sluice migrate --cleanup " +
+			"Programs need migrating.New until they are deleted: run `sluice migrate --cleanup " +
 			"--expired`, or this again once the buckets are in use\n")
 	case r.Resource != "":
-		p.Say("there are items of other resources: programs need dynamo.PerLimitItems() until they are deleted\n")
+		p.Say("there are items of other resources: programs need migrating.New until they are deleted\n")
 	default:
 		p.Say("there are items that earlier runs kept: run `sluice migrate --cleanup` again\n")
 	}

@@ -28,6 +28,13 @@ const (
 	newest = Carrying
 )
 
+// CarryingError reports that a table has the layout Carrying. Package migrating handles it; for other stores
+// it is a mistake like any other.
+type CarryingError struct{ *store.SetupError }
+
+// Unwrap returns the *store.SetupError.
+func (e *CarryingError) Unwrap() error { return e.SetupError }
+
 // Version is what a table's version item says. It is empty in a table that was not created by sluice, until
 // the first reshape.
 type Version struct {

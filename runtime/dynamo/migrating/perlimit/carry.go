@@ -11,10 +11,11 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
-// MostItems is how many items of one bucket can be carried over: one transaction holds 100 writes, of which one puts the
-// bucket.
+// MostItems is how many items of one bucket can be carried over: one transaction holds 100 writes, of which
+// one puts the bucket.
 const MostItems = 99
 
 // Bucket is a bucket that is made of per-limit items.
@@ -28,8 +29,8 @@ type Bucket struct {
 	Now              int64  // ms
 }
 
-// Image returns the bucket: refilled by the items' own numbers until now, clamped to the lower burst of then and now; a limit
-// without an item is full. What was consumed is carried over.
+// Image returns the bucket: refilled by the items' own numbers until now, clamped to the lower burst of then
+// and now; a limit without an item is full. What was consumed is carried over.
 func (b *Bucket) Image() *bucket.Image {
 	img := &bucket.Image{
 		Refilled: b.Now, Version: b.Version, Op: b.Op,
@@ -54,12 +55,12 @@ func (b *Bucket) item(i int) *Item {
 	return &b.Items[at]
 }
 
-// put returns img as it is stored. m_<limit> is what its tc starts from: a stream's reader takes it off, or history would
-// be consumption of today.
+// put returns img as it is stored. m_<limit> is what its tc starts from: a stream's reader takes it off, or
+// history would be consumption of today.
 func (b *Bucket) put(img *bucket.Image) codec.Item {
 	stored := codec.Item{
-		"PK":        codec.S(entityPrefix + b.Entity),
-		"SK":        codec.S(bucketPrefix + b.Resource),
+		"PK":        codec.S(item.EntityPrefix + b.Entity),
+		"SK":        codec.S(item.BucketPrefix + b.Resource),
 		"GSI2PK":    codec.S("RESOURCE#" + b.Resource),
 		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
 		"entity_id": codec.S(b.Entity),
@@ -79,9 +80,9 @@ func (b *Bucket) put(img *bucket.Image) codec.Item {
 	return stored
 }
 
-// Transaction returns what carries the items over: the bucket is put where there is none, and they are marked where nobody
-// has written to them since they were read. It goes any number of times under its token, the bucket's op, and is applied
-// once.
+// Transaction returns what carries the items over: the bucket is put where there is none, and they are marked
+// where nobody has written to them since they were read. It goes any number of times under its token, the
+// bucket's op, and is applied once.
 func (b *Bucket) Transaction(table string, img *bucket.Image) *dynamodb.TransactWriteItemsInput {
 	in := &dynamodb.TransactWriteItemsInput{
 		ClientRequestToken:     &b.Op,
@@ -124,7 +125,7 @@ func Query(table, entity, resource string) *dynamodb.QueryInput {
 		TableName:              &table,
 		KeyConditionExpression: aws.String("PK = :entity AND begins_with(SK, :limits)"),
 		ExpressionAttributeValues: codec.Item{
-			":entity": codec.S(entityPrefix + entity), ":limits": codec.S(bucketPrefix + resource + "#"),
+			":entity": codec.S(item.EntityPrefix + entity), ":limits": codec.S(item.BucketPrefix + resource + "#"),
 		},
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,

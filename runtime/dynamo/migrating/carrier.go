@@ -1,4 +1,4 @@
-package dynamo
+package migrating
 
 import (
 	"context"
@@ -12,27 +12,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Carrier carries buckets over from per-limit items (package perlimit) beside the acquires of processes that
-// have PerLimitItems, which do the same to each bucket that they need. It is safe for concurrent use.
+// Carrier carries buckets over from per-limit items (package perlimit), beside the acquires of processes that
+// do the same to the buckets that they use. It is safe for concurrent use.
 type Carrier struct {
-	api      wire.API
-	table    string
-	now      func() time.Time
-	patience wire.Retrier
+	api     wire.API
+	table   string
+	now     func() time.Time
+	retrier wire.Retrier
 }
 
 // NewCarrier returns a Carrier for table. It does no I/O.
 func NewCarrier(client wire.API, table string, now func() time.Time) *Carrier {
-	return &Carrier{api: client, table: table, now: now, patience: wire.NewRetrier(table)}
+	return &Carrier{api: client, table: table, now: now, retrier: wire.NewRetrier(table)}
 }
 
 // CarryState is what there is of a bucket, or what became of it.
@@ -50,11 +49,11 @@ const (
 
 // Carry is what there is of one bucket.
 type Carry struct {
-	State  CarryState
-	Image  *bucket.Image   // the bucket: as it is, as it was put, or, while it is Carryable, as it would be put; nil for none
-	Items  []perlimit.Item // all there are, by limit
-	Strays []string        // limits among them that the schema neither has nor had: they stay as they are
-	Write  float64         // capacity units, of what DynamoDB applied
+	State         CarryState
+	Image         *bucket.Image   // the bucket: as it is, as it was put, or, while it is Carryable, as it would be put; nil for none
+	Items         []perlimit.Item // all there are, by limit
+	UnknownLimits []string        // limits among them that the schema neither has nor had: they stay as they are
+	Write         float64         // capacity units, of what DynamoDB applied
 }
 
 // Look reads what there is of the bucket of entity, as stored, on spec's resource. It changes nothing. It
@@ -75,7 +74,7 @@ func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (C
 			return found, err
 		}
 		in := b.Transaction(c.table, found.Image)
-		err = c.patience.Do(ctx, func() error {
+		err = c.retrier.Do(ctx, func() error {
 			out, err := c.api.TransactWriteItems(ctx, in, wire.NoRetry)
 			if err != nil {
 				return asSingle(err, len(in.TransactItems))
@@ -91,7 +90,7 @@ func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (C
 		} else if _, lost := errors.AsType[*types.ConditionalCheckFailedException](err); !lost {
 			return found, err
 		}
-		if try == c.patience.Attempts {
+		if try == c.retrier.Attempts {
 			return found, &store.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: try}
 		}
 	}
@@ -100,8 +99,8 @@ func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (C
 // Items returns the per-limit items of entity, as stored, on resource, by limit: those that count and those
 // that are marked. It fails as Look does.
 func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []perlimit.Item, err error) {
-	err = c.patience.Do(ctx, func() error {
-		items, err = perLimitItems(ctx, c.api, c.table, entity, resource, func(*dynamodb.QueryOutput, error) {})
+	err = c.retrier.Do(ctx, func() error {
+		items, err = readItems(ctx, c.api, c.table, entity, resource, func(*dynamodb.QueryOutput, error) {})
 		return err
 	})
 	return items, err
@@ -143,22 +142,22 @@ func (c *Carrier) look(
 	if found.Items, err = c.Items(ctx, entity, spec.Resource); err != nil {
 		return found, nil, err
 	}
-	counting, strays := ofSchema(spec, found.Items)
-	found.Strays = strays
-	if found.Image == nil && len(counting) == 0 &&
-		len(found.Items) > len(strays) { // carried over since, it may be
+	unmarked, unknown := ofSchema(spec, found.Items)
+	found.UnknownLimits = unknown
+	if found.Image == nil && len(unmarked) == 0 &&
+		len(found.Items) > len(unknown) { // carried over since, it may be
 		if found.Image, err = c.bucket(ctx, entity, spec.Resource); err != nil {
 			return found, nil, err
 		}
 	}
 	switch {
-	case found.Image != nil && len(counting) > 0:
+	case found.Image != nil && len(unmarked) > 0:
 		found.State = CarryBeside
 	case found.Image != nil:
 		found.State = CarriedOver
-	case len(counting) > 0:
+	case len(unmarked) > 0:
 		found.State = Carryable
-	case len(found.Items) > len(strays):
+	case len(found.Items) > len(unknown):
 		found.State = CarryExpired
 	}
 	if found.State != Carryable {
@@ -168,7 +167,7 @@ func (c *Carrier) look(
 	if err != nil {
 		return found, nil, err
 	}
-	if b, err = made(spec, shape, entity, counting, c.now().UnixMilli()); err != nil {
+	if b, err = newBucket(spec, shape, entity, unmarked, c.now().UnixMilli()); err != nil {
 		return found, nil, err
 	}
 	found.Image = b.Image()
@@ -177,7 +176,7 @@ func (c *Carrier) look(
 
 // bucket is Inspect, for longer where DynamoDB does not answer.
 func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *bucket.Image, err error) {
-	err = c.patience.Do(ctx, func() error {
+	err = c.retrier.Do(ctx, func() error {
 		img, err = wire.ReadBucket(ctx, c.api, c.table, entity, resource, wire.NoRetry)
 		return err
 	})
@@ -191,44 +190,24 @@ func (c *Carrier) shape(
 	kind int,
 	entity string,
 ) (*override.Resolved, error) {
-	at := []string{entity, spec.Kinds[kind].Name}
-	keys := []codec.Item{item.OverrideKey(spec.Resource, at[0]), item.OverrideKey(spec.Resource, at[1])}
-	if spec.Regions != nil {
-		keys = append(keys, item.HeartbeatKey())
-	}
-	now := c.now().UnixMilli()
-	read, err := wire.BatchRead(ctx, c.api, &c.patience, keys, true)
-	if err != nil {
-		return nil, err
-	}
-	beat, err := override.DecodeHeartbeat(read.Items[item.Heartbeat], now)
-	if err != nil {
-		return nil, err
-	}
-	var both [2]*override.Override
-	for i := range both {
-		stored, ver, err := override.Decode(spec, at[i], read.Items[item.KeyOf(keys[i])])
-		if err != nil {
-			return nil, err
-		}
-		both[i] = &override.Override{Stored: stored, Version: ver}
-	}
-	return override.Resolve(spec, kind, both[0], both[1], beat, now), nil
+	return readShape(spec, kind, entity, c.now().UnixMilli(), func(keys []item.Item) (wire.Batch, error) {
+		return wire.BatchRead(ctx, c.api, &c.retrier, keys, true)
+	})
 }
 
 // Begin notes in the table that per-limit items are being carried over: from now on Check fails in programs
-// without PerLimitItems, and in those that are too old to know of such tables.
+// that use dynamo.New, and in those that are too old to know of such tables.
 func (c *Carrier) Begin(ctx context.Context) error {
-	return c.patience.Do(
+	return c.retrier.Do(
 		ctx,
 		func() error { return layout.Record(ctx, c.api, c.table, layout.Buckets, layout.Carrying) },
 	)
 }
 
-// End notes that the table holds no per-limit items any more: programs need no PerLimitItems then. The caller
-// has looked.
+// End notes that the table holds no per-limit items any more: programs may use dynamo.New then. The caller
+// has checked that.
 func (c *Carrier) End(ctx context.Context) error {
-	return c.patience.Do(
+	return c.retrier.Do(
 		ctx,
 		func() error { return layout.Record(ctx, c.api, c.table, layout.Carrying, layout.Buckets) },
 	)

@@ -1,4 +1,4 @@
-package dynamo
+package migrating
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )

@@ -1,13 +1,14 @@
-// Package perlimit knows the layout that teams come from, one item per limit, and what bucket such items make.
+// Package perlimit knows the layout that teams come from, one item per limit, and what bucket such items
+// make.
 //
 //	PK                     SK
 //	ENTITY#user-1          #BUCKET#gpt-4#rpm    tokens_milli, capacity_milli, burst_milli, refill_amount_milli,
 //	ENTITY#user-1          #BUCKET#gpt-4#tpm    refill_period_ms, total_consumed_milli, last_refill_ms
 //	ENTITY#user-1          #BUCKET#gpt-4        what they become: the bucket, in one transaction with their marks
 //
-// An item counts until it carries the mark migrated. The transaction puts the bucket only where there is none, and marks
-// items only as they were read: so each is carried over once, whoever else writes, and one that was carried over never
-// counts again, even when its bucket has expired, which was full then.
+// An item counts until it carries the mark migrated. The transaction puts the bucket only where there is
+// none, and marks items only as they were read: so each is carried over once, whoever else writes, and one
+// that was carried over never counts again, even when its bucket has expired, which was full then.
 package perlimit
 
 import (
@@ -17,6 +18,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Attributes of per-limit items.
@@ -45,9 +47,10 @@ type Item struct {
 // Counts reports that no bucket has taken i over yet.
 func (i *Item) Counts() bool { return i.Migrated == 0 }
 
-// At returns what i is worth at now, ms, as those who kept such items reckoned it: refilled since then, rounded down, at
-// most its burst. A clock that was ahead has claimed refill up to an instant to come: the bucket refills from now, so what
-// comes until then is taken off, rounded up. It is never more than i allowed.
+// At returns what i is worth at now, ms, as those who kept such items reckoned it: refilled since then,
+// rounded down, at most its burst. A clock that was ahead has claimed refill up to an instant to come: the
+// bucket refills from now, so what comes until then is taken off, rounded up. It is never more than i
+// allowed.
 func (i *Item) At(now int64) int64 {
 	tokens := i.Tokens
 	if since := bucket.Sub(now, i.Refilled); since >= 0 {
@@ -58,41 +61,41 @@ func (i *Item) At(now int64) int64 {
 	return min(tokens, i.Burst)
 }
 
-const (
-	entityPrefix = "ENTITY#"
-	bucketPrefix = "#BUCKET#"
-)
-
-// Key takes the key of a table's item apart. It is not ok for one that is no per-limit item: a bucket has no limit in its key.
-func Key(item codec.Item) (entity, resource, limit string, ok bool) {
+// Key takes the key of a table's item apart. It is not ok for one that is no per-limit item: a bucket has no
+// limit in its key.
+func Key(raw codec.Item) (entity, resource, limit string, ok bool) {
 	text := func(attr string) string {
-		s, _ := item[attr].(*types.AttributeValueMemberS)
+		s, _ := raw[attr].(*types.AttributeValueMemberS)
 		if s == nil {
 			return ""
 		}
 		return s.Value
 	}
-	entity, isEntity := strings.CutPrefix(text("PK"), entityPrefix)
-	rest, isBucket := strings.CutPrefix(text("SK"), bucketPrefix)
+	entity, isEntity := strings.CutPrefix(text("PK"), item.EntityPrefix)
+	rest, isBucket := strings.CutPrefix(text("SK"), item.BucketPrefix)
 	resource, limit, ok = strings.Cut(rest, "#")
 	return entity, resource, limit, ok && isEntity && isBucket
 }
 
 // Decode reads an item. One that is no per-limit item, or a malformed attribute, is an error that names it.
-func Decode(item codec.Item) (Item, error) {
-	entity, resource, limit, ok := Key(item)
+func Decode(raw codec.Item) (Item, error) {
+	entity, resource, limit, ok := Key(raw)
 	if !ok {
-		return Item{}, &codec.AttributeError{Attr: "SK", Got: "not that of a per-limit item", Want: bucketPrefix + "<resource>#<limit>"}
+		return Item{}, &codec.AttributeError{
+			Attr: "SK",
+			Got:  "not that of a per-limit item",
+			Want: item.BucketPrefix + "<resource>#<limit>",
+		}
 	}
-	d := codec.Decoder{Item: item}
-	i := Item{Entity: entity, Resource: resource, Name: limit, Refilled: d.Int(Refilled), raw: item}
+	d := codec.Decoder{Item: raw}
+	i := Item{Entity: entity, Resource: resource, Name: limit, Refilled: d.Int(Refilled), raw: raw}
 	i.Tokens = d.Int(Tokens)
 	i.Capacity, i.Burst = d.Positive(Capacity), d.Positive(Burst)
 	i.Refill, i.Period = d.Positive(Refill), d.Positive(Period)
-	if item[Consumed] != nil {
+	if raw[Consumed] != nil {
 		i.Consumed = d.Int(Consumed)
 	}
-	if item[Migrated] != nil {
+	if raw[Migrated] != nil {
 		i.Migrated = d.Positive(Migrated)
 	}
 	return i, d.Err()

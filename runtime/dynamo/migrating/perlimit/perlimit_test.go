@@ -28,7 +28,12 @@ func TestDecode(t *testing.T) {
 	whole := Item{
 		Entity: "user-1", Resource: "gpt-4", Name: "rpm", Refilled: 1_000,
 		Balance: bucket.Balance{
-			Limit: bucket.Limit{Capacity: 100_000, Burst: 150_000, Refill: 100_000, Period: 60_000}, Tokens: 90_000, Consumed: 10_000,
+			Limit: bucket.Limit{
+				Capacity: 100_000,
+				Burst:    150_000,
+				Refill:   100_000,
+				Period:   60_000,
+			}, Tokens: 90_000, Consumed: 10_000,
 		},
 	}
 	uncounted, marked := whole, whole
@@ -74,8 +79,9 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestAt holds a balance carried over at any instant, and refilled as buckets are from then on, against the item in exact
-// fractions: it is never ahead by more than the millitoken that a telescoping refill may be, and behind by less than two.
+// TestAt holds a balance carried over at any instant, and refilled as buckets are from then on, against the
+// item in exact fractions: it is never ahead by more than the millitoken that a telescoping refill may be,
+// and behind by less than two.
 func TestAt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := Item{Refilled: rapid.Int64Range(1, 1e12).Draw(t, "refilled")}
@@ -126,7 +132,15 @@ func TestPut(t *testing.T) {
 // FuzzDecode: whatever the numbers, an item is refused or worth at most its burst at any instant.
 func FuzzDecode(f *testing.F) {
 	f.Add("90000", "100000", "150000", "100000", "60000", "1000", int64(4_000))
-	f.Add("-9223372036854775808", "1", "1", "9223372036854775807", "1", "9223372036854775807", int64(-9223372036854775808))
+	f.Add(
+		"-9223372036854775808",
+		"1",
+		"1",
+		"9223372036854775807",
+		"1",
+		"9223372036854775807",
+		int64(-9223372036854775808),
+	)
 	f.Fuzz(func(t *testing.T, tokens, capacity, burst, refill, period, refilled string, now int64) {
 		item := stored("user-1", "gpt-4", "rpm")
 		for attr, n := range map[string]string{

@@ -1,9 +1,10 @@
-package dynamo
+package migrating
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,20 +14,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
-	"github.com/sluice-go/sluice/runtime/dynamo/operator"
-	"github.com/sluice-go/sluice/runtime/internal/item"
-
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
-
 	streams "github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -59,7 +60,7 @@ func (e *engine) putOld(t testing.TB) {
 // marked holds the per-limit items of user-1 that are marked, and when, ms since t0: "rpm 0".
 func (e *engine) marked(t testing.TB, want ...string) {
 	t.Helper()
-	items, err := perLimitItems(
+	items, err := readItems(
 		t.Context(),
 		e.client,
 		e.table,
@@ -102,7 +103,7 @@ func (e *engine) storedCarried(t testing.TB, want row) {
 func rateDesk(t testing.TB, e *engine, api wire.API) *desk {
 	t.Helper()
 	gpt4, _ := generated(t)
-	return e.desk(t, api, withNumbers(gpt4, 1, userRPM, userTPM), option(PerLimitItems()))
+	return e.desk(t, New(api, e.table), withNumbers(gpt4, 1, userRPM, userTPM))
 }
 
 // carrying is a table that a test's case prepares.
@@ -139,7 +140,15 @@ func TestCarryOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.calls(t, "read missing", "perlimit found", "carry applied", "retry applied")
+	d.calls(
+		t,
+		"read missing",
+		"perlimit found",
+		"levels missing",
+		"carry applied",
+		"read found",
+		"retry applied",
+	)
 	e.storedCarried(t, carriedRow(5_000, 100_000))
 	e.marked(t, "rpm 0", "tpm 0")
 	lease.Release(t.Context())
@@ -178,7 +187,7 @@ func TestCarryOverOnce(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), "1", tokens{100, 0}); err != nil {
 		t.Fatal(err)
 	}
-	d.calls(t, "normal refused", "perlimit found", "create applied")
+	d.calls(t, "normal refused", "create applied")
 	e.stored(t, row{RF: 300_000, CV: 1, TTL: 480, Limits: holds(0, 100_000, 15_000_000, 0)})
 	e.marked(t, "rpm 0", "tpm 0")
 }
@@ -191,10 +200,10 @@ func TestCarryOverNothing(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
 		t.Fatal(err)
 	}
-	d.calls(t, "read missing", "perlimit missing", "create applied")
+	d.calls(t, "read missing", "perlimit missing", "read missing", "create applied")
 
 	gpt4, _ := generated(t)
-	without := e.desk(t, e.client, withNumbers(gpt4, 1, userRPM, userTPM))
+	without := e.desk(t, dynamo.New(e.client, e.table), withNumbers(gpt4, 1, userRPM, userTPM))
 	if _, err := without.Acquire(t.Context(), "2", tokens{1, 0}); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +220,7 @@ func TestCarryOverDenied(t *testing.T) {
 		denied.Limit != "rpm" {
 		t.Errorf("got %v, want a denial by rpm for 600 ms", err)
 	}
-	d.calls(t, "read missing", "perlimit found", "carry applied")
+	d.calls(t, "read missing", "perlimit found", "levels missing", "carry applied", "read found")
 	e.storedCarried(t, carriedRow(0, 0))
 }
 
@@ -278,22 +287,24 @@ func TestCarryOverRaces(t *testing.T) {
 				s.has(oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000))
 			}
 		}, 30_000, 7_015_000, []string{
-			"read missing", "perlimit found", "carry refused", "read missing", "perlimit found", "carry applied", "retry applied",
+			"read missing", "perlimit found", "levels missing", "carry refused", "read missing", "perlimit found",
+			"levels missing", "carry applied", "read found", "retry applied",
 		}},
 		{"another process carries it over", func(s carrying, m *meddler) {
 			m.before = func() { s.carried(10) }
-		}, 30_000, 7_015_000, []string{"read missing", "perlimit found", "carry refused", "read found", "retry applied"}},
+		}, 30_000, 7_015_000, []string{"read missing", "perlimit found", "levels missing", "carry refused", "read found", "retry applied"}},
 		{"another process carries it over, and it expires", func(s carrying, m *meddler) {
 			m.before = func() {
 				s.carried(10)
 				s.expired()
 			}
 		}, 95_000, 5_000, []string{
-			"read missing", "perlimit found", "carry refused", "read missing", "perlimit found", "create applied",
+			"read missing", "perlimit found", "levels missing", "carry refused", "read missing", "perlimit found", "read missing",
+			"create applied",
 		}},
 		{"the reply is lost", func(_ carrying, m *meddler) {
 			m.after = func(error) error { return errReset }
-		}, 40_000, 7_005_000, []string{"read missing", "perlimit found", "carry unknown", "read found", "retry applied"}},
+		}, 40_000, 7_005_000, []string{"read missing", "perlimit found", "levels missing", "carry unknown", "read found", "retry applied"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
@@ -325,7 +336,7 @@ func (e *engine) carryingHouse(t testing.TB, api wire.API, cascade store.Cascade
 	t.Helper()
 	_, embeddings := generated(t)
 	h := &house{events: &events{}}
-	b := runtime.NewBuilder(newStore(api, e.table, option(PerLimitItems())), e.options(h.events)...)
+	b := runtime.NewBuilder(New(api, e.table), e.options(h.events)...)
 	h.at = append(h.at, runtime.Bind[member](b, family(embeddings, cascade, minute(1000), minute(100)),
 		func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v }))
 	var err error
@@ -439,7 +450,7 @@ func TestCarryOverShape(t *testing.T) {
 	gpt4, _ := generated(t)
 	def := withNumbers(gpt4, 1, userRPM, userTPM)
 	def.spec.Removed = []string{"rpd"}
-	d := e.desk(t, e.client, def, option(PerLimitItems()))
+	d := e.desk(t, New(e.client, e.table), def)
 	if _, err := d.Acquire(t.Context(), "1", tokens{5, 100}); err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +479,7 @@ func TestCarryOverPeek(t *testing.T) {
 	if diff := cmp.Diff(tokens{45, 15_000}, snapshot.Available); diff != "" {
 		t.Errorf("available (-want +got):\n%s", diff)
 	}
-	d.calls(t, "read missing", "perlimit found")
+	d.calls(t, "read missing", "perlimit found", "levels missing")
 	e.marked(t)
 	if e.get(t, item.BucketKey("user-1", "gpt-4")) != nil {
 		t.Error("a bucket was made")
@@ -482,13 +493,13 @@ func TestCarryOverMalformed(t *testing.T) {
 		change     func(carrying)
 	}{
 		{"a text", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
-			"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it", func(s carrying) {
+			"attribute tokens_milli: of type S, want an integer of 64 bits; fix or delete it", func(s carrying) {
 			stored := oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM}, 0)
 			stored[perlimit.Tokens] = codec.S("1")
 			s.has(stored)
 		}},
 		{"a period of nothing", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
-			"attribute refill_period_ms: 0, want a positive number; mend or delete it", func(s carrying) {
+			"attribute refill_period_ms: 0, want a positive number; fix or delete it", func(s carrying) {
 			s.has(oldItem("user-1", "rpm", bucket.Balance{Limit: bucket.Per(1, 0)}, 0))
 		}},
 		{"more than a transaction takes", "sluice: user-1 has 100 per-limit items on gpt-4, and one transaction takes 99; " +
@@ -506,7 +517,7 @@ func TestCarryOverMalformed(t *testing.T) {
 			for i := range 100 {
 				def.spec.Removed = append(def.spec.Removed, fmt.Sprint("l", i))
 			}
-			d := e.desk(t, e.client, def, option(PerLimitItems()))
+			d := e.desk(t, New(e.client, e.table), def)
 			if _, err := d.Acquire(t.Context(), "1", tokens{1, 1}); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
@@ -618,7 +629,7 @@ func TestCarrier(t *testing.T) {
 			test.before(carrying{t, e})
 			c := NewCarrier(e.client, e.table, e.clock.Now)
 			saw, err := c.Look(t.Context(), spec, "user-1")
-			if err != nil || saw.State != test.looks || strings.Join(saw.Strays, " ") != test.strays {
+			if err != nil || saw.State != test.looks || strings.Join(saw.UnknownLimits, " ") != test.strays {
 				t.Errorf("saw %+v, %v", saw, err)
 			}
 			did, err := c.Carry(t.Context(), spec, "user-1")
@@ -663,7 +674,7 @@ func TestCarrierRaces(t *testing.T) {
 	}
 }
 
-// TestLayoutWhileCarrying: from Begin to End programs without PerLimitItems do not pass Check.
+// TestLayoutWhileCarrying: from Begin to End programs that use dynamo.New do not pass Check.
 func TestLayoutWhileCarrying(t *testing.T) {
 	client := dynamotest.Client(t)
 	e := &engine{client: client, table: ttlOn(t, client, func(*dynamodb.CreateTableInput) {})}
@@ -679,7 +690,7 @@ func TestLayoutWhileCarrying(t *testing.T) {
 		}
 		return slices.Contains(notes, operator.Note{
 			What: "it may hold per-limit items",
-			Do:   "pass dynamo.PerLimitItems() to dynamo.New in all programs, until `sluice migrate --cleanup` has removed the last of them",
+			Do:   "use migrating.New in all programs, until `sluice migrate --cleanup` has removed the last of them",
 		})
 	}
 	for range 2 {
@@ -688,6 +699,13 @@ func TestLayoutWhileCarrying(t *testing.T) {
 		}
 		if passes() || !noted() {
 			t.Error("nobody hears of the items while they are carried over")
+		}
+		l, err := limits.New(New(client, e.table), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		if err == nil {
+			err = l.Check(t.Context())
+		}
+		if err != nil {
+			t.Errorf("a store that knows the items: %v", err)
 		}
 	}
 	for range 2 {
@@ -706,5 +724,123 @@ func TestLayoutWhileCarrying(t *testing.T) {
 	}
 	if got := number(e.get(t, item.VersionKey())["layout"]); got != 9 {
 		t.Errorf("Begin made of layout 9 layout %d", got)
+	}
+}
+
+// account is what calls of one operation cost.
+type account struct {
+	Calls       int
+	Read, Write float64
+}
+
+// TestCarryOverReported holds what an observer is told of carrying over to what the engine bills.
+func TestCarryOverReported(t *testing.T) {
+	db := memdynamo.New()
+	client := db.Client()
+	e := &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: time.Minute}
+	e.putOld(t)
+	db.ResetConsumed()
+	d := rateDesk(t, e, e.client)
+	if _, err := d.Peek(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []user{"1", "2"} {
+		if _, err := d.Acquire(t.Context(), who, tokens{1, 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reported, paths := map[string]account{}, []string{}
+	for _, event := range d.all {
+		sum := reported[event.Call]
+		reported[event.Call] = account{sum.Calls + 1, sum.Read + event.Read, sum.Write + event.Write}
+		paths = append(paths, event.Path+" "+event.Outcome)
+	}
+	billed, consumed := map[string]account{}, db.Consumed()
+	for operation, n := range consumed.Requests {
+		units := consumed.Tables[e.table][operation].Total()
+		billed[operation] = account{n, units.Read, units.Write}
+	}
+	if diff := cmp.Diff(billed, reported); diff != "" {
+		t.Errorf("calls, - billed, + reported:\n%s", diff)
+	}
+	for _, want := range []string{"perlimit found", "perlimit missing", "carry applied", "system applied"} {
+		if !slices.Contains(paths, want) {
+			t.Errorf("no call was %q: %q", want, paths)
+		}
+	}
+}
+
+// TestFirstUseOnce: callers that use a bucket for the first time together read it, and its items, once.
+func TestFirstUseOnce(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	d := rateDesk(t, e, e.client)
+	together(t, 12, func(int) error {
+		_, err := d.Acquire(t.Context(), "1", tokens{2, 1})
+		return err
+	})
+	for _, what := range []string{"read missing", "perlimit found", "carry applied"} {
+		if n := d.count(what); n != 1 {
+			t.Errorf("%d times %q", n, what)
+		}
+	}
+}
+
+// heldQuery holds the first query for per-limit items up, until it is told to go on or its context ends.
+type heldQuery struct {
+	wire.API
+	times   atomic.Int64
+	reached chan struct{}
+	proceed chan struct{}
+}
+
+func (q *heldQuery) Query(
+	ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
+	if q.times.Add(1) == 1 {
+		close(q.reached)
+		select {
+		case <-q.proceed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return q.API.Query(ctx, in, opts...)
+}
+
+// TestFirstUseCancelled: a caller that waits for another's look does not fail because that one was cancelled, and can be
+// cancelled itself.
+func TestFirstUseCancelled(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	q := &heldQuery{API: e.client, reached: make(chan struct{}), proceed: make(chan struct{})}
+	d := rateDesk(t, e, q)
+	acquire := func(ctx context.Context, failed chan<- error) {
+		_, err := d.Acquire(ctx, "1", tokens{1, 0})
+		failed <- err
+	}
+	first, cancelFirst := context.WithCancel(t.Context())
+	second, cancelSecond := context.WithCancel(t.Context())
+	failed := [3]chan error{make(chan error, 1), make(chan error, 1), make(chan error, 1)}
+	go acquire(first, failed[0])
+	<-q.reached
+	go acquire(second, failed[1])
+	go acquire(t.Context(), failed[2])
+	cancelSecond()
+	if err := <-failed[1]; !errors.Is(err, context.Canceled) {
+		t.Errorf("the second caller got %v", err)
+	}
+	cancelFirst()
+	if err := <-failed[0]; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first caller got %v", err)
+	}
+	if err := <-failed[2]; err != nil {
+		t.Errorf("the third caller got %v", err)
+	}
+	if tk, tc := e.balance(t, "gpt-4", "rpm"); tk != 44_000 || tc != 7_001_000 {
+		t.Errorf("left %d, consumed %d", tk, tc)
 	}
 }

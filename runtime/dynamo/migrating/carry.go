@@ -1,0 +1,227 @@
+package migrating
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// carry makes the missing bucket f of its per-limit items, if any count. The transaction charges nothing. It
+// returns nil once the bucket exists, or once no item counts.
+//
+// A transaction of unknown outcome needs no care: the bucket is read again, and whoever put it there charged
+// nothing.
+func (s *session) carry(ctx context.Context, call *store.Call, f firstUse) error {
+	spec := f.def.Spec()
+	for attempt := 1; ; attempt++ {
+		b, _, err := s.futureBucket(ctx, f)
+		if err != nil || b == nil {
+			return err
+		}
+		outcome, err := s.send(ctx, spec, b)
+		switch outcome {
+		case wire.Applied:
+			s.recordCarrying(ctx)
+			return nil
+		case wire.Failed:
+			return err
+		}
+		if attempt == s.retrier.Attempts {
+			if outcome == wire.Refused || outcome == wire.Conflict {
+				return &store.ContendedError{Resource: spec.Resource, Entity: f.entity, Attempts: attempt}
+			}
+			return &store.UnavailableError{
+				Resource: spec.Resource, Attempts: attempt, Throttled: outcome == wire.Throttled, Err: err,
+			}
+		}
+		// A refused transaction has lost its race to a write that is done; the others meet their obstacle again.
+		if outcome != wire.Refused && !s.retrier.Pause(ctx, attempt) {
+			return &store.UnavailableError{
+				Resource: spec.Resource, Attempts: attempt, Err: errors.Join(ctx.Err(), err),
+			}
+		}
+		found, err := s.read(ctx, call, []firstUse{f})
+		if err != nil || found[0] != nil {
+			return err
+		}
+	}
+}
+
+// future returns the bucket that the per-limit items of a missing one would make, or have made since it was
+// read as missing. It is nil if there are none.
+func (s *session) future(ctx context.Context, call *store.Call, f firstUse) (*bucket.Image, error) {
+	if _, ok := s.seen.Get(f.bucketKey); ok {
+		return nil, nil
+	}
+	b, marked, err := s.futureBucket(ctx, f)
+	switch {
+	case err != nil:
+		return nil, err
+	case b != nil:
+		return b.Image(), nil
+	case marked:
+		found, err := s.read(ctx, call, []firstUse{f})
+		if err != nil {
+			return nil, err
+		}
+		return found[0], nil
+	}
+	return nil, nil
+}
+
+// futureBucket returns the bucket that f's per-limit items make, nil if none counts. marked reports whether
+// some of the schema's limits have items that do not count any more.
+func (s *session) futureBucket(ctx context.Context, f firstUse) (b *perlimit.Bucket, marked bool, err error) {
+	spec := f.def.Spec()
+	items, err := s.items(ctx, spec, f.entity)
+	if err != nil {
+		return nil, false, err
+	}
+	unmarked, unknown := ofSchema(spec, items)
+	if len(unmarked) == 0 {
+		return nil, len(items) > len(unknown), nil
+	}
+	shape, err := s.shape(ctx, spec, f.kind, f.entity)
+	if err != nil {
+		return nil, false, err
+	}
+	b, err = newBucket(spec, shape, f.entity, unmarked, s.now())
+	return b, false, err
+}
+
+// items reads the per-limit items of an entity.
+func (s *session) items(
+	ctx context.Context,
+	spec *store.Spec,
+	entity string,
+) (items []perlimit.Item, err error) {
+	began := s.env.Clock.Now()
+	report := func(out *dynamodb.QueryOutput, err error) {
+		event := store.StoreEvent{Call: "Query", Path: "perlimit", Outcome: "found", Began: began}
+		switch {
+		case err != nil:
+			event.Outcome = "failed"
+		case len(out.Items) == 0:
+			event.Outcome = "missing"
+		}
+		if err == nil && out.ConsumedCapacity != nil {
+			event.Read = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
+		}
+		s.report(ctx, spec.Resource, event)
+		began = s.env.Clock.Now()
+	}
+	err = s.retrier.Do(ctx, func() error {
+		items, err = readItems(ctx, s.api, s.retrier.Table, entity, spec.Resource, report)
+		return err
+	})
+	return items, ofResource(spec, err)
+}
+
+// shape reads the overrides of an entity and its kind, together and consistently.
+func (s *session) shape(
+	ctx context.Context, spec *store.Spec, kind int, entity string,
+) (shape *override.Resolved, err error) {
+	get := func(keys []item.Item) (wire.Batch, error) {
+		var got wire.Batch
+		err := s.retrier.Do(ctx, func() error {
+			event := store.StoreEvent{
+				Call: "BatchGetItem", Path: "levels", Outcome: "found", Began: s.env.Clock.Now(),
+			}
+			var err error
+			got, err = wire.BatchGet(ctx, s.api, s.retrier.Table, keys, true)
+			switch {
+			case err != nil:
+				event.Outcome = "failed"
+			case len(got.Items) == 0:
+				event.Outcome = "missing"
+			}
+			event.Read = got.Units
+			s.report(ctx, spec.Resource, event)
+			if err == nil && len(got.Unprocessed) > 0 {
+				return &types.ProvisionedThroughputExceededException{
+					Message: aws.String("keys of the batch were not read"),
+				}
+			}
+			return err
+		})
+		return got, ofResource(spec, err)
+	}
+	return readShape(spec, kind, entity, s.now(), get)
+}
+
+// send sends the transaction that makes b, once. The error explains an outcome other than Applied.
+func (s *session) send(ctx context.Context, spec *store.Spec, b *perlimit.Bucket) (wire.Outcome, error) {
+	in := b.Transaction(s.retrier.Table, b.Image())
+	event := store.StoreEvent{Call: "TransactWriteItems", Path: "carry", Began: s.env.Clock.Now()}
+	out, err := s.api.TransactWriteItems(ctx, in, wire.NoRetry)
+	outcome := wire.Applied
+	if err == nil {
+		for _, used := range out.ConsumedCapacity {
+			event.Write += aws.ToFloat64(used.CapacityUnits)
+		}
+	} else {
+		outcome, err = wire.ClassifyTransaction(err, len(in.TransactItems))
+		event.Write = wire.CancelledUnits(outcome, len(in.TransactItems))
+		err = wire.Explain(s.retrier.Table, outcome, err)
+	}
+	s.retrier.Budget.Answered(outcome)
+	event.Outcome = outcome.String()
+	s.report(ctx, spec.Resource, event)
+	return outcome, err
+}
+
+// ofResource makes an UnavailableError one of spec's resource, as those of acquires are.
+func ofResource(spec *store.Spec, err error) error {
+	if unavailable, ok := errors.AsType[*store.UnavailableError](err); ok {
+		unavailable.Resource = spec.Resource
+	}
+	return err
+}
+
+// recordCarrying notes in the table, once, in the background, that buckets are being carried over: see
+// Carrier.Begin.
+func (s *session) recordCarrying(ctx context.Context) {
+	s.recorded.Do(func() {
+		s.background.Start(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
+			defer cancel()
+			if err := s.note(ctx, layout.Update(s.retrier.Table, layout.Buckets, layout.Carrying)); err != nil {
+				s.env.Logger.LogAttrs(ctx, slog.LevelWarn,
+					"sluice: could not note in the table that per-limit items are carried over",
+					slog.String("table", s.retrier.Table), slog.Any("error", err))
+			}
+		})
+	})
+}
+
+// note sends in, whose condition fails if there is nothing to note.
+func (s *session) note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+	event := store.StoreEvent{Call: "UpdateItem", Path: "system", Began: s.env.Clock.Now()}
+	out, err := s.api.UpdateItem(ctx, in)
+	outcome := wire.Applied
+	if err != nil {
+		outcome, _ = wire.Classify(err)
+		event.Write = wire.WriteUnits(outcome, nil)
+	} else {
+		event.Write = wire.WriteUnits(outcome, out.ConsumedCapacity)
+	}
+	event.Outcome = outcome.String()
+	s.report(ctx, "", event)
+	if outcome == wire.Refused {
+		return nil
+	}
+	return err
+}
