@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
+	"github.com/sluice-go/sluice/gen"
 )
 
 // tree is a schema whose resources charge one another's kinds in all the ways there are.
@@ -126,7 +127,7 @@ func TestBadArguments(t *testing.T) {
 		{"override set user-1 gpt-4 rpm=5",
 			`"rpm=5": burst 5 is below the 10 that a call takes (per_call), so that none could be served: raise it`},
 		{"override set user-1 gpt-4 rpm=100/5",
-			`"rpm=100/5": period "5" has no unit: write ms, s, m, h or d after it, such as 5s`},
+			`"rpm=100/5": ` + notPeriod("5")},
 		{"override set user-1 gpt-4 rpm=100/0", `"rpm=100/0": period "0" is too short: it must be at least 1ms`},
 		{"override set user-1 gpt-4 rpm=100/",
 			`"rpm=100/": period "" is no duration: write a number and ms, s, m, h or d, such as 1m`},
@@ -204,4 +205,10 @@ func TestBadSchema(t *testing.T) {
 	expect(t, code, out, errs, 1, "",
 		"sluice: read schema: open limits.yaml: no such file or directory (sluice init writes one); "+
 			"pass --file, or run the command in the schema's folder\n")
+}
+
+// notPeriod returns what is wrong with a period. The wording itself is under test in gen/internal/schema.
+func notPeriod(text string) string {
+	_, why := gen.ParsePeriod(text)
+	return fmt.Sprintf("period %q %s", text, why)
 }

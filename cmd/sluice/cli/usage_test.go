@@ -230,7 +230,7 @@ func TestUsageFails(t *testing.T) {
 		"user-1 --resource GPT":        `resource "GPT" cannot be a name in limits.yaml: write it as there, such as gpt-4` + help,
 		"user-1 --resource=":           `resource "" cannot be a name in limits.yaml: write it as there, such as gpt-4` + help,
 		"user-1 --since=":              `--since: period "" is no duration: write a number and ms, s, m, h or d, such as 1m; or pass a date, such as 2026-11-21` + help,
-		"user-1 --since 7":             `--since: period "7" has no unit: write ms, s, m, h or d after it, such as 7s; or pass a date, such as 2026-11-21` + help,
+		"user-1 --since 7":             `--since: ` + notPeriod("7") + `; or pass a date, such as 2026-11-21` + help,
 		"user-1 --since 2026-03-02":    `--since 2026-03-02: that day has not begun in UTC: pass an earlier one` + help,
 		"user-1 --since 2026-02-30":    `--since 2026-02-30 is not a date: pass one such as 2026-11-21` + help,
 		"user-1 --since 2026-02-28T10": `--since 2026-02-28T10 is not a date: pass one such as 2026-11-21` + help,
