@@ -20,8 +20,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// gate is an API that, while it is shut, holds what is sent about one entity: until the test lets it through,
-// or until whoever sent it waits no longer, and then it never gets there.
+// gate is an API that, while it is shut, holds what is sent about one entity until the test lets it through.
+// A request whose sender stops waiting never gets there.
 type gate struct {
 	wire.API
 	entity string
@@ -296,7 +296,7 @@ func TestCapacityBudget(t *testing.T) {
 				s.Error(err)
 			}
 		}, read},
-		// A new binary, cold. Once per process and revision the table is told of it: the other write.
+		// A new binary, cold. Each process records a revision in the table once: the other write.
 		{"reshaped", none, warm, func(s *spending) { s.newer(solo, 1) }, usage{Calls: 3, Reads: 1, Writes: 2, Units: 3 + 2}},
 		{"reshaped and denied", none, func(s *spending) { s.take(solo, 1000) }, func(s *spending) { s.newer(solo, 1) },
 			usage{Calls: 3, Reads: 1, Writes: 2, Units: 3 + 2}},

@@ -180,8 +180,8 @@ func TestCapacity(t *testing.T) {
 	// together is read consistently. GSI2 gets the new bucket's key, this once.
 	costs("the first acquire", usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1})
 
-	// The steady state, on every path: 0 reads, 1 write unit, 1 round trip; and once a minute half a unit for
-	// each level of overrides, here of the user and of all users.
+	// The steady state on every path is 0 reads, 1 write unit and 1 round trip. Once a minute each override
+	// costs half a unit, here of the user and of all users.
 	const steady = 60
 	for n := range int64(steady) {
 		e.clock.set(1000 * n)

@@ -326,8 +326,8 @@ func TestCascadeSettles(t *testing.T) {
 	}
 }
 
-// TestSharedParent: 64 children of one parent, by several processes at once: as much is charged to the parent
-// as to the children, it is what was admitted, and none too many.
+// TestSharedParent has several processes acquire of 64 children of one parent at once. The parent is charged
+// as much as the children, which is what was admitted, and no more.
 func TestSharedParent(t *testing.T) {
 	const children, processes, rounds = 64, 4, 5
 	_, embeddings := generated(t)

@@ -22,7 +22,7 @@ import (
 )
 
 // crowd is a process, in a bubble of testing/synctest, whose callers all want the bucket of user-1: 100 an
-// hour. What it remembers of it may not refuse, so that everybody gets in line.
+// hour. Its cached image may not deny, so that every request gets into the queue.
 type crowd struct {
 	*testing.T
 	*engine
@@ -171,8 +171,8 @@ func (c *crowd) denied(all ...*customer) {
 	}
 }
 
-// TestOneWriteForAll serves those who come while a write is in flight by the next one: first come, first
-// served, and who does not fit any more when it is its turn is decided on by what is left then.
+// TestOneWriteForAll serves the requests that come while a write is in flight by the next one, first come,
+// first served. A request that no longer fits is decided by what is left at its turn.
 func TestOneWriteForAll(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -200,8 +200,8 @@ func TestOneWriteForAll(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsTwice: who does not fit behind others is told so by the write that served these, and does
-// not wait for what may come back meanwhile; who comes later is decided on by the next.
+// TestNobodyWaitsTwice: a request that does not fit behind others is denied from the write that served these,
+// without another wait. A later request is decided by the next write.
 func TestNobodyWaitsTwice(t *testing.T) {
 	crowded(t, 50, []int64{30}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -246,7 +246,7 @@ func TestEachCallerItsOwn(t *testing.T) {
 		)
 		never, denied, last := c.ask(101), c.ask(41), c.ask(7)
 
-		// Who leaves does so at once, though nothing has come back yet.
+		// An abandoned call returns at once, though nothing has come back yet.
 		cancel()
 		<-cancelled.ended
 		if took := time.Since(began); took != 0 {
@@ -283,11 +283,11 @@ func TestLeavesInFlight(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
-		first, a, gone, b := c.ask(10), c.ask(5), c.askWithin(ctx, 7), c.ask(9)
+		first, a, abandoned, b := c.ask(10), c.ask(5), c.askWithin(ctx, 7), c.ask(9)
 		c.pass()
 		cancel()
-		<-gone.ended
-		wantErr(t, gone.err, "context canceled embeddings user-1")
+		<-abandoned.ended
+		wantErr(t, abandoned.err, "context canceled embeddings user-1")
 		c.end()
 		c.admitted(first, a, b)
 		if err := c.Close(t.Context()); err != nil {
@@ -322,8 +322,8 @@ func TestFirstLeavesInFlight(t *testing.T) {
 	})
 }
 
-// TestDeadlineInFlight: whose time is up while the outcome of its write is unknown is told so, and given back
-// its part once that is known; the rest of the write goes on.
+// TestDeadlineInFlight: a request whose deadline passes while its write is in flight fails. Its part is given
+// back once the outcome is known; the rest of the write goes on.
 func TestDeadlineInFlight(t *testing.T) {
 	for name, mishap := range map[string]mishap{"lost reply": loseReply, "lost request": loseRequest} {
 		t.Run(name, func(t *testing.T) {
@@ -378,8 +378,8 @@ func TestDeadlineAfterALostRace(t *testing.T) {
 // whole.
 func TestAllLeaveInFlight(t *testing.T) {
 	for name, test := range map[string]struct {
-		mishap mishap
-		undo   string
+		mishap   mishap
+		reversal string
 	}{"lost reply": {loseReply, "undo applied"}, "lost request": {loseRequest, "undo refused"}} {
 		t.Run(name, func(t *testing.T) {
 			crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
@@ -396,7 +396,7 @@ func TestAllLeaveInFlight(t *testing.T) {
 				if err := c.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
-				c.calls(t, "retry applied", "retry unknown", test.undo)
+				c.calls(t, "retry applied", "retry unknown", test.reversal)
 				c.left(50 - 10)
 			})
 		})
@@ -449,8 +449,8 @@ func TestSettlesTogether(t *testing.T) {
 	})
 }
 
-// TestGivenToTheNext: what is released is there for who acquires in the same write, whoever came first; what
-// settles take goes into debt, and keeps nobody out who came with them.
+// TestGivenToTheNext: released tokens are there for acquires in the same write, in any order of arrival.
+// Settles that take go into debt, and deny no acquire of the same write.
 func TestGivenToTheNext(t *testing.T) {
 	t.Run("released before", func(t *testing.T) {
 		crowded(t, 10, []int64{30}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
@@ -566,7 +566,7 @@ func TestReleaseTogetherOnce(t *testing.T) {
 				c.admitted(first, a, b)
 				c.calls(t, test.calls...)
 				c.left(40 - 5 - 3 - 7 + test.back)
-				if told := len(c.failed) > 0; told != test.fails {
+				if reported := len(c.failed) > 0; reported != test.fails {
 					t.Errorf("told of %v", c.failed)
 				}
 				for _, err := range c.failed {
@@ -630,9 +630,9 @@ func TestLateCopyOfTheWhole(t *testing.T) {
 	})
 }
 
-// TestTogetherGone: a bucket that has been deleted meanwhile is created for all who wait. What settles give
-// back counts against what they take, and no more: the rest is there already.
-func TestTogetherGone(t *testing.T) {
+// TestTogetherDeleted: a bucket that has been deleted meanwhile is created for all who wait. Refunds of
+// settles count against what settles take, and no more: the rest is there already.
+func TestTogetherDeleted(t *testing.T) {
 	crowded(t, 50, []int64{10, 10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
 		first, a := c.ask(5), c.ask(7)
@@ -699,7 +699,7 @@ func TestTogetherExhausted(t *testing.T) {
 	}, option(Attempts(2)))
 }
 
-// TestTogetherRefused: what somebody has to mend is told to all whom the write was for.
+// TestTogetherRefused: all requests of a write get its *store.SetupError.
 func TestTogetherRefused(t *testing.T) {
 	crowded(t, 50, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -720,8 +720,8 @@ func TestTogetherRefused(t *testing.T) {
 	})
 }
 
-// TestTogetherDropped: in a bucket that lacks a limit, none of those who are served together is charged for
-// it, and none gives it back.
+// TestTogetherDropped: in a bucket where a limit is missing, no request of a batch is charged for it, and
+// none gives it back.
 func TestTogetherDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gpt4, _ := generated(t)
@@ -835,7 +835,7 @@ func TestChainLeftInFlight(t *testing.T) {
 				t.Helper()
 				ctx, cancel := context.WithCancel(t.Context())
 				c.wire.expect(pass, mishap)
-				first, a, gone := c.ask(
+				first, a, abandoned := c.ask(
 					t.Context(),
 					alicesHome,
 					1,
@@ -851,9 +851,9 @@ func TestChainLeftInFlight(t *testing.T) {
 				c.gate.pass()
 				synctest.Wait()
 				cancel()
-				<-gone.ended
-				if !errors.Is(gone.err, context.Canceled) {
-					t.Error(gone.err)
+				<-abandoned.ended
+				if !errors.Is(abandoned.err, context.Canceled) {
+					t.Error(abandoned.err)
 				}
 				c.end()
 				if first.err != nil || a.err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestRetryAfterIsExact drains a bucket and asks for a cost between its capacity and its burst, among others:
-// at the instant that the denial names it is admitted, one millisecond earlier it is not. Numbers are such
-// that the rate has no whole millitokens in a millisecond.
+// TestRetryAfterIsExact drains a bucket and asks for several costs, one between its capacity and its burst.
+// Each is admitted at the instant that the denial names, and not a millisecond earlier. Numbers are such that
+// the rate has no whole millitokens in a millisecond.
 func TestRetryAfterIsExact(t *testing.T) {
 	_, embeddings := generated(t)
 	for _, limit := range []bucket.Limit{

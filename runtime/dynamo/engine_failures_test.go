@@ -34,7 +34,7 @@ func TestExhausted(t *testing.T) {
 		mishap   mishap
 		attempts int
 		err      string
-		charge   int64
+		charged  int64
 	}{
 		"throttled": {
 			reject("ProvisionedThroughputExceededException", "slow down"), 8,
@@ -67,7 +67,7 @@ func TestExhausted(t *testing.T) {
 			if err := process.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			e.charged(t, test.charge) // a charge whose reply was lost has been given back
+			e.charged(t, test.charged) // a charge whose reply was lost has been given back
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestContended(t *testing.T) {
 		t.Errorf("got a %T", err)
 	}
 	wantErr(t, err, "contended gpt-4 user-1 8")
-	// Where others are at work, what was seen before a pause is read again before another write may fail.
+	// If other writers are at work, an image of before a pause is read again before the next write.
 	process.calls(
 		t,
 		append(
@@ -239,7 +239,7 @@ func TestMalformed(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil  func(codec.Item)
 		err    string
-		unseen bool // in a write's reply, of which rf and balances are read
+		unread bool // in a write's reply, of which rf and balances are read
 	}{
 		"a balance that is text": {
 			func(stored codec.Item) { stored["b_rpm_tk"] = codec.S("50000") },
@@ -289,19 +289,19 @@ func TestMalformed(t *testing.T) {
 			charged := stored["b_rpm_tc"]
 			for range 2 {
 				_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
-				if !test.unseen {
+				if !test.unread {
 					wantErr(t, err, want)
 				} else if err != nil {
 					t.Error(err)
 				}
 			}
-			if test.unseen {
+			if test.unread {
 				charged = codec.N(52_000)
 			}
 			if err := process.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			// What was charged before the reply turned out malformed was given back.
+			// The charge was given back once the reply turned out malformed.
 			if got := e.get(t, item.BucketKey("user-1", "gpt-4"))["b_rpm_tc"]; !reflect.DeepEqual(got, charged) {
 				t.Errorf("charged: b_rpm_tc is %v, want %v", got, charged)
 			}
@@ -314,9 +314,9 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestItemGone deletes the bucket, as DynamoDB does by its ttl, between an acquire and what settles it.
-func TestItemGone(t *testing.T) {
-	gone := func(t *testing.T) (script, *limits.GPT4Lease) {
+// TestItemDeleted deletes the bucket, as DynamoDB does by its ttl, between an acquire and what settles it.
+func TestItemDeleted(t *testing.T) {
+	deleted := func(t *testing.T) (script, *limits.GPT4Lease) {
 		t.Helper()
 		e, process, _ := wired(t)
 		s := script{t, e, process}
@@ -337,31 +337,31 @@ func TestItemGone(t *testing.T) {
 		}
 	}
 	t.Run("release", func(t *testing.T) {
-		s, lease := gone(t)
+		s, lease := deleted(t)
 		lease.Release(t.Context())
 		s.demo.calls(t, "adjust refused")
 		nothing(s)
 	})
 	t.Run("settle down", func(t *testing.T) {
-		s, lease := gone(t)
+		s, lease := deleted(t)
 		s.settle(lease, 5, 1000)
 		s.demo.calls(t, "adjust refused")
 		nothing(s)
 	})
 	t.Run("settle up", func(t *testing.T) {
-		s, lease := gone(t)
+		s, lease := deleted(t)
 		s.settle(lease, 15, 1000)
 		s.demo.calls(t, "settle refused", "settle applied")
 		s.stored(t, row{RF: 1000, CV: 1, TTL: 181, Limits: holds(95_000, 5000, 15_000_000, 0)})
 	})
 	t.Run("settle up, into debt", func(t *testing.T) { // 340 s from full
-		s, lease := gone(t)
+		s, lease := deleted(t)
 		s.settle(lease, 210, 32_000)
 		s.demo.calls(t, "settle refused", "settle applied")
 		s.stored(t, row{RF: 1000, CV: 1, TTL: 361, Limits: holds(-100_000, 200_000, -15_000_000, 30_000_000)})
 	})
 	t.Run("acquire", func(t *testing.T) {
-		s, _ := gone(t)
+		s, _ := deleted(t)
 		s.acquire(1, 0)
 		s.demo.calls(t, "retry refused", "create applied")
 	})

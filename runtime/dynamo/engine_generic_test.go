@@ -253,8 +253,8 @@ func (c *comparison) try(t propertyTB, s *scene, w *codec.Write, copied string) 
 }
 
 // TestGenericMeansTheSame applies the generated and the generic expressions of each path to copies of one
-// item, on the engine: they apply to the same states and leave the same item. What the simulation makes of
-// both is held to it too.
+// item, on the engine: they apply to the same states and leave the same item. The simulation decides both
+// alike.
 func TestGenericMeansTheSame(t *testing.T) {
 	c := newComparison(t)
 	type seen struct {

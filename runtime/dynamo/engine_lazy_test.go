@@ -24,8 +24,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// idler is a process, in a bubble of testing/synctest and on its time, whose settles are lazy: of one bucket,
-// project-1's, of 1000 tokens an hour, and of its users', of 100.
+// idler is a process with lazy settles, in a bubble of testing/synctest and on its time. project-1's bucket
+// has 1000 tokens an hour, those of its users 100.
 type idler struct {
 	*engine
 	*house
@@ -82,7 +82,7 @@ func (i *idler) settle(t *testing.T, lease *runtime.Lease[tokens], n int64) {
 
 // told holds how acquires and what closed them ended, and forgets it. Those that one write served are told in
 // any order.
-func (i *idler) told(t *testing.T, want ...string) {
+func (i *idler) reported(t *testing.T, want ...string) {
 	t.Helper()
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -153,20 +153,19 @@ func TestLazyWhileBusy(t *testing.T) {
 	})
 }
 
-// TestLazyWhileIdle: where nothing else is written, all settles of a bucket go together, once the first has
-// waited for as long as it may; until then nobody is told how they ended, and what remains is what the
-// acquire left.
+// TestLazyWhileIdle: without other writes, all settles of a bucket go together once the first has waited as
+// long as it may. Until then no outcome is reported, and the bucket is as the acquire left it.
 func TestLazyWhileIdle(t *testing.T) {
 	idle(t, func(t *testing.T, i *idler) {
 		t.Helper()
 		a, b, c, d := i.acquire(t, solo, 10), i.acquire(t, solo, 10), i.acquire(t, solo, 10), i.acquire(t, solo, 10)
-		i.told(t, "acquired", "acquired", "acquired", "acquired")
+		i.reported(t, "acquired", "acquired", "acquired", "acquired")
 		i.m.take()
 		began := time.Now()
 		i.settle(t, a, 4)
 		a.Release(t.Context())
 		i.settle(t, d, 10) // which is nothing to write
-		i.told(t, "settled")
+		i.reported(t, "settled")
 		elapse(deferFor / 2)
 		i.settle(t, b, 30)
 		c.Release(t.Context())
@@ -175,13 +174,13 @@ func TestLazyWhileIdle(t *testing.T) {
 			t.Errorf("to settle took %v", took)
 		}
 		i.spent(t, usage{})
-		i.told(t)
+		i.reported(t)
 		if left := a.Remaining()[0]; left != 990 {
 			t.Errorf("%d remain, want 990", left)
 		}
 		elapse(time.Millisecond)
 		i.spent(t, usage{Calls: 1, Writes: 1, Units: 1})
-		i.told(t, "settled", "settled", "released")
+		i.reported(t, "settled", "settled", "released")
 		i.holding(t, "project-1 956 44")
 		for _, lease := range []*runtime.Lease[tokens]{a, b, c} {
 			if left := lease.Remaining()[0]; left != 956 {
@@ -251,8 +250,8 @@ func TestLazyCloseBehindAnAcquire(t *testing.T) {
 	})
 }
 
-// TestLazyIsThere: what was given back lazily is there for whoever acquires next, by the same write, whatever
-// the process has seen before.
+// TestLazyIsThere: tokens given back lazily are there for the next acquire, by the same write, whatever the
+// process has seen before.
 func TestLazyIsThere(t *testing.T) {
 	for name, who := range map[string]member{"a bucket": solo, "a chain": alicesHome} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +273,7 @@ func TestLazyIsThere(t *testing.T) {
 				}
 				synctest.Wait()
 				slices.Sort(i.other)
-				i.told(t, "acquired", "acquired", "denied", "released")
+				i.reported(t, "acquired", "acquired", "denied", "released")
 			})
 		})
 	}
@@ -317,7 +316,7 @@ func TestLazyDenied(t *testing.T) {
 				}
 				elapse(deferFor)
 				slices.Sort(i.other) // who is denied need not be told first
-				i.told(t, "acquired", "denied", "settled")
+				i.reported(t, "acquired", "denied", "settled")
 				i.holding(t, "project-1 909 91")
 				if who != solo {
 					i.holding(t, "user-1 9 91")
@@ -331,12 +330,12 @@ func TestLazyDenied(t *testing.T) {
 // gives back at most once. How it ended is told to the observer.
 func TestLazyOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		who     member
-		rides   bool // on an acquire of 10
-		actual  int64
-		mishaps []mishap
-		consume int64 // of the project, in the end
-		told    bool  // that it is not known
+		who      member
+		joins    bool // on an acquire of 10
+		actual   int64
+		mishaps  []mishap
+		consume  int64 // of the project, in the end
+		reported bool  // that it is not known
 	}{
 		"down, alone, lost reply":       {solo, false, 4, []mishap{loseReply}, 4, true},
 		"down, alone, lost request":     {solo, false, 4, []mishap{loseRequest}, 10, true},
@@ -364,7 +363,7 @@ func TestLazyOnce(t *testing.T) {
 				lease := i.acquire(t, test.who, 10)
 				i.wire.expect(test.mishaps...)
 				i.settle(t, lease, test.actual)
-				if test.rides {
+				if test.joins {
 					_, err := i.at[0].Acquire(t.Context(), test.who, tokens{10})
 					if fatal := isA[*store.SetupError](err); err != nil && !fatal {
 						t.Error(err)
@@ -383,7 +382,7 @@ func TestLazyOnce(t *testing.T) {
 						failed = err
 					}
 				}
-				if _, ok := errors.AsType[*store.UnavailableError](failed); ok != test.told || !ok && failed != nil {
+				if _, ok := errors.AsType[*store.UnavailableError](failed); ok != test.reported || !ok && failed != nil {
 					t.Errorf("told of %v", failed)
 				}
 			})
@@ -422,8 +421,8 @@ func (i *idler) failures() int {
 	return len(i.failed)
 }
 
-// TestLazyGone: to a bucket that has been deleted nothing is given back, and what settles take is.
-func TestLazyGone(t *testing.T) {
+// TestLazyDeleted: to a bucket that has been deleted nothing is given back, and what settles take is.
+func TestLazyDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		actual int64
 		want   string
@@ -439,17 +438,17 @@ func TestLazyGone(t *testing.T) {
 				}
 				i.settle(t, lease, test.actual)
 				elapse(deferFor)
-				i.told(t, "acquired", "settled")
+				i.reported(t, "acquired", "settled")
 				i.holding(t, test.want)
 			})
 		})
 	}
 }
 
-// TestMixtureIsExact: processes whose callers acquire, settle and release, lazily or not, of single buckets,
-// chains and several of them, on a network that takes its time: in the end each bucket has been charged what
-// its leases stand for, and holds the rest. With callers who leave it may be more, as what they leave cannot
-// be given back where others have written meanwhile.
+// TestMixtureIsExact has processes acquire, settle and release, lazily or not, on a slow network. The calls
+// are of single buckets, chains and several buckets. In the end each bucket was charged what its leases stand
+// for, and holds the rest. With callers who leave it may be more, as what they leave cannot be given back
+// where others have written meanwhile.
 func TestMixtureIsExact(t *testing.T) {
 	const processes, workers, rounds = 3, 24, 12
 	year := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, 366*24*time.Hour)} } // so that nothing comes back

@@ -136,16 +136,16 @@ func (h hasty) BatchGetItem(
 	return h.API.BatchGetItem(ctx, in, opts...)
 }
 
-// TestBucketsGone: what the index still has and the table has not is left out.
-func TestBucketsGone(t *testing.T) {
+// TestBucketsDeleted: what the index still has and the table has not is left out.
+func TestBucketsDeleted(t *testing.T) {
 	e := newEngine(t)
 	want := e.crowded(t, 2)
-	gone := func() {
+	deleted := func() {
 		if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.BucketKey("user-000", "gpt-4")}); err != nil {
 			t.Error(err)
 		}
 	}
-	got := e.all(t, hasty{e.client, gone}, "")
+	got := e.all(t, hasty{e.client, deleted}, "")
 	if !slices.Equal(got.entities, []string{want[0], want[2]}) || got.malformed != nil || got.others != 0 {
 		t.Errorf("%+v", got)
 	}

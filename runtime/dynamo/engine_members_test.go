@@ -291,7 +291,7 @@ func TestLookUps(t *testing.T) {
 	lookUp(t, process, "user-1", moved)
 	seen.calls(t, "member found")
 
-	// What this process changes itself it sees at once.
+	// This process sees its own changes at once.
 	putMember(t, process.Members(), child())
 	lookUp(t, process, "user-1", child())
 	if err := process.Members().Delete(t.Context(), "user-1"); err != nil {
@@ -447,7 +447,7 @@ func TestLookUpDuringChange(t *testing.T) {
 }
 
 // TestLookUpsInAnOutage: a failure is not remembered; an answer that is due serves for another second, and is
-// then asked for again. What somebody has to mend is said at once.
+// then asked for again. A *store.SetupError is returned at once.
 func TestLookUpsInAnOutage(t *testing.T) {
 	e, memory := newFaulty(t)
 	putMember(t, e.members(e.client), child())

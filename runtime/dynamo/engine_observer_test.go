@@ -27,8 +27,8 @@ type account struct {
 	Read, Write float64
 }
 
-// toldOf adds up what an observer was told, by operation.
-func toldOf(all []store.StoreEvent) map[string]account {
+// reportedOf adds up the reports to an observer, by operation.
+func reportedOf(all []store.StoreEvent) map[string]account {
 	sums := map[string]account{}
 	for _, e := range all {
 		sum := sums[e.Call]
@@ -85,12 +85,12 @@ func (o *observed) desk(t testing.TB, def store.Definition, opts ...storeChange)
 	return d
 }
 
-func (o *observed) told(keep func(store.StoreEvent) bool) map[string]account {
+func (o *observed) reported(keep func(store.StoreEvent) bool) map[string]account {
 	var all []store.StoreEvent
 	for _, seen := range o.seen {
 		all = append(all, seen.all...)
 	}
-	return toldOf(slices.DeleteFunc(all, func(e store.StoreEvent) bool { return !keep(e) }))
+	return reportedOf(slices.DeleteFunc(all, func(e store.StoreEvent) bool { return !keep(e) }))
 }
 
 func everything(store.StoreEvent) bool { return true }
@@ -283,28 +283,28 @@ func closeAll(t *testing.T, all ...*runtime.Limiter) {
 	}
 }
 
-// TestObserverIsToldOfEveryCall: once each, with the capacity that it is billed.
-func TestObserverIsToldOfEveryCall(t *testing.T) {
+// TestObserverSeesEveryCall: once each, with the capacity that it is billed.
+func TestObserverSeesEveryCall(t *testing.T) {
 	for _, scene := range scenes {
 		t.Run(scene.name, func(t *testing.T) {
 			o := newObserved(t)
 			o.db.ResetConsumed()
 			scene.play(o)
-			if diff := cmp.Diff(billedOf(o.db.Consumed(), o.table), o.told(everything)); diff != "" {
+			if diff := cmp.Diff(billedOf(o.db.Consumed(), o.table), o.reported(everything)); diff != "" {
 				t.Errorf("by operation, - as billed, + as told:\n%s", diff)
 			}
-			met := map[string]bool{}
+			found := map[string]bool{}
 			for _, seen := range o.seen {
 				for _, e := range seen.all {
-					met[e.Path+" "+e.Outcome] = true
+					found[e.Path+" "+e.Outcome] = true
 					if e.System != "dynamodb" || e.Began.IsZero() {
 						t.Errorf("told %+v", e)
 					}
 				}
 			}
 			for _, path := range scene.paths {
-				if !met[path] {
-					t.Errorf("no call was %q: %v", path, met)
+				if !found[path] {
+					t.Errorf("no call was %q: %v", path, found)
 				}
 			}
 		})
@@ -326,7 +326,7 @@ func TestAccountsSee(t *testing.T) {
 			return e
 		}(all[last])),
 	} {
-		if cmp.Equal(billed, toldOf(wrong)) {
+		if cmp.Equal(billed, reportedOf(wrong)) {
 			t.Errorf("%s goes unseen", name)
 		}
 	}
@@ -334,8 +334,8 @@ func TestAccountsSee(t *testing.T) {
 
 type callerKey struct{}
 
-// TestStoreContext: a call to the store is told with the values of its caller, one that serves several with
-// those of the first, and with no end, whatever became of whom it was for.
+// TestStoreContext: a call to the store is reported with the context values of its caller. A call for several
+// has those of the first. The context never ends, even if the callers leave.
 func TestStoreContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newObserved(t)
@@ -388,13 +388,13 @@ func TestStoreContext(t *testing.T) {
 	})
 }
 
-// TestStoreContextOfTheGone: whoever has left is not who ends it.
-func TestStoreContextOfTheGone(t *testing.T) {
+// TestStoreContextOfAbandoned: a caller that has left does not end the context.
+func TestStoreContextOfAbandoned(t *testing.T) {
 	o := newObserved(t)
-	var told []error
+	var reported []error
 	ctx, cancel := context.WithCancel(t.Context())
 	l, err := limits.New(New(o.client, o.table), runtime.WithObserver(&store.Observer{
-		Store: func(ctx context.Context, _ store.StoreEvent) { told = append(told, ctx.Err()) },
+		Store: func(ctx context.Context, _ store.StoreEvent) { reported = append(reported, ctx.Err()) },
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -411,7 +411,7 @@ func TestStoreContextOfTheGone(t *testing.T) {
 	}
 	o.db.Faults().Clear()
 	closeAll(t, l.Limiter)
-	if len(told) != 1 || told[0] != nil {
-		t.Errorf("told with %v", told)
+	if len(reported) != 1 || reported[0] != nil {
+		t.Errorf("told with %v", reported)
 	}
 }

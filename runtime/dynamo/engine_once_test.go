@@ -211,7 +211,7 @@ func TestSettledUpOnce(t *testing.T) {
 }
 
 // TestGivenBackAtMostOnce: a release, a settle down, and a settle that gives anything back are not sent again
-// when their outcome is unknown, and say so. Where they are known not to have been applied they go again.
+// when their outcome is unknown, and say so. Writes known not to have been applied are sent again.
 func TestGivenBackAtMostOnce(t *testing.T) {
 	down := func(ctx context.Context, l *limits.GPT4Lease) error {
 		return l.Settle(ctx, limits.GPT4Cost{RPM: 4, TPM: 1000})
@@ -222,11 +222,11 @@ func TestGivenBackAtMostOnce(t *testing.T) {
 	release := func(ctx context.Context, l *limits.GPT4Lease) error { l.Release(ctx); return nil }
 	const kept = 10_000
 	for name, test := range map[string]struct {
-		do     func(context.Context, *limits.GPT4Lease) error
-		mishap mishap
-		writes int
-		fails  bool
-		charge int64 // of rpm, in the end
+		do      func(context.Context, *limits.GPT4Lease) error
+		mishap  mishap
+		writes  int
+		fails   bool
+		charged int64 // of rpm, in the end
 	}{
 		"release, lost reply":       {release, loseReply, 1, true, 0},
 		"release, lost request":     {release, loseRequest, 1, true, kept},
@@ -246,23 +246,24 @@ func TestGivenBackAtMostOnce(t *testing.T) {
 			w.expect(test.mishap)
 			err := test.do(t.Context(), lease)
 			w.writes(t, test.writes)
-			e.charged(t, test.charge)
-			var told error
+			e.charged(t, test.charged)
+			var reported error
 			if len(process.failed) > 0 {
-				told = process.failed[0]
+				reported = process.failed[0]
 			}
 			if !test.fails {
-				if err != nil || told != nil {
-					t.Errorf("returned %v, observed %v; want neither", err, told)
+				if err != nil || reported != nil {
+					t.Errorf("returned %v, observed %v; want neither", err, reported)
 				}
 				return
 			}
-			failure, ok := errors.AsType[*store.UnavailableError](told)
+			failure, ok := errors.AsType[*store.UnavailableError](reported)
 			if !ok || failure.Attempts != 1 {
-				t.Errorf("observed %v, want an UnavailableError after 1 attempt", told)
+				t.Errorf("observed %v, want an UnavailableError after 1 attempt", reported)
 			}
-			if silent := strings.HasPrefix(name, "release"); !silent && !errors.Is(err, told) || silent && err != nil {
-				t.Errorf("returned %v, observed %v", err, told)
+			if silent := strings.HasPrefix(name, "release"); !silent && !errors.Is(err, reported) ||
+				silent && err != nil {
+				t.Errorf("returned %v, observed %v", err, reported)
 			}
 		})
 	}
@@ -284,14 +285,14 @@ func TestCopiesOfAGiveBack(t *testing.T) {
 	e.charged(t, 1000-10_000)
 }
 
-// TestGoneCaller: a caller who gives up while the outcome is unknown has its charge given back, by one write
-// that applies only where the charge was the last.
-func TestGoneCaller(t *testing.T) {
+// TestAbandonedCaller: a caller who gives up while the outcome is unknown has its charge given back, by one
+// write that applies only where the charge was the last.
+func TestAbandonedCaller(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply   mishap // of the charge, whose caller is gone then
 		between int64  // taken by another process
 		calls   []string
-		charge  int64
+		charged int64
 	}{
 		"lost reply":             {loseReply, 0, []string{"retry unknown", "undo applied"}, 0},
 		"lost request":           {loseRequest, 0, []string{"retry unknown", "undo refused"}, 0},
@@ -320,14 +321,14 @@ func TestGoneCaller(t *testing.T) {
 			}
 			process.calls(t, test.calls...)
 			w.writes(t, 2)
-			e.charged(t, test.charge)
+			e.charged(t, test.charged)
 		})
 	}
 }
 
-// TestGoneCallerGeneric is the same on a bucket that lacks a limit, whose expressions are built from the
-// item.
-func TestGoneCallerGeneric(t *testing.T) {
+// TestAbandonedCallerGeneric is the same on a bucket where a limit is missing: its expressions are built from
+// the item.
+func TestAbandonedCallerGeneric(t *testing.T) {
 	gpt4, _ := generated(t)
 	e := newEngine(t)
 	left := map[string]bucket.Balance{"rpm": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000}}
@@ -375,12 +376,12 @@ func TestCloseWaits(t *testing.T) {
 	e.charged(t, 0)
 }
 
-// TestUndoGoesAgain until its outcome is known: it applies to the charge's op alone, and so once.
-func TestUndoGoesAgain(t *testing.T) {
+// TestReverseChargeGoesAgain until its outcome is known: it applies to the charge's op alone, and so once.
+func TestReverseChargeGoesAgain(t *testing.T) {
 	for name, test := range map[string]struct {
-		mishap mishap
-		writes int
-		charge int64
+		mishap  mishap
+		writes  int
+		charged int64
 	}{
 		"lost reply":   {loseReply, 3, 0},
 		"lost request": {loseRequest, 3, 0},
@@ -400,14 +401,14 @@ func TestUndoGoesAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.writes(t, test.writes)
-			e.charged(t, test.charge)
+			e.charged(t, test.charged)
 		})
 	}
 }
 
-// TestGoneCallerOfOtherPaths gives back what a create, a normal and a reshape charged, of limits that the
-// reshape added as well.
-func TestGoneCallerOfOtherPaths(t *testing.T) {
+// TestAbandonedCallerOfOtherPaths gives back what a create, a normal and a reshape charged, of limits that
+// the reshape added as well.
+func TestAbandonedCallerOfOtherPaths(t *testing.T) {
 	gpt4, _ := generated(t)
 	withoutTPM := half()
 	delete(withoutTPM.Limits, "tpm")

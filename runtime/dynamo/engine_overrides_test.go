@@ -171,14 +171,14 @@ func TestOverrideItems(t *testing.T) {
 		says(t, o, one)
 
 		e.clock.set(2000)
-		gone := stored(test.at, set(t, o, stored(test.at, one.Revision)))
+		deleted := stored(test.at, set(t, o, stored(test.at, one.Revision)))
 		holdsItem(item(2000))
-		says(t, o, gone)
-		if gone.Revision != rev(2000) {
-			t.Errorf("a tombstone has revision %q, want its version %q", gone.Revision, rev(2000))
+		says(t, o, deleted)
+		if deleted.Revision != rev(2000) {
+			t.Errorf("a tombstone has revision %q, want its version %q", deleted.Revision, rev(2000))
 		}
 		e.clock.set(3000)
-		set(t, o, stored(test.at, gone.Revision, 6))
+		set(t, o, stored(test.at, deleted.Revision, 6))
 		holdsItem(item(3000, rpm("6000")...))
 	}
 }
@@ -300,18 +300,18 @@ func TestManyOperators(t *testing.T) {
 func TestTombstones(t *testing.T) {
 	e := newEngine(t)
 	ahead, o := e.operator(e.client, 5000), e.operator(e.client, 0)
-	gone := set(t, ahead, stored("user-1", set(t, ahead, stored("user-1", "", 5))))
-	if gone != rev(5001) {
-		t.Fatalf("the tombstone has revision %s, want %s", gone, rev(5001))
+	deleted := set(t, ahead, stored("user-1", set(t, ahead, stored("user-1", "", 5))))
+	if deleted != rev(5001) {
+		t.Fatalf("the tombstone has revision %s, want %s", deleted, rev(5001))
 	}
 	again := set(t, o, stored("user-1", "", 6))
 	if again != rev(5002) {
 		t.Errorf("what stands in its place has revision %s, want %s", again, rev(5002))
 	}
 	says(t, o, stored("user-1", again, 6))
-	gone = set(t, o, stored("user-1", again))
-	if twice := set(t, o, stored("user-1", "")); twice <= gone {
-		t.Errorf("a tombstone in place of %s has revision %s", gone, twice)
+	deleted = set(t, o, stored("user-1", again))
+	if twice := set(t, o, stored("user-1", "")); twice <= deleted {
+		t.Errorf("a tombstone in place of %s has revision %s", deleted, twice)
 	}
 	set(t, o, stored("user-2", "")) // of what never was
 	says(t, o, stored("user-2", rev(0)))
@@ -544,7 +544,7 @@ func (c *overAfter) Err() error {
 	}
 }
 
-// TestOverridesSetupErrors holds that nothing is tried twice which somebody has to mend.
+// TestOverridesSetupErrors: a call that fails with a *store.SetupError is not tried twice.
 func TestOverridesSetupErrors(t *testing.T) {
 	e, memory := newFaulty(t)
 	e.table = "nobody-made-this"

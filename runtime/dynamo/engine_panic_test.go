@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestObserverPanics: of a call whose observer panics, on the caller's goroutine, the caller hears, and
-// nobody else: the next one to the same buckets is served, alone or with others who wait behind it.
+// TestObserverPanics: an observer's panic reaches the caller on whose goroutine it runs, and no other. The
+// next call to the same buckets is served, alone or with others that wait behind it.
 func TestObserverPanics(t *testing.T) {
 	o := newObserved(t)
 	broken := false

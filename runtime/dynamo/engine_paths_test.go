@@ -38,8 +38,8 @@ func (s script) settle(lease *limits.GPT4Lease, rpm, tpm int64) {
 }
 
 // TestPaths runs each write path on the engine: the bucket before, what is done, and the bucket after with
-// all its attributes. A user has 100 rpm (5 millitokens every 3 ms) and 10,000 tpm with a burst of 15,000,
-// which are full from empty after 60 s and 90 s: a ttl is 180 s after its write unless there is debt.
+// all its attributes. A user has 100 rpm (5 millitokens every 3 ms) and 10,000 tpm with a burst of 15,000.
+// From empty they are full after 60 s and 90 s: a ttl is 180 s after its write unless there is debt.
 func TestPaths(t *testing.T) {
 	half := &row{CV: 1, TTL: 180, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}
 	for name, test := range map[string]struct {
@@ -262,8 +262,8 @@ func TestOpIsNew(t *testing.T) {
 	look()
 }
 
-// TestRepair shows that a ttl computed from a balance that is no longer true is mended: a process with a
-// stale image writes to a bucket that another has driven into debt.
+// TestRepair: a process with a stale image writes to a bucket that another has driven into debt. The ttl that
+// it computed from the old balance is repaired.
 func TestRepair(t *testing.T) {
 	e := newEngine(t)
 	e.put(t, row{CV: 1, TTL: 180, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.item(t))

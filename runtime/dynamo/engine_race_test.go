@@ -23,7 +23,7 @@ import (
 // TestTrace is the trace of seed 001: 90 tokens, 100 a minute, and at T0+1s A takes 3 and B takes 7 at once,
 // both by what they saw before.
 func TestTrace(t *testing.T) {
-	// Both by Normal first, as in the seed: whoever comes second takes from what the first one left.
+	// Both by Normal first, as in the seed: the second takes from what the first one left.
 	normalFirst := func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 		if !v.Confirmed && v.Image != nil {
 			b := plan.BalancesOf(v.Image)
@@ -42,7 +42,8 @@ func TestTrace(t *testing.T) {
 		{"as in the seed", normalFirst,
 			row{RF: 1000, CV: 1, TTL: 181, Limits: holds(81_666, 20_000, 15_000_000, 0)},
 			map[string]int{"normal applied": 1, "normal refused": 1, "retry applied": 1}},
-		// What is stored suffices for both, so nobody claims, and nobody loses a race: the level is the same.
+		// The stored tokens suffice for both, so neither claims refill and neither loses a race: the level is the
+		// same.
 		{"as the store does it", plan.Choose,
 			row{CV: 1, TTL: 181, Limits: holds(80_000, 20_000, 15_000_000, 0)},
 			map[string]int{"retry applied": 2}},
@@ -94,9 +95,8 @@ func together(t *testing.T, n int, do func(int) error) {
 	wg.Wait()
 }
 
-// TestDoubt: where others are at work on a bucket, a write that needs refill by an image of a while ago is
-// likely to fail, so that the bucket is read first. A limit that is not asked for, be it in debt, casts no
-// doubt.
+// TestDoubt: while others write to a bucket, a write that needs refill by an older image is likely to fail.
+// So the bucket is read first. A limit that is not asked for, be it in debt, casts no doubt.
 func TestDoubt(t *testing.T) {
 	gpt4, _ := generated(t)
 	e := newEngine(t)

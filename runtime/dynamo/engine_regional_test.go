@@ -48,15 +48,15 @@ func (e *engine) regional(api wire.API, ahead int64) *operator.Regional {
 	)
 }
 
-// shareOf is stored, under an epoch.
-func shareOf(at string, epoch int64, rev store.Revision, perMinute ...int64) store.Stored {
+// quotaOf is stored, under an epoch.
+func quotaOf(at string, epoch int64, rev store.Revision, perMinute ...int64) store.Stored {
 	s := stored(at, rev, perMinute...)
 	s.Epoch = epoch
 	return s
 }
 
-// TestShareItems holds an entry attribute by attribute, as it goes from sync to an operator and back.
-func TestShareItems(t *testing.T) {
+// TestQuotaItems holds an entry attribute by attribute, as it goes from sync to an operator and back.
+func TestQuotaItems(t *testing.T) {
 	e := newEngine(t)
 	spec := sharedRates()
 	sync, operator := e.regional(e.client, 0), e.operator(e.client, 0)
@@ -79,7 +79,7 @@ func TestShareItems(t *testing.T) {
 			t.Errorf("%s, - wanted, + stored:\n%s", what, diff)
 		}
 	}
-	shares := func(s store.Stored) func() (store.Revision, error) {
+	quotas := func(s store.Stored) func() (store.Revision, error) {
 		return func() (store.Revision, error) { return sync.PutQuota(t.Context(), spec, s) }
 	}
 	sets := func(s store.Stored) func() (store.Revision, error) {
@@ -101,27 +101,27 @@ func TestShareItems(t *testing.T) {
 			"N 60000",
 		}
 	}
-	closed := shareOf("user-1", 7, "")
+	closed := quotaOf("user-1", 7, "")
 	none := bucket.Per(100, time.Minute).Quota(0)
 	closed.Limits[0] = &none
 
 	step(
 		"a share",
-		shares(shareOf("user-1", 7, "", 30)),
+		quotas(quotaOf("user-1", 7, "", 30)),
 		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 7"})...)
-	step("a closed share", shares(closed), slices.Concat(listed, rpm(0, 1000), []string{"managed", "N 7"})...)
+	step("a closed share", quotas(closed), slices.Concat(listed, rpm(0, 1000), []string{"managed", "N 7"})...)
 	if got, err := sync.Get(t.Context(), spec, "user-1"); err != nil || got[0].Epoch != 7 ||
 		!got[0].Limits[0].Closed() ||
 		got[0].Revision != last {
 		t.Errorf("%+v, %v; want the closed share", got, err)
 	}
-	step("its end", shares(shareOf("user-1", 8, "")), "managed", "N 8")
+	step("its end", quotas(quotaOf("user-1", 8, "")), "managed", "N 8")
 	step(
 		"a share again",
-		shares(shareOf("user-1", 8, "", 30)),
+		quotas(quotaOf("user-1", 8, "", 30)),
 		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 8"})...)
 	step("taken over", sets(stored("user-1", "", 5)), slices.Concat(listed, rpm(5000, 5000))...)
-	if _, err := sync.PutQuota(t.Context(), spec, shareOf("user-1", 8, rev(ms+5000), 30)); !isA[*store.ConflictError](
+	if _, err := sync.PutQuota(t.Context(), spec, quotaOf("user-1", 8, rev(ms+5000), 30)); !isA[*store.ConflictError](
 		err,
 	) {
 		t.Errorf("%v, want an operator's override to stand", err)
@@ -129,7 +129,7 @@ func TestShareItems(t *testing.T) {
 	step("given back", sets(stored("user-1", "")), "managed", "N 0")
 	step(
 		"a share of what was given back",
-		shares(shareOf("user-1", 9, "", 30)),
+		quotas(quotaOf("user-1", 9, "", 30)),
 		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 9"})...)
 
 	// The override of a kind is never sync's, and a tombstone of before there were regions keeps nobody out.
@@ -143,18 +143,18 @@ func TestShareItems(t *testing.T) {
 		t.Errorf("the kind's tombstone is %v", plain(item))
 	}
 	set(t, operator, stored("user-2", ""))
-	if got, err := sync.PutQuota(t.Context(), spec, shareOf("user-2", 9, "", 30)); err != nil ||
+	if got, err := sync.PutQuota(t.Context(), spec, quotaOf("user-2", 9, "", 30)); err != nil ||
 		got != rev(ms+1) {
 		t.Errorf("%s, %v; want the share to be above the tombstone's %s", got, err, rev(ms))
 	}
 }
 
-// TestShareWithoutRegions: what sync has left of a resource that is shared no longer says nothing, and the
+// TestQuotaWithoutRegions: what sync has left of a resource that is shared no longer says nothing, and the
 // next override replaces it.
-func TestShareWithoutRegions(t *testing.T) {
+func TestQuotaWithoutRegions(t *testing.T) {
 	e := newEngine(t)
 	o := e.operator(e.client, 0)
-	if _, err := e.regional(e.client, 0).PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30)); err != nil {
+	if _, err := e.regional(e.client, 0).PutQuota(t.Context(), sharedRates(), quotaOf("user-1", 7, "", 30)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := list(t.Context(), o); err != nil || len(all) != 0 {
@@ -187,28 +187,28 @@ func TestClosedOverride(t *testing.T) {
 		"ENTITY#user-1 / #CONFIG#gpt-4")
 }
 
-// TestShareRefused: what cannot be a share is met before anything is written.
-func TestShareRefused(t *testing.T) {
+// TestQuotaRefused: what cannot be a share is met before anything is written.
+func TestQuotaRefused(t *testing.T) {
 	e := newEngine(t)
 	sync := e.regional(e.client, 0)
-	bad := shareOf("user-1", 7, "", 30)
+	bad := quotaOf("user-1", 7, "", 30)
 	bad.Limits[0].Refill = 0
 	for want, test := range map[string]struct {
 		spec  *store.Spec
-		share store.Stored
+		quota store.Stored
 	}{
-		"invalid gpt-4 quota of \"user-1\" is of a resource without regions: add `regions` to it in limits.yaml":  {rates(), shareOf("user-1", 7, "", 30)},
-		"invalid gpt-4 quota of \"user\" is of a kind: only entities have quotas":                                 {sharedRates(), shareOf("user", 7, "", 30)},
-		"invalid gpt-4 epoch of the quota of user-1 \"0\" is below 1: an operator's override is set by Overrides": {sharedRates(), shareOf("user-1", 0, "", 30)},
+		"invalid gpt-4 quota of \"user-1\" is of a resource without regions: add `regions` to it in limits.yaml":  {rates(), quotaOf("user-1", 7, "", 30)},
+		"invalid gpt-4 quota of \"user\" is of a kind: only entities have quotas":                                 {sharedRates(), quotaOf("user", 7, "", 30)},
+		"invalid gpt-4 epoch of the quota of user-1 \"0\" is below 1: an operator's override is set by Overrides": {sharedRates(), quotaOf("user-1", 0, "", 30)},
 		"invalid gpt-4 limit rpm of the quota of user-1 is not possible: refill 0 is not above 0: a limit that admits nothing is none, raise it": {
 			sharedRates(), bad},
 	} {
-		_, err := sync.PutQuota(t.Context(), test.spec, test.share)
+		_, err := sync.PutQuota(t.Context(), test.spec, test.quota)
 		if got := errtext.Reason(err); got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 	}
-	if _, err := sync.PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "of another store", 30)); !isA[*store.ConflictError](
+	if _, err := sync.PutQuota(t.Context(), sharedRates(), quotaOf("user-1", 7, "of another store", 30)); !isA[*store.ConflictError](
 		err,
 	) {
 		t.Errorf("%v, want a conflict", err)
@@ -218,9 +218,9 @@ func TestShareRefused(t *testing.T) {
 	}
 }
 
-// TestShareVersions: a share's version is above that which it is for, that which it finds, and the last
+// TestQuotaVersions: a share's version is above that which it is for, that which it finds, and the last
 // change of the heartbeat, whatever the clock says.
-func TestShareVersions(t *testing.T) {
+func TestQuotaVersions(t *testing.T) {
 	e := newEngine(t)
 	spec := sharedRates()
 	e.clock.set(50_000)
@@ -232,19 +232,19 @@ func TestShareVersions(t *testing.T) {
 			t.Errorf("revision %s, %v; want %s", got, err, rev(want))
 		}
 	}
-	gets(shareOf("user-1", 1, rev(20_000), 30), 20_001)
-	gets(shareOf("user-1", 1, "", 31), 20_002) // as it finds it
-	if _, err := e.regional(e.client, 0).PutQuota(t.Context(), spec, shareOf("user-1", 1, "", 32)); err != nil {
+	gets(quotaOf("user-1", 1, rev(20_000), 30), 20_001)
+	gets(quotaOf("user-1", 1, "", 31), 20_002) // as it finds it
+	if _, err := e.regional(e.client, 0).PutQuota(t.Context(), spec, quotaOf("user-1", 1, "", 32)); err != nil {
 		t.Fatal(err)
 	}
-	gets(shareOf("user-1", 1, rev(20_002), 33), 50_001)
+	gets(quotaOf("user-1", 1, rev(20_002), 33), 50_001)
 	if err := e.regional(e.client, 0).PutHeartbeat(t.Context(), store.Heartbeat{Epoch: 1, Expires: t0 + 80_000}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := behind.Heartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	gets(shareOf("user-2", 1, "", 30), 50_001)
+	gets(quotaOf("user-2", 1, "", 30), 50_001)
 
 	// An operator takes over under a version that is above the share's as it counts.
 	operator := e.operator(e.client, -50_000)
@@ -253,8 +253,8 @@ func TestShareVersions(t *testing.T) {
 	}
 }
 
-// TestShareOnce lets mishaps befall a share and a heartbeat: each is stored once, and its caller told so.
-func TestShareOnce(t *testing.T) {
+// TestQuotaOnce lets mishaps befall a share and a heartbeat: each is stored once, and its caller told so.
+func TestQuotaOnce(t *testing.T) {
 	throttle := reject("ProvisionedThroughputExceededException", "slow down")
 	for name, mishaps := range map[string][]mishap{
 		"lost reply": {loseReply}, "lost request": {loseRequest}, "500": {fail500}, "throttled": {throttle, throttle},
@@ -263,11 +263,11 @@ func TestShareOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			client, w := e.withNetwork(mishaps...)
-			got, err := e.regional(client, 0).PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30))
+			got, err := e.regional(client, 0).PutQuota(t.Context(), sharedRates(), quotaOf("user-1", 7, "", 30))
 			if err != nil || got != rev(0) {
 				t.Errorf("revision %s, %v; want %s", got, err, rev(0))
 			}
-			want := shareOf("user-1", 7, got, 30)
+			want := quotaOf("user-1", 7, got, 30)
 			if is, err := e.operator(e.client, 0).Get(t.Context(), sharedRates(), "user-1"); err != nil ||
 				!cmp.Equal(is[0], want) {
 				t.Errorf("%+v, %v; want %+v", is, err, want)
@@ -291,15 +291,15 @@ func TestShareOnce(t *testing.T) {
 	}
 }
 
-// TestLateShare: a copy of a share that arrives after a newer one changes nothing.
-func TestLateShare(t *testing.T) {
+// TestLateQuota: a copy of a share that arrives after a newer one changes nothing.
+func TestLateQuota(t *testing.T) {
 	e := newEngine(t)
 	client, w := e.withNetwork(delay)
 	sync := e.regional(client, 0)
-	if _, err := sync.PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30)); err != nil {
+	if _, err := sync.PutQuota(t.Context(), sharedRates(), quotaOf("user-1", 7, "", 30)); err != nil {
 		t.Fatal(err)
 	}
-	last, err := sync.PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "", 40))
+	last, err := sync.PutQuota(t.Context(), sharedRates(), quotaOf("user-1", 7, "", 40))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestLateShare(t *testing.T) {
 		t.Errorf("the late copy was answered %v, want it refused", codes)
 	}
 	is, err := sync.Get(t.Context(), sharedRates(), "user-1")
-	if want := shareOf("user-1", 7, last, 40); err != nil || !cmp.Equal(is[0], want) {
+	if want := quotaOf("user-1", 7, last, 40); err != nil || !cmp.Equal(is[0], want) {
 		t.Errorf("%+v, %v; want %+v", is, err, want)
 	}
 }
@@ -414,7 +414,7 @@ func TestRegionalCosts(t *testing.T) {
 		}
 	}
 	shared := func(perMinute ...int64) error {
-		_, err := r.PutQuota(t.Context(), spec, shareOf("user-1", 1, "", perMinute...))
+		_, err := r.PutQuota(t.Context(), spec, quotaOf("user-1", 1, "", perMinute...))
 		e.clock.since.Add(1000)
 		return err
 	}

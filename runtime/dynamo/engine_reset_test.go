@@ -72,7 +72,9 @@ func TestResetRefused(t *testing.T) {
 	if !isA[*store.InvalidError](err) || got != nil {
 		t.Errorf("filled %v, a %T", got, err)
 	}
-	if want := `invalid gpt-4 limit "rmp" is not in the bucket of user-1, which has ipm, rpm, tpm`; errtext.Reason(err) != want {
+	if want := `invalid gpt-4 limit "rmp" is not in the bucket of user-1, which has ipm, rpm, tpm`; errtext.Reason(
+		err,
+	) != want {
 		t.Errorf("got %s\nwant %s", errtext.Reason(err), want)
 	}
 	e.stored(t, used())
@@ -256,26 +258,27 @@ func TestResetBesideAcquires(t *testing.T) {
 	}
 }
 
-// TestResetControl is what a reset must not be: one that reads what the bucket lacks, and adds that.
+// TestResetControl is what a reset must not be: one that reads how much is missing in the bucket, and adds
+// that.
 func TestResetControl(t *testing.T) {
 	e := newEngine(t)
 	noting := &ledger{API: e.client}
 	gpt4, _ := generated(t)
 	process := e.desk(t, e.client, withNumbers(gpt4, 1, userRPM, userTPM))
-	lack := int64(0)
+	missing := int64(0)
 	for _, cost := range []int64{50, 10} {
 		if _, err := process.Acquire(t.Context(), "1", tokens{cost, 0}); err != nil {
 			t.Fatal(err)
 		}
-		if lack == 0 {
+		if missing == 0 {
 			tk, _ := e.balance(t, "gpt-4", "rpm")
-			lack = userRPM.Burst - tk
+			missing = userRPM.Burst - tk
 		}
 	}
 	_, err := noting.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: &e.table, Key: item.BucketKey("user-1", "gpt-4"),
 		UpdateExpression:          aws.String("SET op = :op ADD b_rpm_tk :lack"),
-		ExpressionAttributeValues: codec.Item{":op": codec.S(wire.NewOp()), ":lack": codec.N(lack)},
+		ExpressionAttributeValues: codec.Item{":op": codec.S(wire.NewOp()), ":lack": codec.N(missing)},
 	})
 	if err != nil {
 		t.Fatal(err)

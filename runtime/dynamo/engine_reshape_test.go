@@ -145,8 +145,8 @@ func TestReshapeRemoved(t *testing.T) {
 	}})
 }
 
-// TestRaised has a caller who keeps asking for more than the old limit ever had: once the new binary is there
-// it is told how long to wait, and served exactly then.
+// TestRaised has a caller ask for more than the old limit ever had. Once the new binary runs, a denial says
+// how long to wait, and the caller is served exactly then.
 func TestRaised(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)

@@ -32,9 +32,9 @@ import (
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
 
-// t0 is when the tests' clock starts, in milliseconds: a whole minute, so that a refill since then has no
-// remainder of before, and years ahead, so that no ttl has passed for the engine. A row's and a handClock's
-// instants count from it.
+// t0 is when the tests' clock starts, in milliseconds. It is a whole minute, so a refill has no remainder of
+// before. It is years ahead, so no ttl has passed for the engine. A row's and a handClock's instants count
+// from it.
 const t0 = 1_800_000_000_000
 
 // handClock is time that a test sets. A pause takes none of it.

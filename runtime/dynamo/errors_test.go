@@ -20,8 +20,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestClassify has the real client meet what a network does. What was never sent is never of unknown outcome,
-// whatever another service, such as the one that has the credentials, answered.
+// TestClassify has the real client meet what a network does. A request that was never sent has no unknown
+// outcome, whatever another service, such as that of the credentials, answered.
 func TestClassify(t *testing.T) {
 	answer := func(status int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -483,7 +483,7 @@ func TestFaults(t *testing.T) {
 			s.calls = longform.Count(t, "calls", s.calls, s.calls/6)
 			a, fell := s.run(t, 1)
 			t.Logf("%v\nfaults %v\nadmitted %d to %d tokens, charged %d; %d calls of unknown outcome",
-				a.calls, fell, a.told/bucket.Milli, a.most/bucket.Milli, a.charged/bucket.Milli, a.open)
+				a.calls, fell, a.reported/bucket.Milli, a.most/bucket.Milli, a.charged/bucket.Milli, a.open)
 			for i, wrong := range a.wrong {
 				if i == 5 {
 					t.Errorf("and %d more", len(a.wrong)-i)
@@ -551,7 +551,7 @@ func (c *credulous) UpdateItem(
 	in *dynamodb.UpdateItemInput,
 	opts ...func(*dynamodb.Options),
 ) (*dynamodb.UpdateItemOutput, error) {
-	if isUndo(in) {
+	if isReversal(in) {
 		blind := *in
 		blind.ConditionExpression = new("attribute_exists(PK) AND op <> :undo OR op = :undo")
 		in = &blind
@@ -565,7 +565,7 @@ func (c *credulous) UpdateItem(
 func TestCopyOfARefusedGiveBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		between int64
-		charge  int64
+		charged int64
 	}{"nobody in between": {0, 0}, "somebody in between": {1, 1000 - 10_000}} {
 		t.Run(name, func(t *testing.T) {
 			e, process, w := wired(t)
@@ -579,7 +579,7 @@ func TestCopyOfARefusedGiveBack(t *testing.T) {
 				return reject("ThrottlingException", "slow down")(w, apply)
 			})
 			lease.Release(t.Context())
-			e.charged(t, test.charge)
+			e.charged(t, test.charged)
 		})
 	}
 }

@@ -40,14 +40,14 @@ import (
 //	          lost, for it is not sent again. So what is admitted is what was charged.
 //
 // A late copy of a charge charges twice: it errs to the safe side, and the caller is told nothing of it. A
-// late copy of a give-back would mint tokens, and none is made: the store sends a give-back again only if it
-// knows that the one before was not applied, and a client that gave up has sent one request, however late
-// that arrives. What is not covered is a network that makes copies of its own: of a give-back, and delivers
-// one after the bucket's next write, or has one answered with throttling or a conflict and the other applied.
-// TCP does neither, and net/http sends no POST again that may have gone out; a proxy that repeats POSTs
-// would. TestCopiesOfAGiveBack and TestCopyOfARefusedGiveBack have both.
+// late copy of a give-back would mint tokens, and none is made. The store sends a give-back again only if the
+// one before is known not to be applied. A client that gave up has sent one request, however late that
+// arrives. A network that copies a give-back is not covered: one copy may arrive after the bucket's next
+// write, or be throttled while the other is applied. TCP does neither, and net/http sends no POST again that
+// may have gone out; a proxy that repeats POSTs would. TestCopiesOfAGiveBack and TestCopyOfARefusedGiveBack
+// have both.
 
-// deed is one call, as its caller was told of it and as it was written.
+// deed is one call, as it was reported to its caller and as it was written.
 type deed struct {
 	what   string               // acquire, settle or release
 	change map[item.Key][]int64 // of tc, in millitokens, if it is done
@@ -70,14 +70,14 @@ func gives(change []int64) bool { return slices.ContainsFunc(change, negative) }
 
 // wrong says what is wrong with what was written to a bucket, in the light of what the caller was told.
 func (d *deed) wrong(at item.Key, inOrder bool) string {
-	told, net := d.change[at], d.net[at]
-	if told == nil {
-		told = make([]int64, len(net))
+	reported, net := d.change[at], d.net[at]
+	if reported == nil {
+		reported = make([]int64, len(net))
 	}
 	if net == nil {
-		net = make([]int64, len(told))
+		net = make([]int64, len(reported))
 	}
-	nothing := make([]int64, len(told))
+	nothing := make([]int64, len(reported))
 	short := func(least []int64) bool {
 		for i := range net {
 			if net[i] < least[i] {
@@ -90,32 +90,32 @@ func (d *deed) wrong(at item.Key, inOrder bool) string {
 	switch {
 	case d.what == "acquire" && d.failed != nil:
 		wrong = short(nothing) || inOrder && !d.unreturned && !slices.Equal(net, nothing)
-	case gives(told):
-		wrong = !slices.Equal(net, told) && (d.failed == nil || !slices.Equal(net, nothing))
+	case gives(reported):
+		wrong = !slices.Equal(net, reported) && (d.failed == nil || !slices.Equal(net, nothing))
 	case d.failed != nil:
-		wrong = short(nothing) || inOrder && !slices.Equal(net, told) && !slices.Equal(net, nothing)
+		wrong = short(nothing) || inOrder && !slices.Equal(net, reported) && !slices.Equal(net, nothing)
 	default:
-		wrong = short(told) || inOrder && !slices.Equal(net, told)
+		wrong = short(reported) || inOrder && !slices.Equal(net, reported)
 	}
 	if !wrong {
 		return ""
 	}
-	return fmt.Sprintf("%s of %v at %s, told %v, changed %v", d.what, told, at.PK+at.SK, d.failed, net)
+	return fmt.Sprintf("%s of %v at %s, told %v, changed %v", d.what, reported, at.PK+at.SK, d.failed, net)
 }
 
 // bounds returns the least and the most that the bucket at a key was changed by, in limit i, as the caller
 // was told. They differ where the API says that it does not know.
 func (d *deed) bounds(at item.Key, i int) (least, most int64) {
-	told := d.change[at]
+	reported := d.change[at]
 	switch {
-	case told == nil:
+	case reported == nil:
 		return 0, 0
 	case d.failed == nil:
-		return told[i], told[i]
+		return reported[i], reported[i]
 	case d.what == "acquire" && !d.unreturned:
 		return 0, 0
 	}
-	return min(told[i], 0), max(told[i], 0)
+	return min(reported[i], 0), max(reported[i], 0)
 }
 
 // books hold all deeds.
@@ -232,8 +232,8 @@ type scribe struct {
 	*books
 }
 
-// sends notes what a write is to do, by its op, and returns the try. What is nobody's, such as a ttl that is
-// mended, changes nothing. An undo gives back what a try of another op was to take.
+// sends notes what a write is to do, by its op, and returns the try. A write for no call, such as the repair
+// of a ttl, changes nothing. An undo gives back what a try of another op was to take.
 func (s *scribe) sends(ctx context.Context, values codec.Item, op string) *try {
 	id, ok := values[op].(*types.AttributeValueMemberS)
 	if !ok {
@@ -302,7 +302,7 @@ func isAdjust(in *dynamodb.UpdateItemInput) bool { return adjusts(*in.ConditionE
 
 func adjusts(condition string) bool { return strings.Contains(condition, "attribute_exists") }
 
-func isUndo(in *dynamodb.UpdateItemInput) bool { return *in.ConditionExpression == "op = :undo" }
+func isReversal(in *dynamodb.UpdateItemInput) bool { return *in.ConditionExpression == "op = :undo" }
 
 func (s *scribe) TransactWriteItems(
 	ctx context.Context,
@@ -351,7 +351,7 @@ func (b *books) enter(t testing.TB, client *dynamodbstreams.Client, arn string, 
 					e.book(at, e.change)
 				}
 			}
-		case slices.ContainsFunc(net, func(n int64) bool { return n != 0 }): // else a ttl was mended
+		case slices.ContainsFunc(net, func(n int64) bool { return n != 0 }): // else a ttl was repaired
 			t.Fatalf("%v was changed by %v, which none of %d tries was to do", at, net, len(tries))
 		}
 	}
@@ -418,10 +418,10 @@ func streamNumber(v streamtypes.AttributeValue) int64 {
 
 // audit is what the books come to.
 type audit struct {
-	calls               map[string]int // by what they were and how they ended
-	told, most, charged int64          // admitted at least and at most, by what callers were told, and the table's tc; millitokens
-	open                int            // deeds of which the API does not say what they did
-	wrong               []string
+	calls                   map[string]int // by what they were and how they ended
+	reported, most, charged int64          // admitted at least and at most, by what callers were told, and the table's tc; millitokens
+	open                    int            // deeds of which the API does not say what they did
+	wrong                   []string
 }
 
 // audit holds every deed, and every bucket's sum, to what callers were told. tc has the table's.
@@ -457,7 +457,7 @@ func (b *books) audit(tc map[item.Key][]int64, inOrder bool) audit {
 	}
 	for at, sum := range by {
 		for i, charged := range tc[at] {
-			a.told, a.most, a.charged = a.told+sum.least[i], a.most+sum.most[i], a.charged+charged
+			a.reported, a.most, a.charged = a.reported+sum.least[i], a.most+sum.most[i], a.charged+charged
 			switch {
 			case sum.net[i] != charged:
 				a.wrong = append(

@@ -301,10 +301,10 @@ func TestBlackHoleOfHastyCallers(t *testing.T) {
 
 // swallowFirst has the first request of an operation from now on arrive in an hour.
 func swallowFirst(f *memdynamo.Faults, operation string) func(memdynamo.Request) memdynamo.Fault {
-	var gone atomic.Bool
+	var swallowed atomic.Bool
 	return func(r memdynamo.Request) memdynamo.Fault {
 		f.Latency(nil)
-		if r.Operation == operation && gone.CompareAndSwap(false, true) {
+		if r.Operation == operation && swallowed.CompareAndSwap(false, true) {
 			f.Latency(memdynamo.Constant(time.Hour))
 		}
 		return memdynamo.None
@@ -325,8 +325,8 @@ func (b *bubble) charged(t *testing.T, buckets int, want int64) {
 	}
 }
 
-// TestBlackHoleSwallowsAGiveBack: it is not sent again, so that it is applied once when it arrives, whoever
-// has written meanwhile.
+// TestBlackHoleSwallowsAGiveBack: it is not sent again, so that it is applied once when it arrives, even if
+// others have written meanwhile.
 func TestBlackHoleSwallowsAGiveBack(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()

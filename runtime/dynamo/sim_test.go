@@ -233,8 +233,8 @@ func (c caller) acquireOf(
 	return call, err
 }
 
-// acquired is an acquire as its caller was told of it, and how often it was aboard a write that charged one
-// of its buckets.
+// acquired is an acquire as it was reported to its caller, and how often a write that charged one of its
+// buckets included it.
 type acquired struct {
 	chain    []store.Bucket
 	admitted bool
@@ -303,12 +303,12 @@ type history struct {
 	override time.Duration // two operators change the limits of some level as often as that, at most; 0 for never
 	cache    time.Duration // processes remember that for half as long to as long; 0 for a minute
 
-	choose func(*plan.Demand, plan.State, int64) plan.Plan
-	wrap   func(wire.API) wire.API               // for each process
-	env    func(*store.Env)                      // of each process
-	told   func([]store.Refusal) []store.Refusal // what callers learn of a denial
-	decode func(*bucket.Image)                   // what a broken variant makes of an image
-	edit   func(plan.Path, *codec.Write)         // and of a condition
+	choose  func(*plan.Demand, plan.State, int64) plan.Plan
+	wrap    func(wire.API) wire.API               // for each process
+	env     func(*store.Env)                      // of each process
+	reports func([]store.Refusal) []store.Refusal // what callers learn of a denial
+	decode  func(*bucket.Image)                   // what a broken variant makes of an image
+	edit    func(plan.Path, *codec.Write)         // and of a condition
 }
 
 // calm reports that every call learns what became of it, unless its caller leaves.
@@ -353,19 +353,19 @@ func (h *history) definitions(r codec.Resource) []store.Definition {
 
 // result is what a history did.
 type result struct {
-	verdict           verdictOf
-	admitted, denied  int
-	contended, failed int
-	writes, reads     int
-	creates, reshapes int
-	generic           int   // writes built from the image
-	commits, served   int   // applied writes of calls, and calls aboard
-	charged, owed     tally // by the table; at least by what callers were told
-	calm              bool  // exactly so much
-	waited            bool  // by all callers for their replies, so that nothing may fail
-	failure           error // of the first that failed
-	denials           []denial
-	wrong             string // with a denial, or with a write that was applied twice
+	findings              findingsOf
+	admitted, denied      int
+	contended, failed     int
+	writes, reads         int
+	creates, reshapes     int
+	generic               int   // writes built from the image
+	commits, served       int   // applied writes of calls, and calls included
+	charged, leastCharged tally // by the table; at least by what callers were told
+	calm                  bool  // exactly so much
+	waited                bool  // by all callers for their replies, so that nothing may fail
+	failure               error // of the first that failed
+	denials               []denial
+	wrong                 string // with a denial, or with a write that was applied twice
 }
 
 // tally is what was charged, by entity.
@@ -396,7 +396,7 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		table := newSimTable(h.seed, r.Decode)
 		table.faults, table.ttlLag = h.faults, h.ttlLag
 		defs := h.definitions(r)
-		out.owed, out.charged = tally{}, tally{}
+		out.leastCharged, out.charged = tally{}, tally{}
 		var mu sync.Mutex // guards out
 		var wg sync.WaitGroup
 		seeds := rand.New(rand.NewPCG(h.seed, 4))
@@ -492,7 +492,7 @@ func (r *result) judge(
 		}
 		if undone, _ := c.values[":undo"].(*types.AttributeValueMemberS); undone != nil || table.cut[c.after.Op] {
 			// Whose caller left while it alone was at work: it is given back if nobody wrote to the bucket since.
-			r.owed.add(c.entity, c.costs())
+			r.leastCharged.add(c.entity, c.costs())
 		}
 	}
 	for _, p := range processes {
@@ -500,15 +500,15 @@ func (r *result) judge(
 			r.find(a.wrong(r.calm))
 		}
 	}
-	r.owed.forgive(removed)
+	r.leastCharged.forgive(removed)
 	r.charged.forgive(removed)
 	for _, entity := range slices.Sorted(maps.Keys(logs)) {
-		r.verdict.add(entity, judge(logs[entity]))
+		r.findings.add(entity, judge(logs[entity]))
 		r.find(repeated(logs[entity]))
 		r.find(flapping(logs[entity], h.raised()+affecting(table.changes, entity)))
 		r.find(h.misshapen(logs[entity], all.Limits))
 	}
-	settled := r.waited && len(h.limits) == 1 && h.override == 0 // whoever refuses is known to all
+	settled := r.waited && len(h.limits) == 1 && h.override == 0 // the bucket that denies is known to all
 	r.find(unfounded(r.denials, logs, all, settled))
 	r.find(divided(table.log, h.faults.late == 0))
 	if h.override > 0 && h.versions == nil { // an old binary goes by what the bucket has
@@ -602,8 +602,8 @@ func (w *writer) run(ctx context.Context) {
 	w.sleep(w.upTo(5 * time.Millisecond))
 	began := time.Now()
 	for time.Since(began) < w.duration && !w.spent() {
-		share := float64(time.Since(began)) / float64(w.duration)
-		at := share*float64(
+		elapsed := float64(time.Since(began)) / float64(w.duration)
+		at := elapsed*float64(
 			len(w.defs),
 		) + (w.rng.Float64()-0.5)*cmp.Or(
 			w.beside,
@@ -625,13 +625,13 @@ func (w *writer) call(ctx context.Context, def store.Definition) {
 	cost := w.pick(def, w.cost(w.rng))
 	asked := ctx
 	if dice := w.rng.Float64(); dice < w.cancel {
-		patience := w.upTo(10 * time.Millisecond)
+		after := w.upTo(10 * time.Millisecond)
 		var cancel context.CancelFunc
 		if dice < w.cancel/2 {
-			asked, cancel = context.WithTimeout(ctx, patience)
+			asked, cancel = context.WithTimeout(ctx, after)
 		} else {
 			asked, cancel = context.WithCancel(ctx)
-			defer time.AfterFunc(patience, cancel).Stop()
+			defer time.AfterFunc(after, cancel).Stop()
 		}
 		defer cancel()
 	}
@@ -654,12 +654,12 @@ func (w *writer) call(ctx context.Context, def store.Definition) {
 	if err != nil {
 		return
 	}
-	owes := func(actual []int64, err error) {
-		w.owes(chain, w.spread(def.Spec(), cost), w.spread(def.Spec(), actual), err)
+	book := func(actual []int64, err error) {
+		w.book(chain, w.spread(def.Spec(), cost), w.spread(def.Spec(), actual), err)
 	}
 	dice := w.rng.Float64()
 	if dice >= 2*w.history.settle {
-		owes(cost, nil)
+		book(cost, nil)
 		return
 	}
 	w.sleep(w.upTo(20 * time.Millisecond))
@@ -668,27 +668,27 @@ func (w *writer) call(ctx context.Context, def store.Definition) {
 		actual = w.comesTo(def, cost)
 	}
 	if w.history.lazy > 0 && w.rng.Float64() < w.history.lazy {
-		if err := w.settleOr(ctx, call, actual, func(err error) { owes(actual, err) }); err != nil {
+		if err := w.settleOr(ctx, call, actual, func(err error) { book(actual, err) }); err != nil {
 			panic(err)
 		}
 		return
 	}
-	owes(actual, w.settleOr(ctx, call, actual, nil))
+	book(actual, w.settleOr(ctx, call, actual, nil))
 }
 
-// owes books what an admitted call of that cost comes to, whose settle has ended with err.
-func (w *writer) owes(chain []store.Bucket, cost, actual []int64, err error) {
+// book books what an admitted call of that cost comes to, whose settle has ended with err.
+func (w *writer) book(chain []store.Bucket, cost, actual []int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	owed := slices.Clone(actual)
+	leastCharged := slices.Clone(actual)
 	if err != nil { // whether it was applied is unknown
 		w.out.fail(err)
-		for i := range owed {
-			owed[i] = min(owed[i], cost[i])
+		for i := range leastCharged {
+			leastCharged[i] = min(leastCharged[i], cost[i])
 		}
 	}
 	for _, b := range chain {
-		w.out.owed.add(b.Entity, owed)
+		w.out.leastCharged.add(b.Entity, leastCharged)
 	}
 }
 
@@ -715,8 +715,8 @@ func (w *writer) count(err error, d denial) {
 	case denied:
 		w.out.denied++
 		d.refusals = refused.Refusals
-		if w.told != nil {
-			d.refusals = w.told(d.refusals)
+		if w.reports != nil {
+			d.refusals = w.reports(d.refusals)
 		}
 		w.out.denials = append(w.out.denials, d)
 	case contended:
@@ -770,8 +770,8 @@ func (r result) perAdmitted() float64 { return float64(r.writes) / float64(max(1
 
 // exact says what is wrong with a result, or nothing.
 func (r result) exact() string {
-	if !r.verdict.exact() {
-		return r.verdict.String()
+	if !r.findings.exact() {
+		return r.findings.String()
 	}
 	if r.wrong != "" {
 		return r.wrong
@@ -779,11 +779,11 @@ func (r result) exact() string {
 	if r.waited && r.failed > 0 {
 		return fmt.Sprintf("%d calls failed: %v", r.failed, r.failure)
 	}
-	for _, entity := range slices.Sorted(maps.Keys(r.owed)) {
+	for _, entity := range slices.Sorted(maps.Keys(r.leastCharged)) {
 		charged := r.charged[entity]
-		for i, owed := range r.owed[entity] {
-			if charged == nil || charged[i] < owed || r.calm && charged[i] > owed {
-				return fmt.Sprintf("%s, limit %d: charged %d for what comes to %d", entity, i, charged, owed)
+		for i, leastCharged := range r.leastCharged[entity] {
+			if charged == nil || charged[i] < leastCharged || r.calm && charged[i] > leastCharged {
+				return fmt.Sprintf("%s, limit %d: charged %d for what comes to %d", entity, i, charged, leastCharged)
 			}
 		}
 	}
@@ -797,7 +797,7 @@ func (r *result) sum(of result) {
 	r.writes, r.reads = r.writes+of.writes, r.reads+of.reads
 	r.creates, r.reshapes, r.generic = r.creates+of.creates, r.reshapes+of.reshapes, r.generic+of.generic
 	r.commits, r.served = r.commits+of.commits, r.served+of.served
-	r.verdict.add("", of.verdict)
+	r.findings.add("", of.findings)
 }
 
 func (r result) String() string {
@@ -814,6 +814,6 @@ func (r result) String() string {
 		r.reshapes,
 		r.generic,
 		float64(r.served)/float64(max(1, r.commits)),
-		r.verdict,
+		r.findings,
 	)
 }

@@ -21,13 +21,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// What must hold beyond the single bucket: of denials by a chain, of transactions, and of limits that change
-// on the way.
+// These must hold beyond the single bucket: denials by a chain, transactions, and limits that change on the
+// way.
 
-// unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: at some moment
-// of the call, or of the time before it from which images may refuse, the tokens were lacking, by the
-// caller's clock. And if it is complete, so that retry after holds for the whole chain, what any bucket of
-// that time lacks at the call's end is among them.
+// unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: by the
+// caller's clock, the tokens were missing at some moment of the call, or of the time before it from which
+// images may deny. If it is complete, so that retry after holds for the whole chain, it names every limit
+// that is short at the call's end in any image of that time.
 func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, complete bool) string {
 	for k := range denials {
 		d := &denials[k]
@@ -71,8 +71,8 @@ func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, com
 	return ""
 }
 
-// lacks reports whether the bucket that c left lacks cost of a limit at an instant.
-func (c *commit) lacks(cost []int64, limit int, at int64) bool {
+// isShortOf reports whether the bucket that c left has less than cost of a limit at an instant.
+func (c *commit) isShortOf(cost []int64, limit int, at int64) bool {
 	return !c.after.Missing[limit] &&
 		bucket.Available(c.after.Balances[limit], c.after.Refilled, at) < cost[limit]
 }
@@ -80,8 +80,8 @@ func (c *commit) lacks(cost []int64, limit int, at int64) bool {
 // remembered is for how long an image may refuse, by a clock that cuts off fractions of milliseconds.
 const remembered = (trustedFor + 1) * time.Millisecond
 
-// lacked reports whether the bucket of that log lacked d's cost of a limit at some moment at which it may
-// have been seen, and whether whoever saw it at any would have found it lacking as long as the call lasted.
+// lacked reports whether the bucket of that log was short of d's cost of a limit at some moment at which it
+// may have been seen. The second result is whether it was so at every moment of the call.
 func (d *denial) lacked(log []commit, limit int) (once, always bool) {
 	if d.cost[limit] <= 0 {
 		return false, false
@@ -95,12 +95,12 @@ func (d *denial) lacked(log []commit, limit int) (once, always bool) {
 			from = log[k].at
 		}
 		lacking := func(at time.Time) bool {
-			return log[k].lacks(d.cost, limit, d.by.clock.at(at))
+			return log[k].isShortOf(d.cost, limit, d.by.clock.at(at))
 		}
-		// Who is behind others of its process, for whom a write leaves nothing, is refused by what that leaves when
-		// it is planned: then it stands right behind them in the order of instants.
+		// A request behind others of its process is refused by what their write leaves when it is planned. Then it
+		// stands right behind them in the order of instants.
 		if c := &log[k]; c.tag.by == d.by && c.tag.included > 0 && c.tag.sent >= d.by.clock.at(began) {
-			once = once || c.lacks(d.cost, limit, c.tag.sent)
+			once = once || c.isShortOf(d.cost, limit, c.tag.sent)
 		}
 		once, always = once || lacking(from), always && lacking(d.ended)
 	}
@@ -113,7 +113,7 @@ func divided(log []commit, once bool) string {
 	parts := map[string][]commit{}
 	var ops []string
 	for _, c := range log {
-		if op := c.after.Op; c.tag.legs > 1 && c.charges() {
+		if op := c.after.Op; c.tag.targets > 1 && c.charges() {
 			if parts[op] == nil {
 				ops = append(ops, op)
 			}
@@ -122,7 +122,7 @@ func divided(log []commit, once bool) string {
 	}
 	for _, op := range ops {
 		whole := parts[op]
-		buckets := whole[0].tag.legs
+		buckets := whole[0].tag.targets
 		if len(whole)%buckets != 0 || once && len(whole) > buckets {
 			return fmt.Sprintf("op %s charged %d times, in a chain of %d", op, len(whole), buckets)
 		}
@@ -222,8 +222,8 @@ func said(changes []change, level string, spec *store.Spec, from, to time.Time) 
 	return all
 }
 
-// TestSimTableTransactions holds the simulated table to what the store relies on: an applied token has no
-// effect again, on other writes it is an error, and one transaction keeps everybody else from its items.
+// TestSimTableTransactions checks what the store relies on. An applied token has no effect again, and on
+// other writes it is an error. A transaction keeps all others from its items.
 func TestSimTableTransactions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,11 +270,11 @@ func TestSimTableTransactions(t *testing.T) {
 			t.Error("half of a refused transaction was applied")
 		}
 		table.minDelay, table.maxDelay = 0, 1 // so that both arrive at once
-		met := make(chan error)
+		results := make(chan error)
 		for _, token := range []string{"three", "four"} {
-			go func() { met <- transact(token, 1, "d-1", "e-1") }()
+			go func() { results <- transact(token, 1, "d-1", "e-1") }()
 		}
-		if first, second := <-met, <-met; (first == nil) == (second == nil) {
+		if first, second := <-results, <-results; (first == nil) == (second == nil) {
 			t.Errorf("one meets the other: %v, %v", first, second)
 		}
 		holds("d-1", 1)

@@ -147,7 +147,7 @@ func controls() map[string][]control {
 			"compensated, lost replies",
 		),
 		"denial by one refusal of the chain": oneOf(func(h *history) {
-			h.told = func(all []store.Refusal) []store.Refusal { return all[:1] }
+			h.reports = func(all []store.Refusal) []store.Refusal { return all[:1] }
 		}, "atomic, drained", "compensated, drained"),
 		"overrides without cv": oneOf(func(h *history) {
 			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
@@ -322,7 +322,7 @@ func staleTTL(h *history) {
 		}
 		return p
 	}
-	h.decode = func(img *bucket.Image) { img.TTL = 1 << 40 } // and nobody mends it
+	h.decode = func(img *bucket.Image) { img.TTL = 1 << 40 } // and nobody repairs it
 }
 
 // TestSimulationCatches shows that the oracle sees what each guard is there for: the same histories with a

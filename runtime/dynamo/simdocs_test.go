@@ -17,8 +17,8 @@ import (
 // protocol is where the figures of these tests are shown.
 const protocol = "docs/protocol.md"
 
-// documented holds what docs/protocol.md says of so many histories to what came of them: how many calls were
-// admitted is stated in round numbers, as each change of the runtime makes it others.
+// documented compares what docs/protocol.md says of so many histories with the result. Admitted calls are
+// stated in round numbers, as each change of the runtime changes them.
 func documented(t *testing.T, histories uint64, r result) {
 	t.Helper()
 	row := docrow.Find(t, protocol, t.Name())
@@ -29,8 +29,8 @@ func documented(t *testing.T, histories uint64, r result) {
 	if err != nil {
 		t.Fatalf("%s: %q: %v", protocol, row, err)
 	}
-	if r.admitted < least || r.admitted > least*3/2 || row[2] != fmt.Sprint(r.verdict.forged) ||
-		row[3] != fmt.Sprint(r.verdict.lost) {
+	if r.admitted < least || r.admitted > least*3/2 || row[2] != fmt.Sprint(r.findings.forged) ||
+		row[3] != fmt.Sprint(r.findings.lost) {
 		t.Errorf("%s says %q of these %d histories: %v", protocol, row, histories, r)
 	}
 }

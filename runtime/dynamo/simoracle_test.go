@@ -11,19 +11,20 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
-// The oracle of docs/design.md, "Model": the committed writes, put in the order of the instants at which they
-// linearise and replayed on an ideal token bucket, must leave exactly the level that the table has. Above it
-// tokens were forged, below it lost. What contended writers leave unclaimed on purpose is booked apart.
-type verdictOf struct {
+// The oracle of docs/design.md, "Model": it orders the committed writes by the instants at which they
+// linearise, and replays them on an ideal token bucket. That must leave exactly the level that the table has.
+// Above it tokens were forged, below it lost. Tokens that contended writers leave unclaimed on purpose are
+// booked apart.
+type findingsOf struct {
 	forged, lost int64 // millitokens, summed
 	left         int64 // the most that was left at once
 	over         int   // acquires that the ideal bucket would have denied
 	first        string
 }
 
-func (v verdictOf) exact() bool { return v.forged == 0 && v.lost == 0 && v.over == 0 }
+func (v findingsOf) exact() bool { return v.forged == 0 && v.lost == 0 && v.over == 0 }
 
-func (v verdictOf) String() string {
+func (v findingsOf) String() string {
 	return fmt.Sprintf(
 		"forged %d, lost %d, left %d, over-admitted %d: %s",
 		v.forged,
@@ -35,7 +36,7 @@ func (v verdictOf) String() string {
 }
 
 // add books what was found of another bucket.
-func (v *verdictOf) add(entity string, of verdictOf) {
+func (v *findingsOf) add(entity string, of findingsOf) {
 	v.forged, v.lost, v.over = v.forged+of.forged, v.lost+of.lost, v.over+of.over
 	v.left = max(v.left, of.left)
 	if v.first == "" && of.first != "" {
@@ -44,9 +45,9 @@ func (v *verdictOf) add(entity string, of verdictOf) {
 }
 
 // Each limit is replayed by itself. A write that charges a limit, or claims its refill, linearises at its
-// guard's instant; one that only gives back has no guard there, and any instant of its call will do. What a
-// write does for several calls has an order: first settles give back, then acquires take, and last settles
-// take, into debt if need be.
+// guard's instant. A write that only gives back has no guard there: any instant of its call will do. A write
+// for several calls has an order: first settles give back, then acquires take, and last settles take, into
+// debt if need be.
 type entry struct {
 	*commit
 	limit   int
@@ -75,8 +76,8 @@ func (c *commit) costs() []int64 {
 	return costs
 }
 
-// demand returns what those aboard wanted of c's bucket, if that is what c was for: a reshape may be bare,
-// and a ttl that is mended is so by a write of its own.
+// demand returns what the included requests wanted of c's bucket, if c was for that. A reshape may charge
+// nothing, and a ttl is repaired by a write of its own.
 func (c *commit) demand() (demand, bool) {
 	d, ok := c.tag.wants[c.entity]
 	acquires := slices.ContainsFunc(d.take, positive)
@@ -88,8 +89,8 @@ func (c *commit) demand() (demand, bool) {
 	return d, true
 }
 
-// other says that c did something else than those aboard wanted. A process that has seen a limit removed
-// gives nothing of it back, although a version that has it again may have added it since.
+// other says that c did something else than the included requests wanted. A process that has seen a limit
+// removed gives nothing of it back, although a version that has it again may have added it since.
 func (c *commit) other(removed []bool) string {
 	d, ok := c.demand()
 	if !ok {
@@ -118,7 +119,7 @@ func (c *commit) other(removed []bool) string {
 	return ""
 }
 
-// charges reports that c has an acquire aboard that took something.
+// charges reports that c includes an acquire that took something.
 func (c *commit) charges() bool {
 	d, ok := c.demand()
 	return ok && slices.ContainsFunc(d.take, positive)
@@ -159,8 +160,8 @@ func (e *entry) claims() bool {
 }
 
 // judge replays the log of one bucket.
-func judge(log []commit) verdictOf {
-	var v verdictOf
+func judge(log []commit) findingsOf {
+	var v findingsOf
 	if len(log) == 0 {
 		return v
 	}
@@ -172,8 +173,8 @@ func judge(log []commit) verdictOf {
 	return v
 }
 
-// lives are the runs of log in which the buckets have that limit. One that is added starts full, and so does
-// one that a bucket lacks which took the place of an expired one: that was full.
+// lives are the runs of log in which the buckets have that limit. An added limit starts full. So does a limit
+// that is missing in a bucket which took the place of an expired one: that was full.
 func lives(log []commit, limit int) (all [][]commit) {
 	var life []commit
 	for k := range log {
@@ -192,7 +193,7 @@ func lives(log []commit, limit int) (all [][]commit) {
 }
 
 // live replays one limit for as long as it is there.
-func (v *verdictOf) live(log []commit, limit int) {
+func (v *findingsOf) live(log []commit, limit int) {
 	var entries []entry
 	for k := range log {
 		e := log[k].entry(limit)
@@ -256,11 +257,11 @@ func (x *ideal) apply(e *entry) {
 	x.tokens = min(x.tokens+e.given, x.limit.Burst) - e.taken - e.settled
 }
 
-// ideals are the ideal buckets of one limit. After each cluster recent is set to what the table has, so that
-// every difference is seen by itself; whole is not, so that what is left does not add up unseen.
+// ideals are the ideal buckets of one limit. After each cluster recent is set to the table's level, so that
+// every difference is seen by itself. whole is not, so that differences do not add up unseen.
 type ideals struct {
 	recent, whole ideal
-	room          int64 // the most that any write so far may have left
+	unclaimed     int64 // the most that any write so far may have left
 }
 
 // outcomeOf is what an order of a cluster leads to.
@@ -271,19 +272,19 @@ type outcomeOf struct {
 	total int64 // and less the whole one
 }
 
-func (o outcomeOf) fits() bool { return within(o.diff, o.here) && within(o.total, o.room) }
+func (o outcomeOf) fits() bool { return within(o.diff, o.here) && within(o.total, o.unclaimed) }
 
 // within reports that diff is nothing forged, and no more than room left.
-func within(diff, room int64) bool { return diff <= 0 && -diff <= room }
+func within(diff, unclaimed int64) bool { return diff <= 0 && -diff <= unclaimed }
 
 // replay runs one cluster on the ideal bucket and compares the levels at its end.
-func (v *verdictOf) replay(start ideals, part []entry) ideals {
+func (v *findingsOf) replay(start ideals, part []entry) ideals {
 	last := &part[len(part)-1]
 	var here int64
 	for k := range part {
-		here = max(here, part[k].room())
+		here = max(here, part[k].unclaimed())
 	}
-	start.room = max(start.room, here)
+	start.unclaimed = max(start.unclaimed, here)
 	run := func(order []entry) outcomeOf {
 		o := outcomeOf{ideals: start, here: here}
 		o.diff = o.recent.compare(order, last)
@@ -307,7 +308,7 @@ func (v *verdictOf) replay(start ideals, part []entry) ideals {
 	return best.ideals
 }
 
-func (v *verdictOf) book(o outcomeOf, part []entry) {
+func (v *findingsOf) book(o outcomeOf, part []entry) {
 	if o.fits() {
 		v.left = max(v.left, -o.total)
 		return
@@ -339,10 +340,10 @@ func ordered(part []entry) []entry {
 	return part
 }
 
-// alternatives are other orders that respect real time, which is commit order. Where clocks disagree, an
-// instant can lie beyond that of a write which was committed later and pinned the balance or the shape as it
-// found it: then it is lowered to that one's. A Retry's guard, once true, is true at any earlier instant
-// since rf. What is only given back may stand anywhere among its neighbours.
+// alternatives are other orders that respect real time, which is commit order. If clocks disagree, an instant
+// can lie beyond that of a later write that pinned the balance or the shape as it found it. Then it is
+// lowered to that write's. A Retry's guard, once true, is true at any earlier instant since rf. A write that
+// only gives back may stand anywhere among its neighbours.
 func alternatives(part []entry) [][]entry {
 	lowered := slices.Clone(part)
 	next := int64(math.MaxInt64)
@@ -397,9 +398,9 @@ func (e *entry) pins() bool {
 		)
 }
 
-// room returns how much e may have left on purpose. A contended Normal is known by what it claims, less than
-// there was, and by guards that are not exact, yet no further apart than it may leave.
-func (e *entry) room() int64 {
+// unclaimed returns how much e may have left on purpose. A contended Normal is known by what it claims, less
+// than there was, and by guards that are not exact, yet no further apart than it may leave.
+func (e *entry) unclaimed() int64 {
 	if e.before == nil || e.before.Version != e.after.Version || !e.pins() {
 		return 0
 	}
@@ -421,7 +422,7 @@ func (e *entry) room() int64 {
 }
 
 // repeated says which write was applied twice, if any was: whatever it is, with nothing in between, and what
-// gives back at all. Who takes goes again without those aboard who give.
+// gives back at all. Requests that take go again without the included ones that give back.
 func repeated(log []commit) string {
 	refunds := map[string]bool{}
 	for k := range log {

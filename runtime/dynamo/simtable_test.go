@@ -127,7 +127,7 @@ type change struct {
 
 // tag is what the oracle must know of the calls behind a write: the store passes contexts on.
 type tag struct {
-	turn   time.Duration // of whoever waits for it
+	turn   time.Duration // of the caller that waits for it
 	began  time.Time     // by the table's clock; the last of them
 	settle bool          // nobody acquires
 	call   *acquired
@@ -137,7 +137,7 @@ type tag struct {
 	by            *process
 	sent          int64 // when it was planned and sent, by its process's clock
 	first, called int64 // when the first and the last of them were called, by their process's clock
-	legs          int   // buckets that are charged all or none
+	targets       int   // buckets that are charged all or none
 	returns       bool  // acquires give back what they have charged, and that is all
 	gives         bool  // some of them give back
 	wants         map[string]demand
@@ -167,7 +167,7 @@ func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 		if !r.isLazy() && own.turn == where.turn {
 			t.turn = where.turn
 		}
-		if t.legs = max(t.legs, len(r.portions)); !r.settle {
+		if t.targets = max(t.targets, len(r.portions)); !r.settle {
 			t.calls = append(t.calls, own.call)
 		}
 		for i := range r.portions {
@@ -215,8 +215,8 @@ var errThrottled = &types.ProvisionedThroughputExceededException{}
 
 var errReset = &smithyhttp.RequestSendError{Err: errors.New("connection reset")}
 
-// travel runs apply after a request's way and returns after the reply's. What ctx's end cuts off is applied
-// all the same.
+// travel runs apply after a request's way and returns after the reply's. A write that ctx's end cuts off is
+// applied all the same.
 func travel[T any](
 	ctx context.Context,
 	t *simTable,
@@ -379,8 +379,8 @@ type simTransaction struct {
 	applied bool
 }
 
-// transact is at work on its items for a while, and then applies all writes at one instant, or none. What is
-// sent again under the token of one that was applied has no effect.
+// transact is at work on its items for a while, and then applies all writes at one instant, or none. A
+// transaction sent again under the token of an applied one has no effect.
 func (t *simTable) transact(ctx context.Context, token string, writes []simWrite, dice *rand.Rand) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -399,9 +399,9 @@ func (t *simTable) transact(ctx context.Context, token string, writes []simWrite
 		cancelled = true
 		reasons[i] = types.CancellationReason{Code: &code, Item: maps.Clone(item)}
 	}
-	met := -1
+	conflicting := -1
 	if dice.Float64() < t.faults.conflict {
-		met = dice.IntN(len(writes))
+		conflicting = dice.IntN(len(writes))
 	}
 	keys := map[string]bool{}
 	for i, w := range writes {
@@ -411,7 +411,7 @@ func (t *simTable) transact(ctx context.Context, token string, writes []simWrite
 		}
 		keys[key] = true
 		reasons[i].Code = aws.String("None")
-		if t.busy[key] || i == met {
+		if t.busy[key] || i == conflicting {
 			cancel(i, "TransactionConflict", nil)
 		}
 	}

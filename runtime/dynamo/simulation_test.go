@@ -195,9 +195,8 @@ func TestSimulation(t *testing.T) {
 	play(t, scenarios(), 100)
 }
 
-// TestSimulationOverChains does the same where each call charges several buckets: of each no token may be
-// forged or lost, and what a call charges it charges in all of them, so that a parent was charged what its
-// children were.
+// TestSimulationOverChains does the same with calls that charge several buckets. None may forge or lose a
+// token, and a call charges all its buckets alike: a parent was charged what its children were.
 func TestSimulationOverChains(t *testing.T) {
 	t.Parallel()
 	play(t, chains(), 30)
@@ -252,9 +251,9 @@ func every() map[string]history {
 	return all
 }
 
-// TestSimulationIsRepeatable: what a seed shows once, it shows again. The exception are crowds where some go
-// on at the instant at which a write has ended, and meet: at a child, of whose parent that was, or at the
-// bucket, where what is given back for who has left may ride on the next write or just miss it.
+// TestSimulationIsRepeatable: what a seed shows once, it shows again. Crowds are the exception: callers that
+// go on at the instant at which a write ends may meet at a child or at its parent. A refund for a call that
+// left may then join the next write or just miss it.
 func TestSimulationIsRepeatable(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
@@ -307,8 +306,8 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// TestOverload holds what a drained bucket costs, and one at 8 tenths of its rate, to what was measured when
-// this was written, a tenth more allowed: there is no design figure for them.
+// TestOverload compares the costs of a drained bucket, and of one at 8 tenths of its rate, with those
+// measured when this was written. It allows a tenth more; no design figure exists.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	_, embeddings := generated(t)
@@ -337,7 +336,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestRetryGuardAtNow shows what the guard at the instant of the call is for: with the attempt's instead,
+// TestRetryGuardAtNow shows the use of the guard at the instant of the call. With the attempt's instead,
 // writers on a nearly full bucket fall back to Normal and lose their races.
 func TestRetryGuardAtNow(t *testing.T) {
 	t.Parallel()

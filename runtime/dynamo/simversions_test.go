@@ -54,8 +54,8 @@ func (p *process) pick(def store.Definition, v []int64) []int64 {
 	return own
 }
 
-// spread returns v, which has the limits of spec, in the order of all limits: nothing for those that spec
-// lacks.
+// spread returns v, which has the limits of spec, in the order of all limits, with 0 for those missing in
+// spec.
 func (p *process) spread(spec *store.Spec, v []int64) []int64 {
 	if p.names == nil {
 		return v

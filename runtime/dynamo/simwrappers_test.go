@@ -16,12 +16,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
-// What stands between a store and its table where the store is to be broken, for negative controls.
+// These wrappers stand between a store and its table, and break the store for negative controls.
 
 // insistent sends give-backs again when their outcome is unknown, as a client's retries would.
 type insistent struct {
 	wire.API
-	batches bool // those alone that others are aboard with who take
+	batches bool // only those that include requests which take
 }
 
 func (c *insistent) UpdateItem(

@@ -99,7 +99,8 @@ func TestOverridesInForce(t *testing.T) {
 	if n := drain(t, a); n != 5 {
 		t.Errorf("%d admitted after the limit came down to 5", n)
 	}
-	// What is due is read at half price, what the bucket is to be given once more, consistently and together.
+	// Expired overrides are read at half price. Those that the bucket is to be given are read once more,
+	// consistently and together.
 	a.calls(
 		t,
 		"levels found",
@@ -271,11 +272,11 @@ func TestOverridesStorm(t *testing.T) {
 // final is the limit in force for user-1 as it is stored.
 func (e *engine) final(t *testing.T, def codec.Resource) bucket.Limit {
 	t.Helper()
-	levels, err := e.manager(def, 0).Get(t.Context(), def.Spec(), "user-1", "user")
+	overrides, err := e.manager(def, 0).Get(t.Context(), def.Spec(), "user-1", "user")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Resolve(def.Spec().Kinds[0].Limits, levels...)[0]
+	return store.Resolve(def.Spec().Kinds[0].Limits, overrides...)[0]
 }
 
 // levelReads counts reads of config items.

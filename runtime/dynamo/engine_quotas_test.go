@@ -77,12 +77,12 @@ func (s sync1) alive(epoch int64) {
 // below 0.
 func (s sync1) gives(epoch int64, entity string, tokens int64) {
 	s.t.Helper()
-	share := store.Stored{At: entity, Epoch: epoch, Limits: []*bucket.Limit{nil}}
+	quota := store.Stored{At: entity, Epoch: epoch, Limits: []*bucket.Limit{nil}}
 	if tokens >= 0 {
 		part := daily.Quota(tokens)
-		share.Limits[0] = &part
+		quota.Limits[0] = &part
 	}
-	if _, err := s.PutQuota(s.t.Context(), s.spec, share); err != nil {
+	if _, err := s.PutQuota(s.t.Context(), s.spec, quota); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -101,9 +101,9 @@ func drainOf(t testing.TB, d *desk, id string) (n int) {
 	}
 }
 
-// TestWhatIsInForce: a share counts under the epoch of a heartbeat that is alive, what an operator has set
-// always; else there is what every region keeps of what the schema or the kind's override has for all of
-// them, and never the whole of that.
+// TestWhatIsInForce: an operator's override is always in force. A quota is in force under the epoch of a live
+// heartbeat. Else each region keeps the floor of what schema or kind override give all regions, never the
+// whole.
 func TestWhatIsInForce(t *testing.T) {
 	for name, test := range map[string]struct {
 		set  func(sync1, manager)
@@ -150,7 +150,7 @@ func TestWhatIsInForce(t *testing.T) {
 	}
 }
 
-// lapse has two processes, whose caches expire at different times, go from a share to the floor and back, and
+// lapse takes two processes, whose caches expire at different times, from a quota to the floor and back. It
 // returns what the bucket held at each stage: its capacity, and its cv without the revision.
 func lapse(t *testing.T, opts ...storeChange) (capacities, versions []int64, reshapes int) {
 	t.Helper()
@@ -193,9 +193,9 @@ func lapse(t *testing.T, opts ...storeChange) (capacities, versions []int64, res
 	return capacities, versions, a.count("reshape applied") + b.count("reshape applied")
 }
 
-// TestShareLapses: the change from a share to the floor and back counts in cv, so that a bucket follows at
-// once, whoever sees it first, and no process keeps to what the bucket has had.
-func TestShareLapses(t *testing.T) {
+// TestQuotaLapses: the change from a quota to the floor and back counts in cv. So the bucket follows the
+// first process that sees it, and no process keeps to the former numbers.
+func TestQuotaLapses(t *testing.T) {
 	capacities, versions, reshapes := lapse(t)
 	if want := []int64{300, 300, 300, 300, 50, 50, 50, 300, 300, 300}; !slices.Equal(capacities, want) {
 		t.Errorf("the bucket had %v, want %v", capacities, want)
@@ -203,19 +203,19 @@ func TestShareLapses(t *testing.T) {
 	if reshapes != 2 {
 		t.Errorf("%d reshapes, want one for each change", reshapes)
 	}
-	share, end, back := versions[0], versions[4], versions[9]
-	if end != t0+30_000 || back <= end || share >= end {
+	quota, end, back := versions[0], versions[4], versions[9]
+	if end != t0+30_000 || back <= end || quota >= end {
 		t.Errorf(
 			"versions rose from %d to %d and %d, want that at the end to be the end's, and the next above it",
-			share,
+			quota,
 			end,
 			back,
 		)
 	}
 }
 
-// TestShareLapsesControl: where the version is the item's own, TestShareLapses fails.
-func TestShareLapsesControl(t *testing.T) {
+// TestQuotaLapsesControl: where the version is the item's own, TestQuotaLapses fails.
+func TestQuotaLapsesControl(t *testing.T) {
 	capacities, _, _ := lapse(t, func(store *Store) {
 		store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 			if w.Shape != nil {
@@ -231,9 +231,8 @@ func TestShareLapsesControl(t *testing.T) {
 	}
 }
 
-// TestNewEpoch: a share of the last epoch ends with it, for who remembers the old heartbeat within a window;
-// one of the new epoch is in force at once for whoever reads it, also by a process that remembers the old
-// heartbeat.
+// TestNewEpoch: a quota of the last epoch ends with it; a process that caches the old heartbeat follows
+// within a window. A quota of the new epoch is in force once it is read, even beside an old heartbeat.
 func TestNewEpoch(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
@@ -264,10 +263,10 @@ func TestNewEpoch(t *testing.T) {
 	holds("1", 200)
 }
 
-// TestSharesAreNotKept: a share that is due and cannot be read is not used, for the failure policy to decide,
-// where other limits serve for a second more; a local policy goes by the share until the heartbeat ends, and
-// then by the floor.
-func TestSharesAreNotKept(t *testing.T) {
+// TestQuotasAreNotKept: an expired quota that cannot be read is not used, though other limits serve for a
+// second more: the failure policy decides. A local policy uses the quota until the heartbeat ends, and then
+// the floor.
+func TestQuotasAreNotKept(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
 	s := e.sync(t, def)
@@ -328,9 +327,9 @@ func TestSharesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestDeniedByShare: more than the share will ever hold is denied for a window, and nothing is taken; more
+// TestDeniedByQuota: more than the share will ever hold is denied for a window, and nothing is taken; more
 // than all regions have is refused for good. Regional sync sees by the bucket that somebody has called.
-func TestDeniedByShare(t *testing.T) {
+func TestDeniedByQuota(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
 	s := e.sync(t, def)
@@ -489,9 +488,9 @@ func TestClosedParent(t *testing.T) {
 	}
 }
 
-// TestWaitForShare: who waits for a closed limit asks again after a window, and is served once there is a
+// TestWaitForQuota: who waits for a closed limit asks again after a window, and is served once there is a
 // share.
-func TestWaitForShare(t *testing.T) {
+func TestWaitForQuota(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
 	s := e.sync(t, def)
@@ -531,10 +530,10 @@ func (c *waitingClock) After(d time.Duration) <-chan time.Time {
 	return c.handClock.After(d)
 }
 
-// TestSharesCost: beside its write unit, an entity's acquires cost one read unit a window, for its level;
-// those of its kind and the heartbeat are read once a window for all. Without a heartbeat that is alive, each
+// TestQuotasCost: beside its write unit, an entity's acquires cost one read unit a window, for its override.
+// Those of its kind and the heartbeat are read once a window for all. Without a heartbeat that is alive, each
 // reads it.
-func TestSharesCost(t *testing.T) {
+func TestQuotasCost(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
 	s := e.sync(t, def)
@@ -629,9 +628,9 @@ func (s *stalled) UpdateItem(
 	return s.API.UpdateItem(ctx, in, opts...)
 }
 
-// TestShareWithinACall: a call that lasts for longer than a window, or beyond the heartbeat, asks again what
+// TestQuotaWithinACall: a call that lasts for longer than a window, or beyond the heartbeat, asks again what
 // is in force, though it has read that.
-func TestShareWithinACall(t *testing.T) {
+func TestQuotaWithinACall(t *testing.T) {
 	for name, test := range map[string]struct{ at, want int64 }{
 		"a window":            {15_000, 200},
 		"the heartbeat's end": {25_000, 50}, // within a window

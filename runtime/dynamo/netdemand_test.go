@@ -18,7 +18,7 @@ type stream struct {
 	img         *bucket.Image
 	limits      []bucket.Limit
 	now, called int64
-	yield       bool
+	leaveSlack  bool
 	takes       [][]int64 // of acquires, in order
 	change      []int64   // of settles, together; nil for none
 	found       []int64   // tokens stored
@@ -29,9 +29,9 @@ func drawStream(t *rapid.T) *stream {
 	const base = 1_000_000
 	n := rapid.IntRange(1, 3).Draw(t, "limits")
 	s := &stream{
-		img:   &bucket.Image{Refilled: base, Version: plan.RevisionUnit, Missing: make([]bool, n)},
-		now:   base + rapid.Int64Range(-50, 3000).Draw(t, "now"),
-		yield: rapid.Bool().Draw(t, "yield"),
+		img:        &bucket.Image{Refilled: base, Version: plan.RevisionUnit, Missing: make([]bool, n)},
+		now:        base + rapid.Int64Range(-50, 3000).Draw(t, "now"),
+		leaveSlack: rapid.Bool().Draw(t, "yield"),
 		refilled: base + rapid.SampledFrom([]int64{0, 1}).
 			Draw(t, "claimed by others")*
 			rapid.Int64Range(0, 3000).
@@ -87,12 +87,12 @@ func (s *stream) want() *plan.Demand {
 	return w
 }
 
-// flows chooses a write and holds what that leaves of the bucket, where its condition is met, against the
-// ideal one, which is given back to, taken from and settled up with in this order: all acquires are to find
-// their tokens, and at no later instant may there be more, or less by more than a Normal may yield. It
-// returns the path, "" for no write, and what is wrong.
+// flows chooses a write and, if its condition is met, compares the bucket that it leaves with an ideal one.
+// There, refunds, acquires and debts are applied in this order, and all acquires must find their tokens. At
+// no later instant may the bucket have more, or less by more than a Normal's slack. It returns the path, ""
+// for no write, and what is wrong.
 func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (path, wrong string) {
-	p := choose(s.want(), plan.State{Image: s.img, Confirmed: true, LeaveSlack: s.yield}, s.now)
+	p := choose(s.want(), plan.State{Image: s.img, Confirmed: true, LeaveSlack: s.leaveSlack}, s.now)
 	if p.Decision != plan.Write {
 		return "", ""
 	}
@@ -102,7 +102,7 @@ func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (
 		}
 	}
 	before, at := s.img.Refilled, s.now
-	if p.Path != plan.Normal { // the others hold whoever has claimed the refill
+	if p.Path != plan.Normal { // the others hold after any claim of the refill
 		before = s.refilled
 	}
 	if p.Path == plan.Retry { // whose guard is of the call's instant
@@ -133,7 +133,7 @@ func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (
 		}
 		ideal.Tokens -= max(change, 0)
 		slack := int64(0)
-		if s.yield && p.Path == plan.Normal {
+		if s.leaveSlack && p.Path == plan.Normal {
 			slack = plan.Slack(l)
 		}
 		left := bucket.Balance{Limit: l, Tokens: s.found[i] + p.Fill[i] - p.Cost[i]}
@@ -154,9 +154,9 @@ func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (
 	return p.Path.String(), ""
 }
 
-// TestFlow holds the arithmetic of batches, whatever they consist of and whoever wrote meanwhile, to an ideal
+// TestNetDemand compares the arithmetic of batches, of any requests and after any other writes, with an ideal
 // bucket's.
-func TestFlow(t *testing.T) {
+func TestNetDemand(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -176,9 +176,9 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestFlowSees is TestFlow's negative control: a choice that nets what is given back with what is taken, and
-// so leaves the guards out, is caught.
-func TestFlowSees(t *testing.T) {
+// TestNetDemandSees is TestNetDemand's negative control: a choice that nets what is given back with what is
+// taken, and so leaves the guards out, is caught.
+func TestNetDemandSees(t *testing.T) {
 	t.Parallel()
 	netting := func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 		for i := range w.Take {

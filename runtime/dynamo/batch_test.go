@@ -48,8 +48,8 @@ func TestRefusedWriteDenies(t *testing.T) {
 	}
 }
 
-// TestGoneBucketIsCreatedAtOnce: a refused write that found nothing raced nobody.
-func TestGoneBucketIsCreatedAtOnce(t *testing.T) {
+// TestDeletedBucketIsCreatedAtOnce: a refused write that found nothing raced nobody.
+func TestDeletedBucketIsCreatedAtOnce(t *testing.T) {
 	_, embeddings := generated(t)
 	synctest.Test(t, func(t *testing.T) {
 		table := newSimTable(1, embeddings.Decode)

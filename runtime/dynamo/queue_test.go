@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Those who share a line must not suffer for each other: for a table that is slow, a request that nobody
-// answers, a reply that is lost, or a caller with less time.
+// Requests in one queue must not suffer for each other: not for a slow table, an unanswered request, a lost
+// reply, or a caller with less time.
 
 // slowReads is an API whose reads take longer than an image stays young.
 type slowReads struct {
@@ -189,7 +189,7 @@ func TestBehindAHungRelease(t *testing.T) {
 	})
 }
 
-// TestHungRepair: a repair that nobody answers holds up neither whoever's write it follows nor those behind.
+// TestHungRepair: an unanswered repair holds up neither the requests of the write before it nor those behind.
 func TestHungRepair(t *testing.T) {
 	crowded(t, 95, []int64{1, 1}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -217,8 +217,8 @@ func TestHungRepair(t *testing.T) {
 	})
 }
 
-// TestLeavesAfterALostRace: whose time is up while it is aboard the try after a lost race is told of the
-// race, and that nothing is charged: what that try charges it is given back.
+// TestLeavesAfterALostRace: a request may time out in the attempt after a lost race. It gets the race's error
+// and is not charged: what the attempt charges for it is given back.
 func TestLeavesAfterALostRace(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()

@@ -33,9 +33,9 @@ func (c skewed) Now() time.Time {
 // second between two.
 const mostSkew = 400
 
-// shareStorm is processes on one bucket of a resource that regions share, whose caches expire at different
-// times and whose clocks differ, while sync and operators change what is in force.
-type shareStorm struct {
+// quotaStorm is processes on one bucket of a regional resource, with different clocks and cache expiries.
+// Sync and operators change the limits in force meanwhile.
+type quotaStorm struct {
 	*engine
 	t         testing.TB
 	rng       *rand.Rand
@@ -51,16 +51,16 @@ type shareStorm struct {
 // moment is an instant, ms since t0, and whole tokens that are in force from then on.
 type moment struct{ at, tokens int64 }
 
-func newShareStorm(
+func newQuotaStorm(
 	t testing.TB,
 	seed uint64,
 	through func(wire.API) wire.API,
 	opts ...storeChange,
-) *shareStorm {
+) *quotaStorm {
 	t.Helper()
 	e, _ := newFaulty(t) // 100,000 calls
 	e.ttl = time.Minute
-	s := &shareStorm{engine: e, t: t, rng: rand.New(rand.NewPCG(seed, 10)), def: global(t), epoch: 1}
+	s := &quotaStorm{engine: e, t: t, rng: rand.New(rand.NewPCG(seed, 10)), def: global(t), epoch: 1}
 	s.sync = e.sync(t, s.def)
 	ahead := func() int64 { return s.rng.Int64N(2*mostSkew) - mostSkew }
 	s.now = skewed{&e.clock, ahead()}.Now
@@ -82,8 +82,8 @@ func newShareStorm(
 }
 
 // stored is what is in force at an instant by what is stored, by the words of the issue.
-func (s *shareStorm) stored(at int64) int64 {
-	levels, err := s.operator.Get(s.t.Context(), s.def.spec, "user-1")
+func (s *quotaStorm) stored(at int64) int64 {
+	overrides, err := s.operator.Get(s.t.Context(), s.def.spec, "user-1")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func (s *shareStorm) stored(at int64) int64 {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	own := levels[0]
+	own := overrides[0]
 	if own.Limits[0] == nil || own.Epoch > 0 && (own.Epoch != beat.Epoch || t0+at >= beat.Expires) {
 		return 50
 	}
@@ -99,7 +99,7 @@ func (s *shareStorm) stored(at int64) int64 {
 }
 
 // note notes what is in force now.
-func (s *shareStorm) note() {
+func (s *quotaStorm) note() {
 	now := s.clock.since.Load()
 	if is := s.stored(now); len(s.was) == 0 || s.was[len(s.was)-1].tokens != is {
 		s.was = append(s.was, moment{now, is})
@@ -107,7 +107,7 @@ func (s *shareStorm) note() {
 }
 
 // passes has time pass, and notes the end of the heartbeat.
-func (s *shareStorm) passes(ms int64) {
+func (s *quotaStorm) passes(ms int64) {
 	beat, err := s.operator.Heartbeat(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
@@ -123,7 +123,7 @@ func (s *shareStorm) passes(ms int64) {
 
 // lately reports that so many tokens were in force at some instant within the last window, by one of the
 // clocks.
-func (s *shareStorm) lately(tokens int64) bool {
+func (s *quotaStorm) lately(tokens int64) bool {
 	from := s.clock.since.Load() - window - 2*mostSkew
 	for i, m := range s.was {
 		over := i+1 < len(s.was) && s.was[i+1].at < from
@@ -136,19 +136,19 @@ func (s *shareStorm) lately(tokens int64) bool {
 }
 
 // happens is something that sync, an operator or time does.
-func (s *shareStorm) happens() string {
+func (s *quotaStorm) happens() string {
 	rng := s.rng
 	switch rng.IntN(12) {
 	case 0, 1, 2:
 		s.sync.alive(s.epoch)
 		return "beat"
 	case 3, 4, 5:
-		share := store.Stored{At: "user-1", Epoch: s.epoch, Limits: []*bucket.Limit{nil}}
+		quota := store.Stored{At: "user-1", Epoch: s.epoch, Limits: []*bucket.Limit{nil}}
 		if n := rng.Int64N(400); n > 20 {
 			part := daily.Quota(n)
-			share.Limits[0] = &part
+			quota.Limits[0] = &part
 		}
-		if _, err := s.sync.PutQuota(s.t.Context(), s.def.spec, share); err != nil &&
+		if _, err := s.sync.PutQuota(s.t.Context(), s.def.spec, quota); err != nil &&
 			!isA[*store.ConflictError](err) {
 			s.t.Fatal(err)
 		}
@@ -173,12 +173,12 @@ func (s *shareStorm) happens() string {
 }
 
 // holds is the capacity of the bucket, in whole tokens.
-func (s *shareStorm) holds() int64 {
+func (s *quotaStorm) holds() int64 {
 	return number(s.get(s.t, item.BucketKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli
 }
 
 // run returns what went wrong, and how often the bucket got other numbers.
-func (s *shareStorm) run(steps int) (wrong []string, reshapes int) {
+func (s *quotaStorm) run(steps int) (wrong []string, reshapes int) {
 	for range steps {
 		what := s.happens()
 		s.note()
@@ -221,12 +221,12 @@ func (s *shareStorm) run(steps int) (wrong []string, reshapes int) {
 	return wrong, reshapes
 }
 
-// TestShareStorm: whatever sync and operators do, nobody is admitted by what was not in force within the last
-// window, and no bucket is left with anything else than what is stored.
-func TestShareStorm(t *testing.T) {
+// TestQuotaStorm: whatever sync and operators do, each admission is by limits in force within the last
+// window. Each bucket ends with the limits that are stored.
+func TestQuotaStorm(t *testing.T) {
 	seeds, changes, reshapes := uint64(40), 0, 0
 	for seed := range seeds {
-		s := newShareStorm(t, seed, func(api wire.API) wire.API { return api })
+		s := newQuotaStorm(t, seed, func(api wire.API) wire.API { return api })
 		wrong, n := s.run(80)
 		for _, w := range wrong {
 			t.Errorf("seed %d: %s", seed, w)
@@ -242,9 +242,9 @@ func TestShareStorm(t *testing.T) {
 	t.Logf("%d reshapes for %d changes", reshapes, changes)
 }
 
-// TestShareStormControl: where a share that comes back does not count in the version, or all regions' limit
+// TestQuotaStormControl: where a share that comes back does not count in the version, or all regions' limit
 // is in force, the storm shows it.
-func TestShareStormControl(t *testing.T) {
+func TestQuotaStormControl(t *testing.T) {
 	whole := func(store *Store) {
 		store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 			if w.Shape != nil {
@@ -265,7 +265,7 @@ func TestShareStormControl(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := 0
 			for seed := range uint64(10) {
-				wrong, _ := newShareStorm(t, seed, control.api, control.opts...).run(80)
+				wrong, _ := newQuotaStorm(t, seed, control.api, control.opts...).run(80)
 				found += len(wrong)
 			}
 			if found == 0 {
