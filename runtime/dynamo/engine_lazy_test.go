@@ -80,7 +80,7 @@ func (i *idler) settle(t *testing.T, lease *runtime.Lease[tokens], n int64) {
 	}
 }
 
-// told holds how acquires and what closed them ended, and forgets it. Those that one write served are told in
+// reported holds how acquires and what closed them ended, and forgets it. Those that one write served are told in
 // any order.
 func (i *idler) reported(t *testing.T, want ...string) {
 	t.Helper()
