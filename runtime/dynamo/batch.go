@@ -142,7 +142,7 @@ func (b *batch) readMissing(ctx context.Context) {
 		return
 	}
 	b.count(b.roster.pending, nil)
-	b.attempt.err = b.attempt.unavailable(b.targets.name(), o, err)
+	b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), o, err)
 }
 
 // count counts an attempt for all, and for leftover.
@@ -204,7 +204,7 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 		b.attempt.err = b.attempt.lost()
 	case wire.Unknown:
 		t.confirmed = false
-		b.attempt.err = b.attempt.unavailable(b.targets.name(), reply.outcome, reply.err)
+		b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.outcome, reply.err)
 		// A refund whose outcome is unknown is never sent again: it would mint tokens.
 		for _, r := range b.roster.included {
 			if r.givesBack() && !p.Uncharged {
@@ -213,7 +213,7 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 		}
 	case wire.Throttled, wire.NotSent:
 		t.confirmed = false
-		b.attempt.err = b.attempt.unavailable(b.targets.name(), reply.outcome, reply.err)
+		b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.outcome, reply.err)
 	default:
 		b.roster.finishAll(b.roster.pending, reply.err, b.targets)
 	}

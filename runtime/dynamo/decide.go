@@ -137,29 +137,29 @@ func (pl planner) plan(all []*request, now int64) plan.Decision {
 
 // needDenialImages marks targets to be read whose plan would write from an image that is not confirmed. It
 // reports whether there are any.
-func (ts targets) needDenialImages(now int64) (any bool) {
+func (ts targets) needDenialImages(now int64) (found bool) {
 	for _, t := range ts {
-		if t.shape != nil && t.plan.Decision == plan.Write && !t.state(now).Confirmed && !t.passed {
+		if t.shape != nil && t.plan.Decision == plan.Write && !t.state(now).Confirmed && !t.conditionHeld {
 			t.missing |= needImage
-			any = true
+			found = true
 		}
 	}
-	return any
+	return found
 }
 
 // needImages marks targets of a chain to be read of which only a prediction is known, and reports whether
 // there are any. A transaction returns no image from which leftover requests could be denied.
-func (ts targets) needImages(now int64) (any bool) {
+func (ts targets) needImages(now int64) (found bool) {
 	if len(ts) == 1 {
 		return false
 	}
 	for _, t := range ts {
 		if t.image != nil && !t.state(now).Confirmed {
 			t.missing |= needImage
-			any = true
+			found = true
 		}
 	}
-	return any
+	return found
 }
 
 // fit sorts requests into those that one write can serve together, acquires that would not fit even alone,

@@ -250,19 +250,19 @@ func (s *scheduler) flushDeferred(cached *cachedBucket) {
 }
 
 // attachLazy adds the deferred settles of the targets' buckets, and reports whether there are any.
-func (o *roster) attachLazy(ts targets) (any bool) {
+func (o *roster) attachLazy(ts targets) (found bool) {
 	for i, t := range ts {
 		cached := t.cached
 		cached.mu.Lock()
 		for _, r := range cached.deferred {
-			r.firstTarget, any = i, true
+			r.firstTarget, found = i, true
 			o.pending = append(o.pending, r)
 		}
 		cached.deferred = nil
 		cached.hasDeferred.Store(false)
 		cached.mu.Unlock()
 	}
-	return any
+	return found
 }
 
 // detachLazy leaves a chain's lazy settles to other writes, after an attempt that was not applied.

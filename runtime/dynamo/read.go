@@ -83,21 +83,21 @@ func (r reader) heartbeatNeeded(t *target, now int64) bool {
 
 // needs notes what has to be read: overrides that are due, and images for which unread holds. It reports
 // whether that is anything.
-func (r reader) needs(unread func(*target) bool) (any bool) {
+func (r reader) needs(unread func(*target) bool) (found bool) {
 	now := r.scheduler.conn.now()
 	for _, t := range r.targets {
 		t.missing = r.overridesNeeded(t, now)
 		if unread(t) {
 			t.missing |= needImage
 		}
-		any = any || t.missing != 0
+		found = found || t.missing != 0
 	}
-	return any
+	return found
 }
 
 // needsFor notes what has to be read before anything can be decided for all, and reports whether that is
 // anything.
-func (r reader) needsFor(all []*request, now int64) (any bool) {
+func (r reader) needsFor(all []*request, now int64) (found bool) {
 	settles := !slices.ContainsFunc(all, func(r *request) bool { return !r.settle })
 	for i, t := range r.targets {
 		t.settlesOnly = settles
@@ -106,9 +106,9 @@ func (r reader) needsFor(all []*request, now int64) (any bool) {
 		if t.image == nil && !t.confirmed && slices.ContainsFunc(all, takes) {
 			t.missing |= needImage
 		}
-		any = any || t.missing != 0
+		found = found || t.missing != 0
 	}
-	return any
+	return found
 }
 
 // fetch reads what the targets need, in one call. The outcome is that of a write: applied, or why not. If

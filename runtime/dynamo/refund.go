@@ -95,7 +95,7 @@ func (s *scheduler) reverseCharge(ctx context.Context, t *target, lost *sent, op
 		case wire.Conflict:
 			b.attempt.err = b.attempt.lost()
 		case wire.Throttled, wire.NotSent, wire.Unknown:
-			b.attempt.err = b.attempt.unavailable(b.targets.name(), reply.outcome, reply.err)
+			b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.outcome, reply.err)
 		default:
 			return
 		}

@@ -245,7 +245,7 @@ func (s *session) acquireCompensated(r *request) error {
 	for i, t := range b.targets {
 		order[i] = i
 		r.portions[i].confirmed = t.confirmed
-		rooms[i] = t.scarcity(r.portions[i].cost, now)
+		rooms[i] = t.leastLeft(r.portions[i].cost, now)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a], rooms[b]) })
 	var charged []*request
@@ -267,9 +267,9 @@ func (s *session) acquireCompensated(r *request) error {
 	return nil
 }
 
-// scarcity returns the least part of a burst that cost would leave, as far as is known. An unknown bucket
+// leastLeft returns the least part of a burst that cost would leave, as far as is known. An unknown bucket
 // counts as full.
-func (t *target) scarcity(cost []int64, now int64) float64 {
+func (t *target) leastLeft(cost []int64, now int64) float64 {
 	least := 1.0
 	if t.shape != nil && t.shape.Ceiling != nil {
 		demand := plan.Demand{Take: cost, Shape: &t.shape.Shape}

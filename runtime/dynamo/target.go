@@ -37,13 +37,13 @@ type target struct {
 	overridesResolved bool // the overrides were read for this write
 
 	// The next write.
-	demand      plan.Demand
-	settlesOnly bool // no acquire is among the requests
-	served      int  // the number of requests in demand
-	vectors     plan.VectorPool
-	plan        plan.Plan
-	passed      bool  // plan's condition held, in a transaction that failed elsewhere
-	sent        *sent // the last write that may have been applied; nil if none
+	demand        plan.Demand
+	settlesOnly   bool // no acquire is among the requests
+	served        int  // the number of requests in demand
+	vectors       plan.VectorPool
+	plan          plan.Plan
+	conditionHeld bool  // plan's condition held, in a transaction that failed elsewhere
+	sent          *sent // the last write that may have been applied; nil if none
 }
 
 // sent is a write of unknown outcome.
@@ -65,7 +65,7 @@ func (t *target) init(pn *portion) {
 // reset prepares t for another write. Others may have written to the bucket beside this queue, so the cache
 // is asked again.
 func (t *target) reset() {
-	t.sent, t.overridesResolved, t.passed, t.confirmed = nil, false, false, false
+	t.sent, t.overridesResolved, t.conditionHeld, t.confirmed = nil, false, false, false
 	t.image, t.seenAt, t.shape = t.cached.snapshot()
 }
 
@@ -180,8 +180,8 @@ func (t *target) decode(stored codec.Item) (*bucket.Image, error) {
 // targets.
 func (ts targets) unknown() bool { return len(ts) > 0 && ts[0].sent != nil }
 
-// name returns the first target's resource, for errors.
-func (ts targets) name() string { return ts[0].resource.spec.Resource }
+// resourceName returns the first target's resource, for errors.
+func (ts targets) resourceName() string { return ts[0].resource.spec.Resource }
 
 // denied returns the denial by all targets that refuse their demand, nil if none does.
 func (ts targets) denied(now int64) (denied *store.DeniedError) {

@@ -56,7 +56,7 @@ func (b *batch) sendTransaction(ctx context.Context) {
 		}
 	} // else this attempt says nothing of those before it
 	for _, t := range b.targets {
-		t.passed = false
+		t.conditionHeld = false
 	}
 	switch o {
 	case wire.Applied:
@@ -76,7 +76,7 @@ func (b *batch) sendTransaction(ctx context.Context) {
 		}
 		b.attempt.err = b.attempt.lost()
 	case wire.Unknown, wire.Throttled, wire.NotSent:
-		b.attempt.err = b.attempt.unavailable(b.targets.name(), o, err)
+		b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), o, err)
 	default:
 		b.roster.finishAll(b.roster.pending, err, b.targets)
 	}
@@ -100,7 +100,7 @@ func (b *batch) refusedTransaction(ctx context.Context, tx *transaction, err err
 	contended, ours := false, false
 	for i, t := range b.targets {
 		reason := cancelled.CancellationReasons[i]
-		t.passed = aws.ToString(reason.Code) == "None"
+		t.conditionHeld = aws.ToString(reason.Code) == "None"
 		if aws.ToString(reason.Code) != wire.ConditionFailed {
 			continue
 		}

@@ -1,7 +1,11 @@
 package codec
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -137,4 +141,92 @@ func (w *Write) next() *operand {
 	o.end = len(w.digits)
 	w.given++
 	return o
+}
+
+// maxExpression is the longest expression that DynamoDB takes, in bytes.
+const maxExpression = 4096
+
+// Check holds the output of a builder against itself, for the tests of generated code. No expression may be
+// longer than DynamoDB takes. Every placeholder needs a name or a value, and every name and value a
+// placeholder. It returns the first mistake.
+func (w *Write) Check() error {
+	if n := max(len(w.Update), len(w.Cond)); n > maxExpression {
+		return fmt.Errorf("an expression of %d bytes, more than DynamoDB's %d", n, maxExpression)
+	}
+	const letters = ":#_abcdefghijklmnopqrstuvwxyz0123456789"
+	used := strings.FieldsFunc(w.Update+" "+w.Cond, func(c rune) bool {
+		return !strings.ContainsRune(letters, c)
+	})
+	for _, word := range used {
+		_, named := w.Names[word]
+		_, valued := w.Values[word]
+		if strings.ContainsAny(word, ":#") && !named && !valued {
+			return fmt.Errorf("%s is used and not given", word)
+		}
+	}
+	given := slices.Concat(slices.Collect(maps.Keys(w.Names)), slices.Collect(maps.Keys(w.Values)))
+	slices.Sort(given)
+	for _, word := range given {
+		if !slices.Contains(used, word) {
+			return fmt.Errorf("%s is given and not used", word)
+		}
+	}
+	return nil
+}
+
+// The methods and functions here are for generated code. Each fills in what one limit, or the bucket itself,
+// has in an expression or in an item.
+
+// Charge gives the placeholders of limit i's change of tokens, the refill less the cost, and of its cost.
+func (w *Write) Charge(i int, net, use string) {
+	w.N(net, bucket.Sub(w.Fill[i], w.Cost[i]))
+	w.N(use, w.Cost[i])
+}
+
+// Take is Charge without a refill.
+func (w *Write) Take(i int, net, use string) {
+	w.N(net, -w.Cost[i])
+	w.N(use, w.Cost[i])
+}
+
+// Bounds gives the placeholders of the bounds of limit i's balance.
+func (w *Write) Bounds(i int, lo, hi string) {
+	w.Bound(lo, w.Lo[i])
+	w.Bound(hi, w.Hi[i])
+}
+
+// Numbers gives the placeholders of the parameters of limit i: capacity, burst, refill amount and refill
+// period.
+func (w *Write) Numbers(i int, cp, bx, ra, rp string) {
+	limit := &w.Limits[i]
+	w.N(cp, limit.Capacity)
+	w.N(bx, limit.Burst)
+	w.N(ra, limit.Refill)
+	w.N(rp, limit.Period)
+}
+
+// Full returns the balance of limit i in a new bucket: the burst less the cost.
+func (w *Write) Full(i int) bucket.Balance {
+	return bucket.Balance{
+		Limit: w.Limits[i], Tokens: bucket.Sub(w.Limits[i].Burst, w.Cost[i]), Consumed: w.Cost[i],
+	}
+}
+
+// Put makes w the put of a whole item, on a condition without placeholders.
+func (w *Write) Put(item Item, cond string) {
+	w.Item, w.Update, w.Cond = item, "", cond
+	w.Names, w.Values = nil, nil
+}
+
+// Image reads the attributes of the bucket itself into dst, and makes room for the balances of so many
+// limits. It overwrites dst, but keeps the memory of its slices.
+func (d *Decoder) Image(dst *bucket.Image, limits int) {
+	*dst = bucket.Image{
+		Refilled: d.Int("rf"),
+		Version:  d.Int("cv"),
+		TTL:      d.Int("ttl"),
+		Op:       d.Text("op"),
+		Balances: Sized(dst.Balances, limits),
+		Missing:  Sized(dst.Missing, limits),
+	}
 }

@@ -1,0 +1,271 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// BucketPage is what Buckets has read since the previous page.
+type BucketPage struct {
+	Buckets   []StoredBucket // sorted by entity
+	Malformed []error        // a *store.SetupError for each item that cannot be a bucket
+	Others    int            // other entries of the index, such as per-limit items, which are not read
+	ReadUnits float64
+}
+
+// StoredBucket is a bucket as Inspect reads it: its limits are Extra, by name.
+type StoredBucket struct {
+	Entity string // as stored: user-123
+	*bucket.Image
+}
+
+// Buckets lists the buckets of resource, through the index GSI2 and without a schema. It lists those of
+// entities of kind, or all if kind is empty. Pages have up to 100 buckets and come in the order of entities.
+// It ends with the first error:
+//   - a *store.SetupError, also if the table has no such index,
+//   - a *store.UnavailableError if DynamoDB does not answer.
+//
+// Buckets changes nothing. A bucket costs half a read unit for each 4 KB, and most are below 4 KB. Its entry
+// in the index costs a fiftieth of a unit or less. So a list of 100,000 buckets costs some 51,000 units, one
+// call after the other.
+//
+// No read is consistent. A bucket may be as it was a moment ago, a new one may be missing, and a deleted one
+// is left out.
+func Buckets(
+	ctx context.Context,
+	client wire.API,
+	table, resource, kind string,
+) iter.Seq2[BucketPage, error] {
+	return BucketsWith(ctx, client, wire.NewRetrier(table), resource, kind)
+}
+
+// BucketsWith is Buckets with a retrier of its own.
+func BucketsWith(
+	ctx context.Context, client wire.API, retrier wire.Retrier, resource, kind string,
+) iter.Seq2[BucketPage, error] {
+	l := lister{client, retrier, resource}
+	return l.list(ctx, kind)
+}
+
+// lister reads the buckets of one resource.
+type lister struct {
+	api      wire.API
+	retrier  wire.Retrier
+	resource string
+}
+
+// list is Buckets.
+func (l *lister) list(ctx context.Context, kind string) iter.Seq2[BucketPage, error] {
+	prefix := "BUCKET#"
+	if kind != "" {
+		prefix += kind + "-"
+	}
+	return func(yield func(BucketPage, error) bool) {
+		for found, err := range wire.QueryPages(ctx, l.api, &l.retrier, item.Indexes()[1], "RESOURCE#"+l.resource, prefix) {
+			if err != nil {
+				yield(BucketPage{}, l.explain(ctx, err))
+				return
+			}
+			if !l.read(ctx, found, yield) {
+				return
+			}
+		}
+	}
+}
+
+// read yields the buckets that a page of the index names, in at least one page. It reports whether to go on.
+func (l *lister) read(ctx context.Context, found wire.QueryPage, yield func(BucketPage, error) bool) bool {
+	next := BucketPage{ReadUnits: found.Units}
+	var entities []string
+	for _, entry := range found.Items {
+		key := item.KeyOf(entry)
+		if entity, ok := strings.CutPrefix(key.PK, item.EntityPrefix); ok &&
+			key == item.KeyOf(item.BucketKey(entity, l.resource)) {
+			entities = append(entities, entity)
+		}
+	}
+	next.Others = len(found.Items) - len(entities)
+	for chunk := range slices.Chunk(entities, wire.MaxBatchGet) {
+		if err := l.batch(ctx, chunk, &next); err != nil {
+			yield(BucketPage{}, err)
+			return false
+		}
+		if !yield(next, nil) {
+			return false
+		}
+		next = BucketPage{}
+	}
+	return len(entities) > 0 || yield(next, nil)
+}
+
+// batch reads the buckets of up to wire.MaxBatchGet entities into p.
+func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) error {
+	keys := make([]codec.Item, len(entities))
+	for i, entity := range entities {
+		keys[i] = item.BucketKey(entity, l.resource)
+	}
+	got, err := wire.BatchRead(ctx, l.api, &l.retrier, keys, false)
+	if err != nil {
+		return err
+	}
+	p.ReadUnits += got.Units
+	for i, entity := range entities {
+		item := got.Items[item.KeyOf(keys[i])]
+		if item == nil { // deleted meanwhile
+			continue
+		}
+		if img, err := wire.DecodeBucket(entity, l.resource, item); err != nil {
+			p.Malformed = append(p.Malformed, err)
+		} else {
+			p.Buckets = append(p.Buckets, StoredBucket{entity, img})
+		}
+	}
+	return nil
+}
+
+// explain returns err, or what CheckTable says about the index if DynamoDB has refused the query because of
+// it.
+func (l *lister) explain(ctx context.Context, err error) error {
+	if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != "ValidationException" {
+		return err
+	}
+	out, failed := l.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &l.retrier.Table})
+	if failed != nil {
+		return err
+	}
+	if wrong := append(layout.CheckKeys(out.Table), checkIndexes(l.retrier.Table, out.Table)...); len(
+		wrong,
+	) > 0 {
+		return errors.Join(wrong...)
+	}
+	return err
+}
+
+// Getter is the part of *dynamodb.Client that Inspect calls.
+type Getter = wire.Getter
+
+// Inspect reads the bucket of entity, as stored (user-123), on resource, consistently and without a schema:
+// its limits are Extra, by name. It returns nil if there is no bucket; a missing bucket counts as full. It
+// fails with a *store.SetupError, or with a *store.UnavailableError if DynamoDB does not answer.
+func Inspect(ctx context.Context, client Getter, table, entity, resource string) (*bucket.Image, error) {
+	img, err := wire.ReadBucket(ctx, client, table, entity, resource)
+	if err != nil {
+		return nil, wire.CallError(table, err)
+	}
+	return img, nil
+}
+
+// SplitVersion splits an image's Version into the schema's revision and the sum of the versions of two
+// overrides: the entity's and its kind's (store.Revision). A bucket takes other numbers only if one of the
+// two rises and neither falls.
+func SplitVersion(version int64) (revision, overrides int64) {
+	return version / plan.RevisionUnit, version % plan.RevisionUnit
+}
+
+// Reset fills the bucket of entity, as stored, on resource up to its burst: the named limits, or all. It
+// returns the limits that it filled, by name, or none if there is no bucket. It may run beside acquires. It
+// fails as Inspect does, and with
+//   - a *store.InvalidError that names the bucket's limits, if a named limit is not among them,
+//   - a *store.ContendedError if the bucket's limits change at each attempt.
+func Reset(
+	ctx context.Context,
+	client wire.API,
+	table, entity, resource string,
+	limits ...string,
+) ([]string, error) {
+	retrier := wire.NewRetrier(table)
+	for attempt := 1; ; attempt++ {
+		img, err := Inspect(ctx, client, table, entity, resource)
+		if img == nil || err != nil {
+			return nil, err
+		}
+		filled, err := limitsToFill(img, entity, resource, limits)
+		if err != nil {
+			return nil, err
+		}
+		in, err := resetInput(table, entity, resource, filled)
+		if err != nil {
+			return nil, err
+		}
+		err = retrier.Do(ctx, func() error {
+			_, err := client.UpdateItem(ctx, in, wire.NoRetry)
+			return err
+		})
+		if err == nil {
+			return filled, nil
+		} else if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); !refused {
+			return nil, err
+		}
+		// A limit was removed meanwhile, or the bucket deleted.
+		if attempt == retrier.Attempts {
+			return nil, &store.ContendedError{Resource: resource, Entity: entity, Attempts: attempt}
+		}
+	}
+}
+
+// limitsToFill returns the bucket's limits that Reset fills: the named ones, or all.
+func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([]string, error) {
+	has := make([]string, len(img.Extra))
+	for i, extra := range img.Extra {
+		has[i] = extra.Name
+	}
+	for _, name := range named {
+		if !slices.Contains(has, name) {
+			return nil, &store.InvalidError{
+				Resource: resource, Field: "limit", Value: name,
+				Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", entity, strings.Join(has, ", ")),
+			}
+		}
+	}
+	if len(named) > 0 {
+		has = slices.DeleteFunc(has, func(name string) bool { return !slices.Contains(named, name) })
+	}
+	return has, nil
+}
+
+// resetInput returns the write that fills limits. It depends on no balance, and has the same effect however
+// often it arrives. At the write each balance is its burst, and the refill since rf adds nothing to a full
+// bucket.
+//
+// A charge that was planned before either fails or has bounds that a full bucket meets. op is new, so that no
+// charge takes the bucket's last write for its own. ttl stays: it suffices for the balances before, and
+// fuller ones need less.
+func resetInput(table, entity, resource string, limits []string) (*dynamodb.UpdateItemInput, error) {
+	update := expression.Set(expression.Name("op"), expression.Value(wire.NewOp()))
+	condition := expression.AttributeExists(expression.Name(item.PK))
+	for _, name := range limits {
+		tk := expression.Name("b_" + name + "_tk")
+		update = update.Set(tk, expression.Name("b_"+name+"_bx"))
+		condition = condition.And(tk.AttributeExists())
+	}
+	built, err := expression.NewBuilder().WithUpdate(update).WithCondition(condition).Build()
+	if err != nil {
+		return nil, fmt.Errorf("expression for the reset of %s: %w", resource, err)
+	}
+	return &dynamodb.UpdateItemInput{
+		TableName: &table, Key: item.BucketKey(entity, resource),
+		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
+		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+	}, nil
+}
+
+// CallError explains the error of a call on table that other code made. It returns a *store.SetupError that
+// says what to do, or a *store.UnavailableError if DynamoDB does not answer.
+func CallError(table string, err error) error { return wire.CallError(table, err) }
