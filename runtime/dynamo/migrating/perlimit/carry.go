@@ -1,6 +1,7 @@
 package perlimit
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,18 +59,13 @@ func (b *Bucket) item(i int) *Item {
 // put returns img as it is stored. m_<limit> is what its tc starts from: a stream's reader takes it off, or
 // history would be consumption of today.
 func (b *Bucket) put(img *bucket.Image) codec.Item {
-	stored := codec.Item{
-		"PK":        codec.S(item.EntityPrefix + b.Entity),
-		"SK":        codec.S(item.BucketPrefix + b.Resource),
-		"GSI2PK":    codec.S("RESOURCE#" + b.Resource),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(b.Resource),
-		"rf":        codec.N(img.Refilled),
-		"cv":        codec.N(img.Version),
-		"op":        codec.S(img.Op),
-		"ttl":       codec.N(img.TTL),
-	}
+	stored := item.BucketIdentity(b.Entity, b.Resource)
+	maps.Copy(stored, codec.Item{
+		"rf":  codec.N(img.Refilled),
+		"cv":  codec.N(img.Version),
+		"op":  codec.S(img.Op),
+		"ttl": codec.N(img.TTL),
+	})
 	for i, name := range b.Names {
 		p := "b_" + name + "_"
 		codec.PutBalance(stored, &img.Balances[i], p+"tk", p+"cp", p+"bx", p+"ra", p+"rp", p+"tc")
