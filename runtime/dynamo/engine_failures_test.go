@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -271,7 +270,8 @@ func TestMalformed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := errtext.Of(wire.Malformed("user-1", "gpt-4", errors.New(test.err)))
+			want := "setup: the bucket of user-1 on gpt-4 is malformed | " + test.err +
+				" | fix or delete the item: a missing bucket is a full one"
 			e, process, _ := wired(t)
 			stored := half().item(t)
 			test.spoil(stored)
