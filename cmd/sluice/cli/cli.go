@@ -94,7 +94,7 @@ func (p Program) fail(err error) int {
 		return exitOK
 	}
 	text := err.Error()
-	if _, asIs := errors.AsType[program.Formatted](err); !asIs && !strings.HasPrefix(text, "sluice: ") {
+	if _, asIs := errors.AsType[program.FormattedError](err); !asIs && !strings.HasPrefix(text, "sluice: ") {
 		text = "sluice: " + text
 	}
 	_, _ = fmt.Fprintln(p.Stderr, strings.TrimRight(text, "\n"))

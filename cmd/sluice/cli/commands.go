@@ -65,7 +65,7 @@ func (c *commands) flagHelp() kong.Vars {
 	maps.Copy(all, connect.FlagHelp)
 	maps.Copy(all, bucketstore.FlagHelp)
 	for _, command := range reflect.ValueOf(c).Elem().Fields() {
-		if helper, ok := command.Addr().Interface().(flagHelper); ok {
+		if helper, ok := reflect.TypeAssert[flagHelper](command.Addr()); ok {
 			maps.Copy(all, helper.FlagHelp())
 		}
 	}

@@ -31,7 +31,7 @@ func TestProgress(t *testing.T) {
 [####################] 100%  202 of 202 items read, 70 buckets converted
 `},
 		"a terminal": {job: Convert, terminal: true, users: 3, want: `
-<[######--------------]  33%  2 of 6 items read, 1 buckets converted, about 1s left<[#############-------]  66%  4 of 6 items read, 2 buckets carried over, about 1s left<[####################] 100%  6 of 6 items read, 3 buckets carried over               <[####################] 100%  6 of 6 items read, 3 buckets carried over
+<[######--------------]  33%  2 of 6 items read, 1 buckets converted, about 1s left<[#############-------]  66%  4 of 6 items read, 2 buckets converted, about 1s left<[####################] 100%  6 of 6 items read, 3 buckets converted               <[####################] 100%  6 of 6 items read, 3 buckets converted
 `},
 		"over at once": {job: DryRun, users: 3},
 	} {

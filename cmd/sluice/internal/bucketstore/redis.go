@@ -44,22 +44,25 @@ func ConnectRedis(ctx context.Context, url, prefix string, limits *schemafile.Sc
 			return nil, explained
 		}
 		return nil, fmt.Errorf("%s does not answer as Redis does: %w: check the port, and the scheme: rediss:// "+
-			"is for "+
-			"TLS, redis:// for none (--redis, SLUICE_REDIS_URL)", s.name, err)
+			"is for TLS, redis:// for none (--redis, SLUICE_REDIS_URL)", s.name, err)
 	}
 	_, s.rooted = client.(*redis.ClusterClient)
 	s.Client, s.Buckets = client, redisstore.New(client, redisstore.Prefix(prefix))
 	return s, nil
 }
 
+// Overrides implements Store.
 func (s *Redis) Overrides() store.OverrideStore { return s.Buckets.Overrides() }
 
+// Members implements Store.
 func (s *Redis) Members() store.MemberStore { return s.Buckets.Members() }
 
+// Place implements Store.
 func (s *Redis) Place() (at, alternatives string) {
 	return s.name + ", prefix " + s.prefix, "prefix or Redis"
 }
 
+// Source implements Store.
 func (s *Redis) Source() Source { return Source{Redis: s.name, Prefix: s.prefix} }
 
 // Close closes the connections. Its error is of no use: all calls have been answered.

@@ -41,17 +41,17 @@ func ConnectTable(
 
 // Inspect implements Store by consistent reads. It also reads the state of an entity that is still in
 // per-limit items, since no bucket would read as a full one.
-func (s *Table) Inspect(ctx context.Context, entity, Resource, _ string) ([]Bucket, error) {
-	b, err := s.stored(ctx, entity, Resource)
+func (s *Table) Inspect(ctx context.Context, entity, resource, _ string) ([]Bucket, error) {
+	b, err := s.stored(ctx, entity, resource)
 	if err != nil {
 		return nil, err
 	}
 	if b == nil {
-		items, err := migrating.NewCarrier(s.Client, s.Table, s.clock).Items(ctx, entity, Resource)
+		items, err := migrating.NewCarrier(s.Client, s.Table, s.clock).Items(ctx, entity, resource)
 		if err != nil {
 			return nil, s.Explain(err)
 		}
-		b = ofItems(entity, Resource, items, s.now())
+		b = ofItems(entity, resource, items, s.now())
 	}
 	if b == nil {
 		return nil, nil
@@ -60,18 +60,18 @@ func (s *Table) Inspect(ctx context.Context, entity, Resource, _ string) ([]Buck
 }
 
 // stored returns the bucket, or nil.
-func (s *Table) stored(ctx context.Context, entity, Resource string) (*Bucket, error) {
-	img, err := operator.Inspect(ctx, s.Client, s.Table, entity, Resource)
+func (s *Table) stored(ctx context.Context, entity, resource string) (*Bucket, error) {
+	img, err := operator.Inspect(ctx, s.Client, s.Table, entity, resource)
 	if err != nil || img == nil {
 		return nil, s.Explain(err)
 	}
-	b := ofImage(entity, Resource, img, s.now())
+	b := ofImage(entity, resource, img, s.now())
 	return &b, nil
 }
 
 // ofImage returns the bucket of an item at now, in ms.
-func ofImage(entity, Resource string, img *bucket.Image, now int64) Bucket {
-	b := Bucket{Entity: entity, Resource: Resource}
+func ofImage(entity, resource string, img *bucket.Image, now int64) Bucket {
+	b := Bucket{Entity: entity, Resource: resource}
 	b.Revision, b.Overrides = operator.SplitVersion(img.Version)
 	for _, l := range img.Extra {
 		b.Limits = append(b.Limits, nowOf(l.Name, l.Balance, img.Refilled, now))
@@ -83,9 +83,9 @@ func ofImage(entity, Resource string, img *bucket.Image, now int64) Bucket {
 func (s *Table) now() int64 { return s.clock().UnixMilli() }
 
 // List implements Store.
-func (s *Table) List(ctx context.Context, Resource, kind string) iter.Seq2[Page, error] {
+func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
-		for read, err := range operator.Buckets(ctx, s.Client, s.Table, Resource, kind) {
+		for read, err := range operator.Buckets(ctx, s.Client, s.Table, resource, kind) {
 			if err != nil {
 				yield(Page{}, s.Explain(err))
 				return
@@ -93,7 +93,7 @@ func (s *Table) List(ctx context.Context, Resource, kind string) iter.Seq2[Page,
 			next := Page{Malformed: read.Malformed, Others: read.Others, Units: read.ReadUnits}
 			now := s.now()
 			for _, b := range read.Buckets {
-				next.Buckets = append(next.Buckets, ofImage(b.Entity, Resource, b.Image, now))
+				next.Buckets = append(next.Buckets, ofImage(b.Entity, resource, b.Image, now))
 			}
 			if !yield(next, nil) {
 				return
@@ -112,12 +112,15 @@ func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 	return after, filled, err
 }
 
+// Overrides implements Store.
 func (s *Table) Overrides() store.OverrideStore {
 	return operator.NewOverrides(s.Client, s.Table, s.clock)
 }
 
+// Members implements Store.
 func (s *Table) Members() store.MemberStore { return operator.NewMembers(s.Client, s.Table) }
 
+// Explain says what to do about a table that cannot be reached or refuses access.
 func (s *Table) Explain(err error) error { return s.redisToo(connect.Explain(s.Client, err)) }
 
 // redisToo adds to the error about a missing table how to name a Redis.
@@ -128,10 +131,13 @@ func (s *Table) redisToo(err error) error {
 	return err
 }
 
+// Place implements Store.
 func (s *Table) Place() (at, alternatives string) {
 	return "table " + s.Table + " (" + connect.Place(s.Client) + ")", "table or region"
 }
 
+// Source implements Store.
 func (s *Table) Source() Source { return Source{Table: s.Table} }
 
+// Close does nothing: the client has no resources of its own.
 func (*Table) Close() {}

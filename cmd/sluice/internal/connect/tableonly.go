@@ -45,7 +45,8 @@ func Name(command *kong.Context) string {
 // name.
 func NoRedisReason(command *kong.Context) string {
 	for node := command.Selected(); node != nil; node = node.Parent {
-		if c, ok := reflect.Indirect(node.Target).Addr().Interface().(interface{ NoRedisReason() string }); ok {
+		target := reflect.Indirect(node.Target).Addr()
+		if c, ok := reflect.TypeAssert[interface{ NoRedisReason() string }](target); ok {
 			return c.NoRedisReason()
 		}
 	}

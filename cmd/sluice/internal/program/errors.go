@@ -11,11 +11,11 @@ func (e UsageError) Error() string { return e.text }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Sprintf(format, args...)} }
 
-// Formatted is an error whose text is printed as it is, such as the mistakes of a schema with their places.
-type Formatted struct{ error }
+// FormattedError is an error whose text is printed as it is, such as the mistakes of a schema with places.
+type FormattedError struct{ error }
 
-// AsIs returns err as a Formatted.
-func AsIs(err error) error { return Formatted{err} }
+// AsIs returns err as a FormattedError.
+func AsIs(err error) error { return FormattedError{err} }
 
 // Unwrap returns the error.
-func (e Formatted) Unwrap() error { return e.error }
+func (e FormattedError) Unwrap() error { return e.error }

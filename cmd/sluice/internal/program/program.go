@@ -48,16 +48,16 @@ func (p Env) Screen() bool {
 }
 
 // Clock returns a clock that tells the time by Now. Its waits are real.
-func (p Env) Clock() clock { return clock{p.Now} }
+func (p Env) Clock() Clock { return Clock{p.Now} }
 
-// clock tells the time by a function and waits in real time.
-type clock struct{ now func() time.Time }
+// Clock tells the time by a function and waits in real time.
+type Clock struct{ now func() time.Time }
 
 // Now returns the time.
-func (c clock) Now() time.Time { return c.now() }
+func (c Clock) Now() time.Time { return c.now() }
 
 // After returns a channel that delivers the time after d.
-func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (Clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // Output keeps the first error of its writes, so that commands need not check each one.
 type Output struct {
