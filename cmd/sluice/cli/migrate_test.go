@@ -335,7 +335,7 @@ func TestMigrateWrong(t *testing.T) {
   user-1 on gpt-4
 1 bucket wrong:
   user-2 on gpt-4: the per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm is malformed: ` +
-		`attribute refill_period_ms: 0, want a positive number; mend or delete it
+		`attribute refill_period_ms: 0, want a positive number; fix or delete it
 `
 	m.run("", 1, `table TABLE: migrated
   converted to buckets   0

@@ -34,41 +34,45 @@ func NewCarrier(client wire.API, table string, now func() time.Time) *Carrier {
 	return &Carrier{api: client, table: table, now: now, retrier: wire.NewRetrier(table)}
 }
 
-// CarryState is what there is of a bucket, or what became of it.
+// CarryState is the state of a bucket and its per-limit items.
 type CarryState uint8
 
-// The states.
+// The states. Items of limits that the schema neither has nor had do not count for any of them.
 const (
-	CarryNone    CarryState = iota // nothing to carry over: no item of a limit that the schema has or had, and no bucket
+	CarryNone    CarryState = iota // no items and no bucket
 	Carryable                      // items, and no bucket yet
-	Carried                        // this call has carried it over
-	CarriedOver                    // the bucket is there, and has taken over all items, or there are none
-	CarryExpired                   // all items were taken over by a bucket, which has expired since: it was full
-	CarryBeside                    // the bucket is there beside items that it has not taken over: somebody made it without looking
+	Carried                        // this call has carried the bucket over
+	CarriedOver                    // the bucket exists, and has taken over all items, if any
+	CarryExpired                   // a bucket had taken over all items; it has expired, so it was full
+	CarryBeside                    // the bucket exists beside items that it has not taken over
 )
 
-// Carry is what there is of one bucket.
+// Carry describes one bucket and its per-limit items.
 type Carry struct {
-	State         CarryState
-	Image         *bucket.Image   // the bucket: as it is, as it was put, or, while it is Carryable, as it would be put; nil for none
-	Items         []perlimit.Item // all there are, by limit
-	UnknownLimits []string        // limits among them that the schema neither has nor had: they stay as they are
-	Write         float64         // capacity units, of what DynamoDB applied
+	State CarryState
+	// Image is the bucket as it is, as it was put or, for a Carryable one, as it would be put. It is nil if
+	// there is none.
+	Image         *bucket.Image
+	Items         []perlimit.Item // all, sorted by limit
+	UnknownLimits []string        // of Items; the schema neither has nor had them, and they stay as they are
+	Write         float64         // capacity units of the writes that DynamoDB applied
 }
 
-// Look reads what there is of the bucket of entity, as stored, on spec's resource. It changes nothing. It
-// fails with a *store.InvalidError where spec gives entity's kind no bucket, with a *store.SetupError where
-// an item is malformed or there are more than one transaction takes, and with a *store.UnavailableError when
-// DynamoDB does not answer.
+// Look reads the bucket of entity, as stored, on spec's resource, and its per-limit items. It changes
+// nothing. It fails with
+//   - a *store.InvalidError if spec gives entity's kind no bucket,
+//   - a *store.SetupError if an item is malformed, or there are more items than one transaction takes,
+//   - a *store.UnavailableError if DynamoDB does not answer.
 func (c *Carrier) Look(ctx context.Context, spec *store.Spec, entity string) (Carry, error) {
 	found, _, err := c.look(ctx, spec, entity)
 	return found, err
 }
 
-// Carry carries the bucket over where it is Carryable: all or nothing, and once, whoever else does the same.
-// It fails as Look does, and with a *store.ContendedError where somebody writes to the items all the time.
+// Carry carries a Carryable bucket over: all or nothing, and only once, even if other processes try the same.
+// It fails as Look does, and with a *store.ContendedError if another process writes to the items before each
+// attempt.
 func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (Carry, error) {
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		found, b, err := c.look(ctx, spec, entity)
 		if err != nil || found.State != Carryable {
 			return found, err
@@ -90,14 +94,14 @@ func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (C
 		} else if _, lost := errors.AsType[*types.ConditionalCheckFailedException](err); !lost {
 			return found, err
 		}
-		if try == c.retrier.Attempts {
-			return found, &store.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: try}
+		if attempt == c.retrier.Attempts {
+			return found, &store.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: attempt}
 		}
 	}
 }
 
-// Items returns the per-limit items of entity, as stored, on resource, by limit: those that count and those
-// that are marked. It fails as Look does.
+// Items returns the per-limit items of entity, as stored, on resource, sorted by limit, with those that are
+// marked. It fails as Look does.
 func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []perlimit.Item, err error) {
 	err = c.retrier.Do(ctx, func() error {
 		items, err = readItems(ctx, c.api, c.table, entity, resource, func(*dynamodb.QueryOutput, error) {})
@@ -106,8 +110,8 @@ func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []p
 	return items, err
 }
 
-// asSingle returns an error of a transaction of n items as one that classify sorts as classifyTransaction
-// does.
+// asSingle returns the error of a transaction of n items as one for which wire.Classify gives the same
+// outcome as wire.ClassifyTransaction.
 func asSingle(err error, n int) error {
 	o, err := wire.ClassifyTransaction(err, n)
 	switch o {
@@ -121,7 +125,7 @@ func asSingle(err error, n int) error {
 	return err
 }
 
-// look reads bucket, overrides and items, and makes of them what a Carry would put.
+// look reads the bucket, its items and its overrides. b is the bucket that Carry puts, for a Carryable one.
 func (c *Carrier) look(
 	ctx context.Context,
 	spec *store.Spec,
@@ -133,7 +137,8 @@ func (c *Carrier) look(
 	)
 	if kind < 0 {
 		return found, nil, &store.InvalidError{
-			Resource: spec.Resource, Field: "entity", Value: entity, Reason: "is of no kind that has a bucket of it: check limits.yaml",
+			Resource: spec.Resource, Field: "entity", Value: entity,
+			Reason: "is of no kind that has a bucket of it: check limits.yaml",
 		}
 	}
 	if found.Image, err = c.bucket(ctx, entity, spec.Resource); err != nil {
@@ -145,7 +150,7 @@ func (c *Carrier) look(
 	unmarked, unknown := ofSchema(spec, found.Items)
 	found.UnknownLimits = unknown
 	if found.Image == nil && len(unmarked) == 0 &&
-		len(found.Items) > len(unknown) { // carried over since, it may be
+		len(found.Items) > len(unknown) { // it may have been carried over since the first read
 		if found.Image, err = c.bucket(ctx, entity, spec.Resource); err != nil {
 			return found, nil, err
 		}
@@ -174,7 +179,7 @@ func (c *Carrier) look(
 	return found, b, nil
 }
 
-// bucket is Inspect, for longer where DynamoDB does not answer.
+// bucket reads a bucket, nil for none.
 func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *bucket.Image, err error) {
 	err = c.retrier.Do(ctx, func() error {
 		img, err = wire.ReadBucket(ctx, c.api, c.table, entity, resource, wire.NoRetry)
@@ -195,8 +200,8 @@ func (c *Carrier) shape(
 	})
 }
 
-// Begin notes in the table that per-limit items are being carried over: from now on Check fails in programs
-// that use dynamo.New, and in those that are too old to know of such tables.
+// Begin notes in the table that per-limit items are being carried over. From now on Check fails in programs
+// that use dynamo.New, and in those that are too old to know such tables.
 func (c *Carrier) Begin(ctx context.Context) error {
 	return c.retrier.Do(
 		ctx,

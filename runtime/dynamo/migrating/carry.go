@@ -23,8 +23,8 @@ import (
 // carry makes the missing bucket f of its per-limit items, if any count. The transaction charges nothing. It
 // returns nil once the bucket exists, or once no item counts.
 //
-// A transaction of unknown outcome needs no care: the bucket is read again, and whoever put it there charged
-// nothing.
+// A transaction of unknown outcome needs no care: the bucket is read again, and the transaction that put it
+// there charged nothing.
 func (s *session) carry(ctx context.Context, call *store.Call, f firstUse) error {
 	spec := f.def.Spec()
 	for attempt := 1; ; attempt++ {

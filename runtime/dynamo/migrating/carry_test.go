@@ -103,7 +103,7 @@ func (e *engine) storedCarried(t testing.TB, want row) {
 func rateDesk(t testing.TB, e *engine, api wire.API) *desk {
 	t.Helper()
 	gpt4, _ := generated(t)
-	return e.desk(t, New(api, e.table), withNumbers(gpt4, 1, userRPM, userTPM))
+	return e.desk(t, New(api, e.table), withNumbers(gpt4, userRPM, userTPM))
 }
 
 // carrying is a table that a test's case prepares.
@@ -203,7 +203,7 @@ func TestCarryOverNothing(t *testing.T) {
 	d.calls(t, "read missing", "perlimit missing", "read missing", "create applied")
 
 	gpt4, _ := generated(t)
-	without := e.desk(t, dynamo.New(e.client, e.table), withNumbers(gpt4, 1, userRPM, userTPM))
+	without := e.desk(t, dynamo.New(e.client, e.table), withNumbers(gpt4, userRPM, userTPM))
 	if _, err := without.Acquire(t.Context(), "2", tokens{1, 0}); err != nil {
 		t.Fatal(err)
 	}
@@ -272,8 +272,8 @@ func (m *meddler) TransactWriteItems(
 	return out, err
 }
 
-// TestCarryOverRaces: whoever writes between the read of the items and the transaction, nothing is doubled
-// and nothing lost.
+// TestCarryOverRaces: another write between the read of the items and the transaction neither doubles nor
+// loses anything.
 func TestCarryOverRaces(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -284,7 +284,8 @@ func TestCarryOverRaces(t *testing.T) {
 	}{
 		{"an old writer takes 10", func(s carrying, m *meddler) {
 			m.before = func() {
-				s.has(oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000))
+				s.has(oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000},
+					-3000))
 			}
 		}, 30_000, 7_015_000, []string{
 			"read missing", "perlimit found", "levels missing", "carry refused", "read missing", "perlimit found",
@@ -292,19 +293,22 @@ func TestCarryOverRaces(t *testing.T) {
 		}},
 		{"another process carries it over", func(s carrying, m *meddler) {
 			m.before = func() { s.carried(10) }
-		}, 30_000, 7_015_000, []string{"read missing", "perlimit found", "levels missing", "carry refused", "read found", "retry applied"}},
+		}, 30_000, 7_015_000, []string{"read missing", "perlimit found", "levels missing",
+			"carry refused", "read found", "retry applied"}},
 		{"another process carries it over, and it expires", func(s carrying, m *meddler) {
 			m.before = func() {
 				s.carried(10)
 				s.expired()
 			}
 		}, 95_000, 5_000, []string{
-			"read missing", "perlimit found", "levels missing", "carry refused", "read missing", "perlimit found", "read missing",
+			"read missing", "perlimit found", "levels missing", "carry refused",
+			"read missing", "perlimit found", "read missing",
 			"create applied",
 		}},
 		{"the reply is lost", func(_ carrying, m *meddler) {
 			m.after = func(error) error { return errReset }
-		}, 40_000, 7_005_000, []string{"read missing", "perlimit found", "levels missing", "carry unknown", "read found", "retry applied"}},
+		}, 40_000, 7_005_000, []string{"read missing", "perlimit found", "levels missing",
+			"carry unknown", "read found", "retry applied"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
@@ -326,7 +330,8 @@ func TestCarryOverRaces(t *testing.T) {
 
 func (e *engine) remove(t testing.TB, key codec.Item) {
 	t.Helper()
-	if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: key}); err != nil {
+	if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table,
+		Key: key}); err != nil {
 		t.Error(err)
 	}
 }
@@ -429,8 +434,8 @@ func TestCarryOverDeltas(t *testing.T) {
 	}
 }
 
-// TestCarryOverShape: the bucket has the numbers in force now, overrides included; limits that were removed
-// are marked and dropped, those that nobody knows are left alone, and those that are new are full.
+// TestCarryOverShape: the bucket has the numbers in force now, overrides included. Items of removed limits
+// are marked and dropped, those of unknown limits are left alone, and new limits are full.
 func TestCarryOverShape(t *testing.T) {
 	e := newEngine(t)
 	e.put(
@@ -448,7 +453,7 @@ func TestCarryOverShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	gpt4, _ := generated(t)
-	def := withNumbers(gpt4, 1, userRPM, userTPM)
+	def := withNumbers(gpt4, userRPM, userTPM)
 	def.spec.Removed = []string{"rpd"}
 	d := e.desk(t, New(e.client, e.table), def)
 	if _, err := d.Acquire(t.Context(), "1", tokens{5, 100}); err != nil {
@@ -502,18 +507,19 @@ func TestCarryOverMalformed(t *testing.T) {
 			"attribute refill_period_ms: 0, want a positive number; fix or delete it", func(s carrying) {
 			s.has(oldItem("user-1", "rpm", bucket.Balance{Limit: bucket.Per(1, 0)}, 0))
 		}},
-		{"more than a transaction takes", "sluice: user-1 has 100 per-limit items on gpt-4, and one transaction takes 99; " +
-			"delete those of limits that limits.yaml does not have", func(s carrying) {
-			for i := range 100 {
-				s.has(oldItem("user-1", fmt.Sprint("l", i), bucket.Balance{Limit: userRPM}, 0))
-			}
-		}},
+		{"more than a transaction takes",
+			"sluice: user-1 has 100 per-limit items on gpt-4, and one transaction takes 99; " +
+				"delete those of limits that limits.yaml does not have", func(s carrying) {
+				for i := range 100 {
+					s.has(oldItem("user-1", fmt.Sprint("l", i), bucket.Balance{Limit: userRPM}, 0))
+				}
+			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
 			test.change(carrying{t, e})
 			gpt4, _ := generated(t)
-			def := withNumbers(gpt4, 1, userRPM, userTPM)
+			def := withNumbers(gpt4, userRPM, userTPM)
 			for i := range 100 {
 				def.spec.Removed = append(def.spec.Removed, fmt.Sprint("l", i))
 			}
@@ -527,7 +533,8 @@ func TestCarryOverMalformed(t *testing.T) {
 			if _, err := d.Peek(t.Context(), "1"); err == nil || err.Error() != test.want {
 				t.Errorf("a peek got  %v\nwant %s", err, test.want)
 			}
-			if _, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), def.spec, "user-1"); err == nil ||
+			if _, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), def.spec,
+				"user-1"); err == nil ||
 				err.Error() != test.want {
 				t.Errorf("a Carrier got  %v\nwant %s", err, test.want)
 			}
@@ -557,7 +564,7 @@ func (q *lateQuery) Query(
 // are, is neither full to a peek nor expired to a Carrier.
 func TestCarryOverBetweenReads(t *testing.T) {
 	gpt4, _ := generated(t)
-	def := withNumbers(gpt4, 1, userRPM, userTPM)
+	def := withNumbers(gpt4, userRPM, userTPM)
 	prepared := func(t *testing.T) (*engine, *lateQuery) {
 		t.Helper()
 		e := newEngine(t)
@@ -589,22 +596,22 @@ func TestCarryOverBetweenReads(t *testing.T) {
 // TestCarrier: what a migration sees of a bucket in each state, and does to it.
 func TestCarrier(t *testing.T) {
 	gpt4, _ := generated(t)
-	spec := withNumbers(gpt4, 1, userRPM, userTPM).spec
+	spec := withNumbers(gpt4, userRPM, userTPM).spec
 	spec.Removed = []string{"rpd"}
 	for _, test := range []struct {
-		name   string
-		before func(carrying)
-		looks  CarryState
-		does   CarryState
-		strays string
+		name    string
+		before  func(carrying)
+		looks   CarryState
+		does    CarryState
+		unknown string
 	}{
 		{"nothing at all", func(carrying) {}, CarryNone, CarryNone, ""},
 		{"items", func(s carrying) { s.putOld(s.T) }, Carryable, Carried, ""},
-		{"a stray among them", func(s carrying) {
+		{"an unknown limit among them", func(s carrying) {
 			s.putOld(s.T)
 			s.has(oldItem("user-1", "rph", bucket.Balance{Limit: userRPM}, 0))
 		}, Carryable, Carried, "rph"},
-		{"strays alone", func(s carrying) {
+		{"unknown limits alone", func(s carrying) {
 			s.has(oldItem("user-1", "rph", bucket.Balance{Limit: userRPM}, 0))
 		}, CarryNone, CarryNone, "rph"},
 		{"carried over before", func(s carrying) {
@@ -629,7 +636,7 @@ func TestCarrier(t *testing.T) {
 			test.before(carrying{t, e})
 			c := NewCarrier(e.client, e.table, e.clock.Now)
 			saw, err := c.Look(t.Context(), spec, "user-1")
-			if err != nil || saw.State != test.looks || strings.Join(saw.UnknownLimits, " ") != test.strays {
+			if err != nil || saw.State != test.looks || strings.Join(saw.UnknownLimits, " ") != test.unknown {
 				t.Errorf("saw %+v, %v", saw, err)
 			}
 			did, err := c.Carry(t.Context(), spec, "user-1")
@@ -668,7 +675,7 @@ func TestCarrierRaces(t *testing.T) {
 		m,
 		e.table,
 		e.clock.Now,
-	).Carry(t.Context(), withNumbers(gpt4, 1, userRPM, userTPM).spec, "user-1")
+	).Carry(t.Context(), withNumbers(gpt4, userRPM, userTPM).spec, "user-1")
 	if err != nil || did.State != Carried || did.Image.Balances[0].Tokens != 35_000 {
 		t.Errorf("got %+v, %v", did, err)
 	}
@@ -733,7 +740,7 @@ type account struct {
 	Read, Write float64
 }
 
-// TestCarryOverReported holds what an observer is told of carrying over to what the engine bills.
+// TestCarryOverReported compares the calls that an observer sees with what the engine bills.
 func TestCarryOverReported(t *testing.T) {
 	db := memdynamo.New()
 	client := db.Client()
@@ -811,8 +818,8 @@ func (q *heldQuery) Query(
 	return q.API.Query(ctx, in, opts...)
 }
 
-// TestFirstUseCancelled: a caller that waits for another's look does not fail because that one was cancelled, and can be
-// cancelled itself.
+// TestFirstUseCancelled: a caller that waits for another's look does not fail because that one was cancelled,
+// and can be cancelled itself.
 func TestFirstUseCancelled(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)

@@ -21,8 +21,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// What was in each per-limit item of a crossing, in tokens: as many are left or consumed at every moment,
-// whoever writes.
+// The contents of each per-limit item of a crossing, in tokens. The sum of both stays the same, whatever is
+// written.
 const (
 	crossedLeft     = 40
 	crossedConsumed = 7000
@@ -37,7 +37,7 @@ type crossing struct {
 
 	mu       sync.Mutex
 	admitted int64 // that were not given back, in tokens
-	gone     bool  // a bucket that was carried over was deleted
+	deleted  bool  // a bucket that was carried over was deleted
 }
 
 func (c *crossing) who() []string { return []string{"user-1", "project-1"} }
@@ -138,7 +138,7 @@ func (c *crossing) expire(ctx context.Context) {
 		}, wire.NoRetry)
 		if err == nil && out.Attributes["m_rps"] != nil {
 			c.mu.Lock()
-			c.gone = true
+			c.deleted = true
 			c.mu.Unlock()
 		}
 	}
@@ -166,15 +166,14 @@ func (c *crossing) wrong(t *testing.T, who string) string {
 		return "its bucket was made beside its item"
 	case from == nil:
 		all = map[string]int64{"user-1": 100, "project-1": 1000}[who] * 1000
-	case expires && c.gone:
+	case expires && c.deleted:
 		return "its bucket was carried over again"
 	case number(from) != old.Consumed:
 		return fmt.Sprintf("its bucket starts from %d, its item has %d", number(from), old.Consumed)
 	case !c.expires && tc-number(from) < c.admitted*1000:
 		return fmt.Sprintf("%d admitted, %d charged", c.admitted*1000, tc-number(from))
 	}
-	// What was taken of a bucket that expired before it was full, and is given back to the next, is clamped
-	// there.
+	// A refund of what was taken from a bucket that expired early goes to the next bucket, and is clamped there.
 	if tk+tc > all || tk+tc < all && !expires {
 		return fmt.Sprintf("%d left and %d consumed make %d, not %d", tk, tc, tk+tc, all)
 	}
@@ -199,8 +198,8 @@ func (c carriesOtherwise) TransactWriteItems(
 	return c.API.TransactWriteItems(ctx, in, opts...)
 }
 
-// TestCarryOverByChance: whoever is slow, throttled or without an answer, each item is carried over once, as
-// it is then.
+// TestCarryOverByChance: each item is carried over once, as it is then, even if calls are slow, throttled or
+// unanswered.
 func TestCarryOverByChance(t *testing.T) {
 	t.Parallel()
 	for i := range 16 {

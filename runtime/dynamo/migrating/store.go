@@ -38,10 +38,12 @@ type Store struct {
 // New returns a store like dynamo.New's that makes missing buckets of their per-limit items. It does no I/O.
 //
 // The first use of a bucket by a process costs a read, and a query if the bucket is missing. The transaction
-// that carries it over happens once. Every program that shares the table must use New from before the first
-// bucket is created until `sluice migrate --cleanup` has removed the last per-limit item: dynamo.New would
-// create full buckets beside the items. Programs that write per-limit items must stop before: a write to an
-// item that was carried over counts nowhere.
+// that carries it over happens once.
+//
+// Every program that shares the table must use New, from before the first bucket is created until `sluice
+// migrate --cleanup` has removed the last per-limit item. dynamo.New would create full buckets beside the
+// items. Programs that write per-limit items must stop before: a write to an item that was carried over
+// counts nowhere.
 func New(client dynamo.API, table string, opts ...dynamo.Option) *Store {
 	return &Store{inner: dynamo.New(client, table, opts...), api: client, table: table}
 }
@@ -135,7 +137,7 @@ func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 // claim returns the call's buckets that this process has not seen: those that the caller must look at, and
 // the looks of other callers that it must wait for.
 func (s *session) claim(call *store.Call) (own []firstUse, others []*look) {
-	recalled := false
+	lookedUp := false
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		for j := range part.Buckets {
@@ -143,9 +145,9 @@ func (s *session) claim(call *store.Call) (own []firstUse, others []*look) {
 			if _, ok := s.seen.Get(key); ok {
 				continue
 			}
-			if !recalled { // more than seen holds may be cached
+			if !lookedUp { // more than seen holds may be cached
 				s.Session.Lookup(call)
-				recalled = true
+				lookedUp = true
 			}
 			if part.Buckets[j].After != nil {
 				s.seen.Add(key, struct{}{})

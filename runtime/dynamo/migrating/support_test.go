@@ -149,7 +149,8 @@ func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Dur
 func ttlOn(t *testing.T, client *dynamodb.Client, change func(*dynamodb.CreateTableInput)) string {
 	t.Helper()
 	table := tableWith(t, client, change)
-	if _, err := client.UpdateTimeToLive(t.Context(), operator.Definition{Table: table}.TimeToLive()); err != nil {
+	if _, err := client.UpdateTimeToLive(t.Context(),
+		operator.Definition{Table: table}.TimeToLive()); err != nil {
 		t.Fatal(err)
 	}
 	return table
@@ -225,9 +226,9 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// t0 is when the tests' clock starts, in milliseconds: a whole minute, so that a refill since then has no
-// remainder of before, and years ahead, so that no ttl has passed for the engine. A row's and a handClock's
-// instants count from it.
+// t0 is when the tests' clock starts, in ms. It is a whole minute, so that a refill since then has no
+// remainder, and years ahead, so that no ttl has passed for the engine. The instants of a row and of a
+// handClock count from it.
 const t0 = 1_800_000_000_000
 
 // handClock is time that a test sets. A pause takes none of it.
@@ -414,7 +415,8 @@ func holds(rpm, rpmUsed, tpm, tpmUsed int64) map[string]bucket.Balance {
 
 func (e *engine) put(t testing.TB, item codec.Item) {
 	t.Helper()
-	if _, err := e.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &e.table, Item: item}); err != nil {
+	if _, err := e.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &e.table,
+		Item: item}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -548,9 +550,9 @@ type variant struct {
 func (v *variant) Spec() *store.Spec { return v.spec }
 
 // withNumbers returns the resource as if its schema had these limits under that revision.
-func withNumbers(r codec.Resource, revision int64, limits ...bucket.Limit) *variant {
+func withNumbers(r codec.Resource, limits ...bucket.Limit) *variant {
 	spec := *r.Spec()
-	spec.Revision = revision
+	spec.Revision = 1
 	spec.Kinds = []store.Kind{
 		{Name: "user", Prefix: "user-", Limits: limits, PerCall: make([]int64, len(limits))},
 	}

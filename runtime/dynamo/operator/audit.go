@@ -150,7 +150,8 @@ func describe(t *types.TableDescription) []Note {
 		}
 		notes = append(notes, Note{
 			What: "it is replicated to " + strings.Join(regions, ", "),
-			Do:   "let one region alone acquire: of two regions' writes to a bucket the last one wins, and the other's charge is lost",
+			Do: "let one region alone acquire: of two regions' writes to a bucket the last one wins, " +
+				"and the other's charge is lost",
 		})
 	}
 	if !aws.ToBool(t.DeletionProtectionEnabled) {
@@ -211,7 +212,8 @@ func noteRecovery(ctx context.Context, client Describer, table string) ([]Note, 
 	}
 	return []Note{{
 		What: "point-in-time recovery is off",
-		Do:   "`sluice table create --table " + table + " --recoverable` switches it on, on AWS: it brings back what a mistake deleted",
+		Do: "`sluice table create --table " + table + " --recoverable` switches it on, on AWS: " +
+			"it brings back what a mistake deleted",
 	}}, nil
 }
 

@@ -72,7 +72,8 @@ func TestCheckTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	onDemand := Note{What: "billing is on demand"}
-	const stream = "run `aws dynamodb update-table --table-name limits --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`: "
+	const stream = "run `aws dynamodb update-table --table-name limits --stream-specification " +
+		"StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`: "
 	for name, test := range map[string]struct {
 		change   func(*types.TableDescription)
 		ttl      string
@@ -90,7 +91,8 @@ func TestCheckTable(t *testing.T) {
 		},
 		"a stream of keys": {
 			change: func(d *types.TableDescription) {
-				d.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeKeysOnly}
+				d.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true),
+					StreamViewType: types.StreamViewTypeKeysOnly}
 			},
 			err: "its stream has KEYS_ONLY, not NEW_AND_OLD_IMAGES | disable it, and " + stream +
 				"what was consumed is the difference of two images",
@@ -100,7 +102,8 @@ func TestCheckTable(t *testing.T) {
 			change: func(d *types.TableDescription) {
 				d.GlobalSecondaryIndexes[1].IndexStatus, d.GlobalSecondaryIndexes[1].Backfilling = types.IndexStatusCreating, aws.Bool(true)
 			},
-			err:   "index GSI2 is CREATING, backfilling | wait until it is ACTIVE: lists leave out what it has not got to yet",
+			err: "index GSI2 is CREATING, backfilling | wait until it is ACTIVE: lists leave out what it has not " +
+				"got to yet",
 			notes: []Note{onDemand},
 		},
 		"an index that is being deleted": {
@@ -112,7 +115,8 @@ func TestCheckTable(t *testing.T) {
 		},
 		"TTL on another attribute": {
 			ttl: "expires",
-			err: "TTL is ENABLED on attribute expires, not enabled on ttl | disable it, wait until it is DISABLED, which takes up to an hour, " +
+			err: "TTL is ENABLED on attribute expires, not enabled on ttl | disable it, wait until it is DISABLED, " +
+				"which takes up to an hour, " +
 				"and run `sluice table create`: else buckets that nobody uses stay for ever",
 			acquires: true,
 			notes:    []Note{onDemand},
@@ -146,13 +150,16 @@ func TestCheckTable(t *testing.T) {
 				d.BillingModeSummary, d.ProvisionedThroughput = nil, units(5, 6)
 				d.GlobalSecondaryIndexes[0].ProvisionedThroughput = units(7, 8)
 				d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, types.GlobalSecondaryIndexDescription{
-					IndexName: aws.String("by_owner"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+					IndexName:  aws.String("by_owner"),
+					Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
 				})
 				d.LocalSecondaryIndexes = []types.LocalSecondaryIndexDescription{{
-					IndexName: aws.String("by_age"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+					IndexName:  aws.String("by_age"),
+					Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 				}}
 				d.TableStatus, d.DeletionProtectionEnabled = types.TableStatusUpdating, nil
-				d.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}, {RegionName: aws.String("eu-north-1")}}
+				d.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")},
+					{RegionName: aws.String("eu-north-1")}}
 			},
 			status: types.PointInTimeRecoveryStatusDisabled,
 			notes: []Note{
@@ -160,23 +167,31 @@ func TestCheckTable(t *testing.T) {
 				{"it is UPDATING", "it serves meanwhile"},
 				{
 					"index by_owner is not sluice's and projects ALL",
-					"delete it if nobody queries it: every write of what it projects costs once more, and acquires twice where it holds buckets",
+					"delete it if nobody queries it: every write of what it projects costs once more, and acquires twice " +
+						"where it holds buckets",
 				},
-				{"index by_age is not sluice's and projects KEYS_ONLY", "delete it if nobody queries it: every write that changes its keys costs once more"},
+				{"index by_age is not sluice's and projects KEYS_ONLY",
+					"delete it if nobody queries it: every write that changes its keys costs once more"},
 				{
 					"it is replicated to eu-west-1, eu-north-1",
-					"let one region alone acquire: of two regions' writes to a bucket the last one wins, and the other's charge is lost",
+					"let one region alone acquire: of two regions' writes to a bucket the last one wins, and the other's " +
+						"charge is lost",
 				},
-				{"deletion protection is off", "`aws dynamodb update-table --table-name limits --deletion-protection-enabled` switches it on"},
+				{"deletion protection is off",
+					"`aws dynamodb update-table --table-name limits --deletion-protection-enabled` switches it on"},
 				{
 					"point-in-time recovery is off",
-					"`sluice table create --table limits --recoverable` switches it on, on AWS: it brings back what a mistake deleted",
+					"`sluice table create --table limits --recoverable` switches it on, on AWS: it brings back what a " +
+						"mistake deleted",
 				},
 			},
 		},
-		"a service that does not say":    {recovery: &smithy.GenericAPIError{Code: "UnknownOperationException"}, notes: []Note{onDemand}},
-		"a service that may not say":     {recovery: &smithy.GenericAPIError{Code: "AccessDeniedException"}, notes: []Note{onDemand}},
-		"a service that does not answer": {recovery: errors.New("broken"), err: "DynamoDB refused the call | broken | check the client's configuration", notes: []Note{onDemand}},
+		"a service that does not say": {recovery: &smithy.GenericAPIError{Code: "UnknownOperationException"},
+			notes: []Note{onDemand}},
+		"a service that may not say": {recovery: &smithy.GenericAPIError{Code: "AccessDeniedException"},
+			notes: []Note{onDemand}},
+		"a service that does not answer": {recovery: errors.New("broken"),
+			err: "DynamoDB refused the call | broken | check the client's configuration", notes: []Note{onDemand}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.change == nil {

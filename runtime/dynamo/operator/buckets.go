@@ -78,7 +78,8 @@ func (l *lister) list(ctx context.Context, kind string) iter.Seq2[BucketPage, er
 		prefix += kind + "-"
 	}
 	return func(yield func(BucketPage, error) bool) {
-		for found, err := range wire.QueryPages(ctx, l.api, &l.retrier, item.Indexes()[1], "RESOURCE#"+l.resource, prefix) {
+		index, list := item.Indexes()[1], item.BucketList(l.resource)
+		for found, err := range wire.QueryPages(ctx, l.api, &l.retrier, index, list, prefix) {
 			if err != nil {
 				yield(BucketPage{}, l.explain(ctx, err))
 				return

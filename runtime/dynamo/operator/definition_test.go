@@ -39,19 +39,23 @@ func TestDefinition(t *testing.T) {
 		err   string
 	}{
 		{Definition{Table: "limits"}, ""},
-		{Definition{Table: "limits", ReadUnits: 5, WriteUnits: 7}, "setup: table limits: it is there already, and its billing is " + want +
-			", not 5 read and 7 write units | leave the units out, or change its billing by UpdateTable"},
+		{Definition{Table: "limits", ReadUnits: 5, WriteUnits: 7},
+			"setup: table limits: it is there already, and its billing is " + want +
+				", not 5 read and 7 write units | leave the units out, or change its billing by UpdateTable"},
 		{Definition{Table: "limits", ReadUnits: 5}, "setup: table limits: 5 read and 0 write units: " +
 			"want both above 0, or neither for a table on demand | correct the call"},
-		{Definition{Table: "limits", ReadUnits: -1, WriteUnits: -1}, "setup: table limits: -1 read and -1 write units: " +
-			"want both above 0, or neither for a table on demand | correct the call"},
-		{Definition{Table: "limits", Recoverable: true}, "setup: table limits: this DynamoDB has no point-in-time recovery | " +
-			"leave it out here: engines for tests have none"},
+		{Definition{Table: "limits", ReadUnits: -1, WriteUnits: -1},
+			"setup: table limits: -1 read and -1 write units: " +
+				"want both above 0, or neither for a table on demand | correct the call"},
+		{Definition{Table: "limits", Recoverable: true},
+			"setup: table limits: this DynamoDB has no point-in-time recovery | " +
+				"leave it out here: engines for tests have none"},
 		{Definition{Table: "bare"}, ""},
-		{Definition{Table: "bare", ReadUnits: 1, WriteUnits: 1, Protected: true}, "setup: table bare: it is there already, and its billing is on demand, " +
-			"not 1 read and 1 write units | leave the units out, or change its billing by UpdateTable\n" +
-			"setup: table bare: it is there already, and not protected from deletion | " +
-			"run `aws dynamodb update-table --table-name bare --deletion-protection-enabled`"},
+		{Definition{Table: "bare", ReadUnits: 1, WriteUnits: 1, Protected: true},
+			"setup: table bare: it is there already, and its billing is on demand, " +
+				"not 1 read and 1 write units | leave the units out, or change its billing by UpdateTable\n" +
+				"setup: table bare: it is there already, and not protected from deletion | " +
+				"run `aws dynamodb update-table --table-name bare --deletion-protection-enabled`"},
 	} {
 		_, err := test.asked.CreateTable(t.Context(), client)
 		if test.err == "" {
@@ -85,7 +89,9 @@ func (r *recovering) Do(q *http.Request) (*http.Response, error) {
 	r.bodies = append(r.bodies, string(body))
 	status, text := http.StatusOK, "{}"
 	if len(r.bodies) <= r.unready {
-		status, text = http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ContinuousBackupsUnavailableException","message":"Backups are being enabled"}`
+		status, text = http.StatusBadRequest,
+			`{"__type":"com.amazonaws.dynamodb.v20120810#ContinuousBackupsUnavailableException","message":"Backups `+
+				`are being enabled"}`
 	}
 	return &http.Response{
 		StatusCode: status,
@@ -119,7 +125,8 @@ func TestRecoverable(t *testing.T) {
 	if in := (Definition{Table: "limits"}).Recovery(); in != nil {
 		t.Errorf("a table that need not be recoverable asks for %v", in)
 	}
-	if in := (Definition{Table: "limits", ReadUnits: 1, WriteUnits: 1}).Create(); in.BillingMode != types.BillingModeProvisioned {
+	if in := (Definition{Table: "limits", ReadUnits: 1, WriteUnits: 1}).Create(); in.BillingMode !=
+		types.BillingModeProvisioned {
 		t.Errorf("billing mode %s", in.BillingMode)
 	}
 }

@@ -146,7 +146,8 @@ func (o *Overrides) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 // skips those that are gone.
 func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
-		for page, err := range wire.Query(ctx, o.api, &o.retrier, item.Indexes()[1], item.OverrideList(spec.Resource)) {
+		index, list := item.Indexes()[1], item.OverrideList(spec.Resource)
+		for page, err := range wire.Query(ctx, o.api, &o.retrier, index, list) {
 			if err != nil {
 				yield(store.Stored{}, err)
 				return

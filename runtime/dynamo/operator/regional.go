@@ -87,7 +87,8 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 			s,
 			&s.Epoch,
 			after,
-			"(attribute_not_exists(GSI2PK) OR attribute_exists(managed)) AND (attribute_not_exists(ver) OR ver < :ver)",
+			"(attribute_not_exists(GSI2PK) OR attribute_exists(managed))"+
+				" AND (attribute_not_exists(ver) OR ver < :ver)",
 			codec.Item{},
 		)
 		if err != nil {
@@ -96,7 +97,9 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 		err = r.overrides.retrier.Do(ctx, func() error { return w.send(ctx, r.overrides.api) })
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err == nil || ok && w.wrote(failed.Item) { // an earlier attempt was applied
-			for last := r.newestVersion.Load(); last < w.ver && !r.newestVersion.CompareAndSwap(last, w.ver); last = r.newestVersion.Load() {
+			last := r.newestVersion.Load()
+			for last < w.ver && !r.newestVersion.CompareAndSwap(last, w.ver) {
+				last = r.newestVersion.Load()
 			}
 			return override.FormatRevision(w.ver), nil
 		} else if !ok {
@@ -168,8 +171,8 @@ const lateHeartbeat = 1000
 // now on has higher versions.
 //
 // It fails with
-//   - a *store.ConflictError if a heartbeat of a higher epoch is stored, or one of h's epoch that expires later or is another
-//     region's,
+//   - a *store.ConflictError if a heartbeat of a higher epoch is stored, or one of h's epoch that expires
+//     later or is another region's,
 //   - a *store.SetupError if another region's heartbeat is alive,
 //   - a *store.InvalidError if h is not possible.
 //

@@ -174,8 +174,8 @@ func CreateTable(ctx context.Context, client Admin, table string) (created bool,
 // if it is to be Recoverable, and writes its version item. It skips what was done before, so that calling it
 // again completes what was interrupted. created reports whether the table is new. ctx bounds it. It fails
 // with
-//   - *store.SetupErrors, joined, if an existing table has another layout, other units, or no protection that d asks for; such
-//     a table is left as it is,
+//   - *store.SetupErrors, joined, if an existing table has another layout, other units, or no protection that
+//     d asks for; such a table is left as it is,
 //   - a *store.SetupError for anything else that must be fixed,
 //   - a *store.UnavailableError if DynamoDB does not answer.
 func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool, err error) {

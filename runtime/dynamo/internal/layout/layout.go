@@ -200,7 +200,8 @@ func CheckKeys(t *types.TableDescription) []error {
 		case p != nil && p.ProjectionType == types.ProjectionTypeKeysOnly:
 		case p != nil && p.ProjectionType == types.ProjectionTypeInclude:
 			add(
-				"delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
+				"delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these "+
+					"costs twice",
 				"index %s projects %s, not KEYS_ONLY",
 				want.Name,
 				Projection(p),
@@ -268,5 +269,6 @@ func Update(table string, from, to int64) *dynamodb.UpdateItemInput {
 // TTLEnabled reports whether DynamoDB deletes items by their ttl, or is about to.
 func TTLEnabled(d *types.TimeToLiveDescription) bool {
 	return d != nil && aws.ToString(d.AttributeName) == item.TTL &&
-		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
+		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled ||
+			d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
 }

@@ -19,19 +19,19 @@ import (
 // one puts the bucket.
 const MostItems = 99
 
-// Bucket is a bucket that is made of per-limit items.
+// Bucket is a bucket made of per-limit items.
 type Bucket struct {
 	Entity, Resource string
 	Names            []string       // of its limits
 	Limits           []bucket.Limit // their numbers, by schema and overrides
 	Version          int64          // cv
 	Op               string
-	Items            []Item // those that it takes over, each Counts; others are dropped limits'
+	Items            []Item // those that it takes over, each Counts; some may be of limits that were removed
 	Now              int64  // ms
 }
 
-// Image returns the bucket: refilled by the items' own numbers until now, clamped to the lower burst of then
-// and now; a limit without an item is full. What was consumed is carried over.
+// Image returns the bucket. Each item is refilled by its own numbers until Now, and clamped to the lower of
+// its own burst and the burst in force. A limit without an item is full. Consumption is carried over.
 func (b *Bucket) Image() *bucket.Image {
 	img := &bucket.Image{
 		Refilled: b.Now, Version: b.Version, Op: b.Op,
@@ -47,7 +47,7 @@ func (b *Bucket) Image() *bucket.Image {
 	return img
 }
 
-// item returns what there is of the i-th limit, nil for nothing.
+// item returns the item of the i-th limit, nil for none.
 func (b *Bucket) item(i int) *Item {
 	at := slices.IndexFunc(b.Items, func(item Item) bool { return item.Name == b.Names[i] })
 	if at < 0 {
@@ -56,8 +56,8 @@ func (b *Bucket) item(i int) *Item {
 	return &b.Items[at]
 }
 
-// put returns img as it is stored. m_<limit> is what its tc starts from: a stream's reader takes it off, or
-// history would be consumption of today.
+// put returns img as it is stored. m_<limit> is the consumption that tc starts from. Readers of the stream
+// subtract it: otherwise the history would count as consumption of today.
 func (b *Bucket) put(img *bucket.Image) codec.Item {
 	stored := item.BucketIdentity(b.Entity, b.Resource)
 	maps.Copy(stored, codec.Item{
@@ -76,9 +76,9 @@ func (b *Bucket) put(img *bucket.Image) codec.Item {
 	return stored
 }
 
-// Transaction returns what carries the items over: the bucket is put where there is none, and they are marked
-// where nobody has written to them since they were read. It goes any number of times under its token, the
-// bucket's op, and is applied once.
+// Transaction returns the write that carries the items over. It puts the bucket if there is none, and marks
+// the items if they are as they were read. Its token is the bucket's op: it may be sent any number of times,
+// and is applied once.
 func (b *Bucket) Transaction(table string, img *bucket.Image) *dynamodb.TransactWriteItemsInput {
 	in := &dynamodb.TransactWriteItemsInput{
 		ClientRequestToken:     &b.Op,
@@ -94,7 +94,7 @@ func (b *Bucket) Transaction(table string, img *bucket.Image) *dynamodb.Transact
 	return in
 }
 
-// mark notes that i was taken over, if it is as it was read: nobody has written to it, or marked it.
+// mark returns the update that marks i, if it is as it was read, and not marked.
 func (i *Item) mark(table string, now int64) *types.Update {
 	as := []string{"attribute_not_exists(" + Migrated + ")"}
 	values := codec.Item{":now": codec.N(now)}
@@ -115,7 +115,7 @@ func (i *Item) mark(table string, now int64) *types.Update {
 	}
 }
 
-// Query asks for all per-limit items of entity on resource, consistently.
+// Query returns the request for all per-limit items of entity on resource, read consistently.
 func Query(table, entity, resource string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName:              &table,

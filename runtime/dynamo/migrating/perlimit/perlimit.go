@@ -1,14 +1,14 @@
-// Package perlimit knows the layout that teams come from, one item per limit, and what bucket such items
+// Package perlimit knows the predecessor's layout, one item for each limit, and the bucket that such items
 // make.
 //
 //	PK                     SK
 //	ENTITY#user-1          #BUCKET#gpt-4#rpm    tokens_milli, capacity_milli, burst_milli, refill_amount_milli,
 //	ENTITY#user-1          #BUCKET#gpt-4#tpm    refill_period_ms, total_consumed_milli, last_refill_ms
-//	ENTITY#user-1          #BUCKET#gpt-4        what they become: the bucket, in one transaction with their marks
+//	ENTITY#user-1          #BUCKET#gpt-4        the bucket, put in one transaction with their marks
 //
-// An item counts until it carries the mark migrated. The transaction puts the bucket only where there is
-// none, and marks items only as they were read: so each is carried over once, whoever else writes, and one
-// that was carried over never counts again, even when its bucket has expired, which was full then.
+// An item counts until it has the mark migrated. The transaction puts the bucket only if there is none, and
+// marks the items only if they are as they were read. So each is carried over once, even if others write to
+// it. A marked item never counts again, not even after its bucket has expired: that was full.
 package perlimit
 
 import (
@@ -46,13 +46,12 @@ type Item struct {
 	raw codec.Item
 }
 
-// Counts reports that no bucket has taken i over yet.
+// Counts reports whether no bucket has taken i over yet.
 func (i *Item) Counts() bool { return i.Migrated == 0 }
 
-// At returns what i is worth at now, ms, as those who kept such items reckoned it: refilled since then,
-// rounded down, at most its burst. A clock that was ahead has claimed refill up to an instant to come: the
-// bucket refills from now, so what comes until then is taken off, rounded up. It is never more than i
-// allowed.
+// At returns the tokens of i at now, in ms, by the predecessor's rules: refilled since then, rounded down, at
+// most its burst. A clock that was ahead has claimed refill up to a later instant. The bucket refills from
+// now, so the refill until that instant is subtracted, rounded up. The result is never more than i allowed.
 func (i *Item) At(now int64) int64 {
 	tokens := i.Tokens
 	if since := bucket.Sub(now, i.Refilled); since >= 0 {
@@ -63,8 +62,8 @@ func (i *Item) At(now int64) int64 {
 	return min(tokens, i.Burst)
 }
 
-// Key takes the key of a table's item apart. It is not ok for one that is no per-limit item: a bucket has no
-// limit in its key.
+// Key splits the key of a table's item. ok is false for anything but a per-limit item: a bucket has no limit
+// in its key.
 func Key(raw codec.Item) (entity, resource, limit string, ok bool) {
 	text := func(attr string) string {
 		s, _ := raw[attr].(*types.AttributeValueMemberS)
@@ -79,7 +78,8 @@ func Key(raw codec.Item) (entity, resource, limit string, ok bool) {
 	return entity, resource, limit, ok && isEntity && isBucket
 }
 
-// Decode reads an item. One that is no per-limit item, or a malformed attribute, is an error that names it.
+// Decode reads an item. The error names the attribute that is malformed, or SK for anything but a per-limit
+// item.
 func Decode(raw codec.Item) (Item, error) {
 	entity, resource, limit, ok := Key(raw)
 	if !ok {
@@ -103,8 +103,8 @@ func Decode(raw codec.Item) (Item, error) {
 	return i, d.Err()
 }
 
-// Scan asks for all per-limit items of table, and its buckets: no filter tells the two apart by their keys,
-// as Key does.
+// Scan returns the request for all per-limit items of table, and its buckets. No filter separates the two by
+// their keys; Key does.
 func Scan(table string) *dynamodb.ScanInput {
 	return &dynamodb.ScanInput{
 		TableName:        &table,

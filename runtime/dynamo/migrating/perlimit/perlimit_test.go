@@ -49,11 +49,14 @@ func TestDecode(t *testing.T) {
 		{"marked", codec.Item{Migrated: codec.N(7)}, marked, ""},
 		{"marked with nothing", codec.Item{Migrated: codec.N(0)}, Item{}, "attribute migrated 0"},
 		{"no tokens", codec.Item{Tokens: nil}, Item{}, "attribute tokens_milli missing"},
-		{"a fraction", codec.Item{Tokens: &types.AttributeValueMemberN{Value: "1.5"}}, Item{}, `attribute tokens_milli "1.5"`},
+		{"a fraction", codec.Item{Tokens: &types.AttributeValueMemberN{Value: "1.5"}}, Item{},
+			`attribute tokens_milli "1.5"`},
 		{"no refill", codec.Item{Refill: codec.N(0)}, Item{}, "attribute refill_amount_milli 0"},
-		{"a bucket", codec.Item{"SK": codec.S("#BUCKET#gpt-4")}, Item{}, "attribute SK not that of a per-limit item"},
+		{"a bucket", codec.Item{"SK": codec.S("#BUCKET#gpt-4")}, Item{},
+			"attribute SK not that of a per-limit item"},
 		{"an entity's", codec.Item{"SK": codec.S("#META")}, Item{}, "attribute SK not that of a per-limit item"},
-		{"somebody else's", codec.Item{"PK": codec.S("user-1")}, Item{}, "attribute SK not that of a per-limit item"},
+		{"somebody else's", codec.Item{"PK": codec.S("user-1")}, Item{},
+			"attribute SK not that of a per-limit item"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			item := stored("user-1", "gpt-4", "rpm")
@@ -79,9 +82,9 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestAt holds a balance carried over at any instant, and refilled as buckets are from then on, against the
-// item in exact fractions: it is never ahead by more than the millitoken that a telescoping refill may be,
-// and behind by less than two.
+// TestAt compares a balance that was carried over at any instant, and refilled as a bucket from then on, with
+// the item in exact fractions. It is never ahead by more than one millitoken, which a telescoping refill may
+// be, and behind by less than two.
 func TestAt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := Item{Refilled: rapid.Int64Range(1, 1e12).Draw(t, "refilled")}
@@ -114,7 +117,8 @@ func TestPut(t *testing.T) {
 	}
 	perMinute := bucket.Per(100, time.Minute)
 	b := &Bucket{
-		Entity: "user-1", Resource: "gpt-4", Names: []string{"rpm", "tpm"}, Limits: []bucket.Limit{perMinute, perMinute},
+		Entity: "user-1", Resource: "gpt-4", Names: []string{"rpm", "tpm"}, Limits: []bucket.Limit{perMinute,
+			perMinute},
 		Version: 3, Op: "op", Items: []Item{rpm}, Now: 4_000,
 	}
 	img := b.Image()
@@ -124,7 +128,8 @@ func TestPut(t *testing.T) {
 		TPM: bucket.Balance{Limit: perMinute, Tokens: 100_000},
 	}).MarshalItem()
 	want["m_rpm"] = codec.N(10_000)
-	if diff := cmp.Diff(want, b.put(img), cmpopts.IgnoreUnexported(types.AttributeValueMemberN{}, types.AttributeValueMemberS{})); diff != "" {
+	if diff := cmp.Diff(want, b.put(img), cmpopts.IgnoreUnexported(types.AttributeValueMemberN{},
+		types.AttributeValueMemberS{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
