@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestEveryCommandIsDocumented fails if neither README nor docs show how to call a command of `sluice --help`.
+// TestEveryCommandIsDocumented fails if neither README nor docs show how to call a command of `sluice
+// --help`.
 func TestEveryCommandIsDocumented(t *testing.T) {
 	var help strings.Builder
 	if code := sluiceAt(time.Now)(t.Context(), []string{"--help"}, &help, &help); code != 0 {

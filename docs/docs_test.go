@@ -26,7 +26,8 @@ var worlds = map[string]func(*testing.T) doccheck.World{
 	"docs/runbook.md":  runbookDocs,
 }
 
-// notRun is how many blocks of each document nothing holds: one more is for whoever reviews it, who reads its reason.
+// notRun is how many blocks of each document nothing holds: one more is for whoever reviews it, who reads its
+// reason.
 var notRun = map[string]int{
 	"README.md":            11,
 	"CONTRIBUTING.md":      1,
@@ -38,7 +39,8 @@ var notRun = map[string]int{
 
 var update = flag.Bool("update", false, "write what commands print into docs: read the diff")
 
-// TestMain runs the tests in the root of the repository: documents name files from there, and their commands run there.
+// TestMain runs the tests in the root of the repository: documents name files from there, and their commands
+// run there.
 func TestMain(m *testing.M) {
 	if err := os.Chdir(".."); err != nil {
 		log.Fatal(err)
@@ -81,18 +83,24 @@ func TestDocs(t *testing.T) {
 				t.Error(wrong)
 			}
 			if len(r.NotRun) != notRun[file] {
-				t.Errorf("%d blocks are not run, want %d: where that is right, write it into notRun", len(r.NotRun), notRun[file])
+				t.Errorf(
+					"%d blocks are not run, want %d: where that is right, write it into notRun",
+					len(r.NotRun),
+					notRun[file],
+				)
 			}
 			t.Logf("blocks: %v; not run:\n%s", r.Kinds, strings.Join(r.NotRun, "\n"))
 		})
 	}
 }
 
-// alone leaves nothing of who runs the test to its commands: no profile, no credentials, no table, and no AWS.
+// alone leaves nothing of who runs the test to its commands: no profile, no credentials, no table, and no
+// AWS.
 func alone(t *testing.T) {
 	t.Helper()
 	for _, variable := range os.Environ() {
-		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "SLUICE_") {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") ||
+			strings.HasPrefix(name, "SLUICE_") {
 			t.Setenv(name, "") // so that it comes back
 			if err := os.Unsetenv(name); err != nil {
 				t.Fatal(err)
@@ -100,7 +108,8 @@ func alone(t *testing.T) {
 		}
 	}
 	for name, value := range map[string]string{
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+		"AWS_EC2_METADATA_DISABLED": "true",
 		"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1",
 	} {
 		t.Setenv(name, value)
@@ -170,13 +179,15 @@ func readmeDocs(t *testing.T) doccheck.World {
 	return w
 }
 
-// serve has commands find an engine, as they do with the variables that `sluice dev` prints, and returns its URL.
+// serve has commands find an engine, as they do with the variables that `sluice dev` prints, and returns its
+// URL.
 func serve(t *testing.T, engine *memdynamo.Engine) string {
 	t.Helper()
 	server := httptest.NewServer(engine)
 	t.Cleanup(server.Close)
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_DYNAMODB": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "dev", "AWS_SECRET_ACCESS_KEY": "dev",
+		"AWS_ENDPOINT_URL_DYNAMODB": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "dev",
+		"AWS_SECRET_ACCESS_KEY": "dev",
 	} {
 		t.Setenv(name, value)
 	}

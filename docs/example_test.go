@@ -32,8 +32,8 @@ func open(ctx context.Context) (*limits.Limiter, error) {
 }
 
 // complete reserves the estimate, of the user and of the project, calls the model, settles what was used.
-func complete(ctx context.Context, gpt4 limits.GPT4Acquirer, user limits.User, prompt string) (string, error) {
-	lease, err := gpt4.Acquire(ctx, user, limits.GPT4Cost{TPM: estimate(prompt)}) // RPM: per_call 1
+func complete(ctx context.Context, gpt limits.GPT4Acquirer, user limits.User, prompt string) (string, error) {
+	lease, err := gpt.Acquire(ctx, user, limits.GPT4Cost{TPM: estimate(prompt)}) // RPM: per_call 1
 	if err != nil {
 		return "", err
 	}
@@ -70,8 +70,9 @@ func others(ctx context.Context, w io.Writer, lim *limits.Limiter, user limits.U
 	lease.Release(ctx)
 
 	// Do acquires, calls, and gives back if the call fails without having settled.
-	err = lim.GPT4.Do(ctx, user, limits.GPT4Cost{TPM: 500}, func(ctx context.Context, lease *limits.GPT4Lease) error {
-		return lease.Settle(ctx, limits.GPT4Cost{TPM: 420})
+	cost := limits.GPT4Cost{TPM: 500}
+	err = lim.GPT4.Do(ctx, user, cost, func(ctx context.Context, l *limits.GPT4Lease) error {
+		return l.Settle(ctx, limits.GPT4Cost{TPM: 420})
 	})
 	if err != nil {
 		return err

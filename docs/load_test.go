@@ -16,7 +16,8 @@ import (
 // loadBlocks are the blocks of commands in docs/load.md.
 func loadBlocks(t *testing.T) (blocks []string) {
 	t.Helper()
-	for _, block := range regexp.MustCompile("(?s)```\n(\\$ .*?)```").FindAllStringSubmatch(read(t, "docs/load.md"), -1) {
+	for _, block := range regexp.MustCompile("(?s)```\n(\\$ .*?)```").FindAllStringSubmatch(read(t,
+		"docs/load.md"), -1) {
 		blocks = append(blocks, block[1])
 	}
 	return blocks
@@ -34,7 +35,8 @@ func shape(report string) (words []string) {
 	return slices.Compact(words)
 }
 
-// TestDocsLoad: the command of docs/load.md comes to a report of the form that is shown there. Its times are virtual here, and it is shorter.
+// TestDocsLoad: the command of docs/load.md comes to a report of the form that is shown there. Its times are
+// virtual here, and it is shorter.
 func TestDocsLoad(t *testing.T) {
 	command, shown, _ := strings.Cut(loadBlocks(t)[0], "\n")
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +51,8 @@ func TestDocsLoad(t *testing.T) {
 				t.Errorf("docs/load.md shows %q; the report has\n%s", line, out.String())
 			}
 		}
-		if slices.Contains(got, shape("DENIED BY NOBODY  12 ms")[0]) || !slices.Contains(got, shape("check: ok: each of 12 calls had one outcome, and the observer got it")[0]) {
+		if slices.Contains(got, shape("DENIED BY NOBODY  12 ms")[0]) ||
+			!slices.Contains(got, shape("check: ok: each of 12 calls had one outcome, and the observer got it")[0]) {
 			t.Error("the comparison does not see what is not there, or not what is")
 		}
 		if len(want) < 20 {
@@ -72,7 +75,9 @@ func TestDocsLoadTable(t *testing.T) {
 		if code := (cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}).Run(t.Context(), args); code != 0 {
 			t.Errorf("%s: exit code %d\n%s", line, code, errs.String())
 		}
-		if args[0] == "load" && (!strings.Contains(out.String(), "\n40 calls") && !strings.HasPrefix(out.String(), "40 calls") || !strings.Contains(out.String(), " buckets deleted\n")) {
+		if args[0] == "load" &&
+			(!strings.Contains(out.String(), "\n40 calls") && !strings.HasPrefix(out.String(), "40 calls") ||
+				!strings.Contains(out.String(), " buckets deleted\n")) {
 			t.Errorf("%s:\n%s", line, out.String())
 		}
 	}

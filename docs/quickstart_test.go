@@ -67,11 +67,18 @@ func TestReadmeAnswers(t *testing.T) {
 		}
 		answer := func(tpm int64) *httptest.ResponseRecorder {
 			cost := func(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
-				return limits.User{ID: r.FormValue("user"), Project: limits.Project{ID: "1"}}, limits.GPT4Cost{TPM: tpm}, nil
+				return limits.User{
+						ID:      r.FormValue("user"),
+						Project: limits.Project{ID: "1"},
+					}, limits.GPT4Cost{
+						TPM: tpm,
+					}, nil
 			}
 			w := httptest.NewRecorder()
 			next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-			httplimit.Middleware(lim.GPT4, cost, httplimit.Headers())(next).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/?user=123", nil))
+			httplimit.Middleware(lim.GPT4, cost, httplimit.Headers())(
+				next,
+			).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/?user=123", nil))
 			return w
 		}
 		answers := map[int]*httptest.ResponseRecorder{http.StatusOK: answer(600)}

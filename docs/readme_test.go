@@ -27,16 +27,23 @@ func TestReadmeRuns(t *testing.T) {
 	for name, show := range map[string]func(context.Context, *limits.Limiter) error{
 		"a call": func(ctx context.Context, lim *limits.Limiter) error {
 			reply, err := complete(ctx, lim.GPT4, user, "say something")
-			if snap, failed := lim.GPT4.Peek(ctx, user); failed != nil || reply == "" || snap.Available.TPM != 15_000-4 {
+			if snap, failed := lim.GPT4.Peek(ctx, user); failed != nil || reply == "" ||
+				snap.Available.TPM != 15_000-4 {
 				err = errors.Join(err, failed, fmt.Errorf("replied %q; %+v is left", reply, snap))
 			}
 			return err
 		},
-		"a call that is denied": func(ctx context.Context, lim *limits.Limiter) error { return denial(ctx, lim, user) },
-		"Wait, Do, Peek":        func(ctx context.Context, lim *limits.Limiter) error { return others(ctx, io.Discard, lim, user) },
-		"several resources":     func(ctx context.Context, lim *limits.Limiter) error { return both(ctx, lim, user) },
-		"look-ups":              lookUp,
-		"overrides":             override,
+		"a call that is denied": func(ctx context.Context, lim *limits.Limiter) error {
+			return denial(ctx, lim, user)
+		},
+		"Wait, Do, Peek": func(ctx context.Context, lim *limits.Limiter) error {
+			return others(ctx, io.Discard, lim, user)
+		},
+		"several resources": func(ctx context.Context, lim *limits.Limiter) error {
+			return both(ctx, lim, user)
+		},
+		"look-ups":  lookUp,
+		"overrides": override,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,10 @@ func (c *traffic) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 }
 
 func (c *traffic) note(cmds ...redis.Cmder) {
-	if slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Name() == "hello" || cmd.Name() == "client" }) {
+	if slices.ContainsFunc(
+		cmds,
+		func(cmd redis.Cmder) bool { return cmd.Name() == "hello" || cmd.Name() == "client" },
+	) {
 		return // of a new connection
 	}
 	c.trips++
@@ -123,7 +126,8 @@ func TestDocsRedisKeys(t *testing.T) {
 // TestExpressionsKeys: keys are named as EXPRESSIONS.md says, and expire when it says.
 func TestExpressionsKeys(t *testing.T) {
 	server, lim, _ := redisStore(t)
-	if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "N", Project: limits.Project{ID: "N"}}, limits.GPT4Cost{TPM: 10}); err != nil {
+	if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "N", Project: limits.Project{ID: "N"}},
+		limits.GPT4Cost{TPM: 10}); err != nil {
 		t.Fatal(err)
 	}
 	doc, keys := read(t, "generated/EXPRESSIONS.md"), server.Keys()
@@ -159,7 +163,11 @@ func TestDocsRedisCosts(t *testing.T) {
 		err = another.Entities().Put(ctx, user)
 	}
 	if err == nil {
-		_, err = another.GPT4.Acquire(ctx, limits.User{ID: "9", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 10}) // loads the script
+		_, err = another.GPT4.Acquire(
+			ctx,
+			limits.User{ID: "9", Project: limits.Project{ID: "2"}},
+			limits.GPT4Cost{TPM: 10},
+		) // loads the script
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +220,14 @@ func TestDocsRedisCosts(t *testing.T) {
 func shell(t *testing.T, line string) string {
 	t.Helper()
 	var out strings.Builder
-	cli.Program{Stdout: &out, Stderr: &out, Now: func() time.Time { return redisTime }}.Run(t.Context(), strings.Fields(line))
+	cli.Program{
+		Stdout: &out,
+		Stderr: &out,
+		Now:    func() time.Time { return redisTime },
+	}.Run(
+		t.Context(),
+		strings.Fields(line),
+	)
 	return out.String()
 }
 
@@ -228,7 +243,8 @@ func redisDocs(t *testing.T) doccheck.World {
 	}
 	spend := func(lim *limits.Limiter, user, project string, cost limits.GPT4Cost) {
 		t.Helper()
-		if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: user, Project: limits.Project{ID: project}}, cost); err != nil {
+		if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: user, Project: limits.Project{ID: project}},
+			cost); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -241,7 +257,8 @@ func redisDocs(t *testing.T) doccheck.World {
 			"user-123 of project-1 has made 35 requests of 14,000 tokens in all": func() {
 				spend(lim, "123", "1", limits.GPT4Cost{RPM: 35, TPM: 14_000})
 			},
-			"that Redis is a cluster, on which user-9 has made 10 requests under project-1, and 40 under project-2": func() {
+			"that Redis is a cluster, on which user-9 has made 10 requests under project-1, " +
+				"and 40 under project-2": func() {
 				spend(onCluster, "9", "1", limits.GPT4Cost{RPM: 10})
 				spend(onCluster, "9", "2", limits.GPT4Cost{RPM: 40})
 				more = []string{"--redis", "redis://" + server.Addr() + "?addr=" + server.Addr()}

@@ -93,12 +93,14 @@ func (w *twoRegions) spend(s site, requests int64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := lim.GPT4.Acquire(w.t.Context(), limits.User{ID: "123"}, limits.GPT4Cost{RPM: requests, TPM: 60 * requests}); err != nil {
+	if _, err := lim.GPT4.Acquire(w.t.Context(), limits.User{ID: "123"}, limits.GPT4Cost{RPM: requests,
+		TPM: 60 * requests}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// minute has a window pass, in which user-123 makes so many requests in each region, and then a cycle of each.
+// minute has a window pass, in which user-123 makes so many requests in each region, and then a cycle of
+// each.
 func (w *twoRegions) minute(requests ...int64) {
 	w.t.Helper()
 	w.now = w.now.Add(50 * time.Second)
@@ -112,7 +114,10 @@ func (w *twoRegions) minute(requests ...int64) {
 // sync has one cycle of a region.
 func (w *twoRegions) sync(i int) {
 	w.t.Helper()
-	if out := w.run("region sync --once --region " + w.sites[i].name); !strings.HasPrefix(out, w.sites[i].name+": ") {
+	if out := w.run("region sync --once --region " + w.sites[i].name); !strings.HasPrefix(
+		out,
+		w.sites[i].name+": ",
+	) {
 		w.t.Fatal(out)
 	}
 }
@@ -151,8 +156,8 @@ func regionsDocs(t *testing.T) doccheck.World {
 	}
 }
 
-// TestDocsRegionsCosts holds what docs/regions.md says that a cycle costs against what the engine bills for the first region, which has
-// all, and then gives to the second.
+// TestDocsRegionsCosts holds what docs/regions.md says that a cycle costs against what the engine bills for
+// the first region, which has all, and then gives to the second.
 func TestDocsRegionsCosts(t *testing.T) {
 	want := costs(t)
 	w := regional(t)
@@ -164,7 +169,8 @@ func TestDocsRegionsCosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range users {
-			if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: fmt.Sprintf("%036d", i)}, limits.GPT4Cost{}); err != nil {
+			if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: fmt.Sprintf("%036d", i)},
+				limits.GPT4Cost{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -200,7 +206,13 @@ func TestDocsRegionsCosts(t *testing.T) {
 		}
 	}
 	if want["bucket"] != regionsim.BucketUnits || want["kind"] != regionsim.KindUnits {
-		t.Errorf("docs/regions.md has %v and %v, the simulator bills %v and %v", want["bucket"], want["kind"], regionsim.BucketUnits, regionsim.KindUnits)
+		t.Errorf(
+			"docs/regions.md has %v and %v, the simulator bills %v and %v",
+			want["bucket"],
+			want["kind"],
+			regionsim.BucketUnits,
+			regionsim.KindUnits,
+		)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/regions.md (-), the engine (+):\n%s", diff)
@@ -228,18 +240,36 @@ func costs(t *testing.T) map[string]float64 {
 func snapshotSize(t *testing.T, entities, resources int) (plain, packed int) {
 	t.Helper()
 	dice := rand.New(rand.NewPCG(1, 2))
-	snap := &region.Snapshot{Version: region.Version, Region: "eu-central-1", Epoch: 1, Sequence: 100_000, GeneratedAt: redisTime.UnixMilli(), Window: 10_000}
+	snap := &region.Snapshot{
+		Version:     region.Version,
+		Region:      "eu-central-1",
+		Epoch:       1,
+		Sequence:    100_000,
+		GeneratedAt: redisTime.UnixMilli(),
+		Window:      10_000,
+	}
 	for r := range resources {
 		for i := range entities {
 			held := dice.Int64N(1000)
 			snap.Entries = append(snap.Entries, region.Entry{
-				Entity: fmt.Sprintf("user-%08x-%04x-%012x", i, dice.Uint32N(1<<16), dice.Uint64N(1<<48)), Resource: fmt.Sprintf("model-%d", r),
-				Born: snap.GeneratedAt - dice.Int64N(1e8), Used: snap.GeneratedAt - dice.Int64N(1e5), Expires: snap.GeneratedAt/1000 + 120, Gen: snap.GeneratedAt - dice.Int64N(1e8),
+				Entity: fmt.Sprintf(
+					"user-%08x-%04x-%012x",
+					i,
+					dice.Uint32N(1<<16),
+					dice.Uint64N(1<<48),
+				), Resource: fmt.Sprintf("model-%d", r),
+				Born: snap.GeneratedAt - dice.Int64N(
+					1e8,
+				), Used: snap.GeneratedAt - dice.Int64N(1e5), Expires: snap.GeneratedAt/1000 + 120,
+				Gen:   snap.GeneratedAt - dice.Int64N(1e8),
 				Wrote: snap.GeneratedAt - dice.Int64N(1e7),
 				Limits: []region.Holding{{
-					Limit: "rpm", TC: dice.Int64N(1e10), TK: dice.Int64N(1e6), CP: held * 1000, BX: held * 1000, RA: held * 1000, RP: 60_000,
+					Limit: "rpm", TC: dice.Int64N(1e10), TK: dice.Int64N(1e6), CP: held * 1000, BX: held * 1000,
+					RA: held * 1000, RP: 60_000,
 					Rate: dice.Int64N(1e4), Whole: 1000, Held: held, Quota: held, Written: held,
-					Given: map[string]int64{"us-east-1": dice.Int64N(1e5)}, Taken: map[string]int64{"ap-south-1": dice.Int64N(1e5)},
+					Given: map[string]int64{
+						"us-east-1": dice.Int64N(1e5),
+					}, Taken: map[string]int64{"ap-south-1": dice.Int64N(1e5)},
 				}},
 			})
 		}
@@ -273,7 +303,8 @@ func TestDocsRegionsExample(t *testing.T) {
 	monthly := func(packed int, n int64) string {
 		return fmt.Sprintf("%.0f GB", float64(packed)/mega*float64(n)*cycles/1000)
 	}
-	want := fmt.Sprintf(`| what | in a cycle | in 30 days |
+	want := fmt.Sprintf(
+		`| what | in a cycle | in 30 days |
 |---|--:|--:|
 | read units | %s | %s million |
 | write units | %s | %s million |
@@ -282,9 +313,23 @@ func TestDocsRegionsExample(t *testing.T) {
 | put: a snapshot of %.1f MB, compressed | %.1f MB | %s |
 | got from the other regions | %.1f MB | %s |
 `,
-		texttable.Count(int64(reads)), texttable.Count(int64(reads*cycles/mega)), texttable.Count(int64(written)), texttable.Count(int64(written*cycles/mega)),
-		texttable.Count(cycles), regions, texttable.Count(regions*cycles), float64(plain)/mega, float64(packed)/mega, monthly(packed, 1),
-		float64(packed)*(regions-1)/mega, monthly(packed, regions-1))
+		texttable.Count(
+			int64(reads),
+		),
+		texttable.Count(int64(reads*cycles/mega)),
+		texttable.Count(int64(written)),
+		texttable.Count(int64(written*cycles/mega)),
+		texttable.Count(
+			cycles,
+		),
+		regions,
+		texttable.Count(regions*cycles),
+		float64(plain)/mega,
+		float64(packed)/mega,
+		monthly(packed, 1),
+		float64(packed)*(regions-1)/mega,
+		monthly(packed, regions-1),
+	)
 	if docs := read(t, "docs/regions.md"); !strings.Contains(docs, want) {
 		t.Errorf("docs/regions.md does not say\n%s", want)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 )
 
-// TestDocsRegionsTrial runs the lines by which docs/regions.md is tried on one machine: those that end in & until each has had a cycle,
-// on ports that are free.
+// TestDocsRegionsTrial runs the lines by which docs/regions.md is tried on one machine: those that end in &
+// until each has had a cycle, on ports that are free.
 func TestDocsRegionsTrial(t *testing.T) {
 	_, block, _ := strings.Cut(read(t, "docs/regions.md"), "```sh\n")
 	block, _, _ = strings.Cut(block, "```")
@@ -48,7 +48,8 @@ func TestDocsRegionsTrial(t *testing.T) {
 			}
 			says := make(chan string, 100)
 			running.Go(func() {
-				if code := (cli.Program{Stdout: told(says), Stderr: told(says), Now: time.Now}).Run(ctx, args); code != 0 {
+				if code := (cli.Program{Stdout: told(says), Stderr: told(says), Now: time.Now}).Run(ctx,
+					args); code != 0 {
 					t.Errorf("%s: exit code %d", line, code)
 				}
 				close(says)
@@ -62,7 +63,8 @@ func TestDocsRegionsTrial(t *testing.T) {
 			}
 		default:
 			var out strings.Builder
-			if code := (cli.Program{Stdout: &out, Stderr: &out, Now: time.Now}).Run(ctx, words[1:]); code != 0 || !strings.Contains(out.String(), "\nus-east-1     unseen ") {
+			if code := (cli.Program{Stdout: &out, Stderr: &out, Now: time.Now}).Run(ctx, words[1:]); code != 0 ||
+				!strings.Contains(out.String(), "\nus-east-1     unseen ") {
 				t.Errorf("%s: exit code %d\n%s", line, code, &out)
 			}
 		}

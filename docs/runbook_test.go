@@ -41,8 +41,8 @@ func (c *handClock) After(time.Duration) <-chan time.Time {
 	return ready
 }
 
-// onCall is a service with its table, and whoever is on call for it. The service writes to service.log what sluice logs, and
-// the errors that its callers get.
+// onCall is a service with its table, and whoever is on call for it. The service writes to service.log what
+// sluice logs, and the errors that its callers get.
 type onCall struct {
 	t      *testing.T
 	clock  handClock
@@ -55,12 +55,14 @@ type onCall struct {
 
 // newLog returns a log without times.
 func newLog(out *bytes.Buffer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	return slog.New(
+		slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}),
+	)
 }
 
 // do does something to the service, after which service.log has what was logged meanwhile.
@@ -84,7 +86,11 @@ func (s *onCall) write() {
 
 // call is a call of the service: an error is logged.
 func (s *onCall) call(user, project string, cost limits.GPT4Cost) *limits.GPT4Lease {
-	lease, err := s.lim.GPT4.Acquire(s.t.Context(), limits.User{ID: user, Project: limits.Project{ID: project}}, cost)
+	lease, err := s.lim.GPT4.Acquire(
+		s.t.Context(),
+		limits.User{ID: user, Project: limits.Project{ID: project}},
+		cost,
+	)
 	if err != nil {
 		s.log.Warn("call failed", "error", err)
 	}
@@ -103,7 +109,11 @@ func runbookDocs(t *testing.T) doccheck.World {
 	s.client = s.engine.Client()
 	var err error
 	if _, err = operator.CreateTable(t.Context(), s.client, usageTable); err == nil {
-		s.lim, err = limits.New(dynamo.New(s.client, usageTable), runtime.WithClock(&s.clock), runtime.WithLogger(s.log))
+		s.lim, err = limits.New(
+			dynamo.New(s.client, usageTable),
+			runtime.WithClock(&s.clock),
+			runtime.WithLogger(s.log),
+		)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +141,12 @@ func runbookDocs(t *testing.T) doccheck.World {
 	})
 	return doccheck.World{
 		Sluice: sluiceAt(s.clock.Now), Given: given,
-		Real:   []string{"http://127.0.0.1:8000", url, "127.0.0.1:6379", addr},
-		Masked: []*regexp.Regexp{regexp.MustCompile(`RequestID: [A-Z0-9]*`), regexp.MustCompile(`admitted=\d+`), regexp.MustCompile(`127\.0\.0\.1:\d+->127\.0\.0\.1:\d+`)},
+		Real: []string{"http://127.0.0.1:8000", url, "127.0.0.1:6379", addr},
+		Masked: []*regexp.Regexp{
+			regexp.MustCompile(`RequestID: [A-Z0-9]*`),
+			regexp.MustCompile(`admitted=\d+`),
+			regexp.MustCompile(`127\.0\.0\.1:\d+->127\.0\.0\.1:\d+`),
+		},
 	}
 }
 
@@ -148,8 +162,8 @@ func (s *onCall) hotKey() error {
 	return nil
 }
 
-// outage has the engine of the commands be down, and the log say what a service's does from the begin of an outage to its end. That
-// is in a bubble, as the circuit breaker goes by the system's clock.
+// outage has the engine of the commands be down, and the log say what a service's does from the begin of an
+// outage to its end. That is in a bubble, as the circuit breaker goes by the system's clock.
 func (s *onCall) outage() func() {
 	return func() {
 		s.out.Reset()
@@ -160,7 +174,8 @@ func (s *onCall) outage() func() {
 				t.Fatal(err)
 			}
 			call := func() {
-				if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "123", Project: limits.Project{ID: "1"}}, limits.GPT4Cost{TPM: 100}); err != nil {
+				if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "123", Project: limits.Project{ID: "1"}},
+					limits.GPT4Cost{TPM: 100}); err != nil {
 					s.log.Warn("call failed", "error", err)
 				}
 			}
@@ -181,14 +196,21 @@ func (s *onCall) outage() func() {
 
 // clockAhead has a program start, and then call, on a host whose clock is wrong.
 func (s *onCall) clockAhead() error {
-	lim, err := limits.New(dynamo.New(s.client, usageTable), runtime.WithClock(&handClock{s.clock.now.Add(time.Hour)}))
+	lim, err := limits.New(
+		dynamo.New(s.client, usageTable),
+		runtime.WithClock(&handClock{s.clock.now.Add(time.Hour)}),
+	)
 	if err != nil {
 		return err
 	}
 	if err := lim.Check(s.t.Context()); err != nil {
 		s.log.Error("does not start", "error", err)
 	}
-	_, err = lim.GPT4.Acquire(s.t.Context(), limits.User{ID: "6", Project: limits.Project{ID: "6"}}, limits.GPT4Cost{TPM: 15_000})
+	_, err = lim.GPT4.Acquire(
+		s.t.Context(),
+		limits.User{ID: "6", Project: limits.Project{ID: "6"}},
+		limits.GPT4Cost{TPM: 15_000},
+	)
 	return err
 }
 
@@ -227,7 +249,8 @@ func (s *onCall) perLimit() error {
 		} {
 			item[name] = codec.N(value)
 		}
-		if _, err := s.client.PutItem(s.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(usageTable), Item: item}); err != nil {
+		if _, err := s.client.PutItem(s.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(usageTable),
+			Item: item}); err != nil {
 			return err
 		}
 	}
@@ -281,7 +304,11 @@ func (s *onCall) onRedis() (addr string, given map[string]func()) {
 		s.t.Fatal(err)
 	}
 	call := func() error {
-		_, err := lim.GPT4.Acquire(s.t.Context(), limits.User{ID: "123", Project: limits.Project{ID: "1"}}, limits.GPT4Cost{TPM: 5_000})
+		_, err := lim.GPT4.Acquire(
+			s.t.Context(),
+			limits.User{ID: "123", Project: limits.Project{ID: "1"}},
+			limits.GPT4Cost{TPM: 5_000},
+		)
 		return err
 	}
 	replicated := map[string]string{} // tokens by key

@@ -43,7 +43,9 @@ breaking:
 func tryOut(ctx context.Context, log *log.Logger, store runtime.Store, user limits.User) error {
 	lim, err := limits.New(store, runtime.WithObserver(&runtime.Observer{
 		Acquired: func(context.Context, runtime.Event) { log.Print("admitted") },
-		Shadowed: func(_ context.Context, e runtime.Event) { log.Printf("%s of %s would refuse", e.Limit, e.Entity) },
+		Shadowed: func(_ context.Context, e runtime.Event) {
+			log.Printf("%s of %s would refuse", e.Limit, e.Entity)
+		},
 	}))
 	if err != nil {
 		return err
@@ -57,7 +59,8 @@ func tryOut(ctx context.Context, log *log.Logger, store runtime.Store, user limi
 		if refused := lease.Shadowed(); refused != nil {
 			log.Print(refused) // as Acquire would have returned it
 		}
-		if err := lease.Settle(ctx, limits.GPT4Cost{TPM: 8_000}); err != nil { // writes nothing where Shadowed is set
+		if err := lease.Settle(ctx, limits.GPT4Cost{TPM: 8_000}); err != nil {
+			// writes nothing where Shadowed is set
 			return err
 		}
 	}
@@ -69,7 +72,8 @@ func TestDocsShadowRuns(t *testing.T) {
 	docs := read(t, "docs/shadow.md")
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		if err := tryOut(t.Context(), log.New(&out, "", 0), limittest.Store(t), limits.User{ID: "123", Project: limits.Project{ID: "1"}}); err != nil {
+		if err := tryOut(t.Context(), log.New(&out, "", 0), limittest.Store(t),
+			limits.User{ID: "123", Project: limits.Project{ID: "1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(docs, "```\n"+out.String()+"```\n") {
@@ -93,12 +97,14 @@ func TestDocsShadowMetric(t *testing.T) {
 	}
 	counted := counters.Snapshot()
 	spared, all := counted.Sum(metrics.Decisions, metrics.Outcome, "shadowed"), counted.Sum(metrics.Decisions)
-	if spared != 1 || all != 2 || !strings.Contains(read(t, "docs/shadow.md"), "outcome `shadowed` of\n  `"+metrics.Decisions.Name+"`") {
+	if spared != 1 || all != 2 ||
+		!strings.Contains(read(t, "docs/shadow.md"), "outcome `shadowed` of\n  `"+metrics.Decisions.Name+"`") {
 		t.Errorf("%v of %v decisions are shadowed", spared, all)
 	}
 }
 
-// TestDocsShadowGenerates: the resource in docs/shadow.md is one, whose revision stays, and turning shadow off is told as it says.
+// TestDocsShadowGenerates: the resource in docs/shadow.md is one, whose revision stays, and turning shadow
+// off is told as it says.
 func TestDocsShadowGenerates(t *testing.T) {
 	docs := read(t, "docs/shadow.md")
 	old := filepath.Join(t.TempDir(), "old.yaml")
@@ -112,7 +118,8 @@ func TestDocsShadowGenerates(t *testing.T) {
 		var out strings.Builder
 		return cli.Program{Stdout: &out, Stderr: io.Discard, Now: time.Now}.Run(t.Context(), args), out.String()
 	}
-	if err := errors.Join(os.WriteFile(old, []byte(shadowed), 0o600), os.WriteFile("go.mod", []byte("module example.com/api\n"), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(old, []byte(shadowed), 0o600),
+		os.WriteFile("go.mod", []byte("module example.com/api\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{enforced, shadowed, enforced} {
@@ -120,7 +127,8 @@ func TestDocsShadowGenerates(t *testing.T) {
 			t.Fatalf("exit code %d: %s", code, out)
 		}
 	}
-	if code, out := run(enforced, "breaking", "--against", old); code != 1 || !strings.Contains(docs, "```\n"+out+"```\n") {
+	if code, out := run(enforced, "breaking", "--against", old); code != 1 ||
+		!strings.Contains(docs, "```\n"+out+"```\n") {
 		t.Errorf("docs/shadow.md does not show this (exit code %d):\n%s", code, out)
 	}
 	if code, out := run(enforced+ended, "breaking", "--against", old); code != 0 {
@@ -128,8 +136,8 @@ func TestDocsShadowGenerates(t *testing.T) {
 	}
 }
 
-// TestDocsShadowCosts: calls in shadow are billed as those that are enforced, denials included, and settles of what was let through
-// cost nothing.
+// TestDocsShadowCosts: calls in shadow are billed as those that are enforced, denials included, and settles
+// of what was let through cost nothing.
 func TestDocsShadowCosts(t *testing.T) {
 	bill := func(opts ...runtime.CallOption) (used memdynamo.Consumption) {
 		synctest.Test(t, func(t *testing.T) {

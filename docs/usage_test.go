@@ -43,7 +43,8 @@ func streamed(t *testing.T) (*memdynamo.Engine, *dynamodb.Client) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "123", Project: limits.Project{ID: "1"}}, limits.GPT4Cost{TPM: 10}); err != nil {
+		if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "123", Project: limits.Project{ID: "1"}},
+			limits.GPT4Cost{TPM: 10}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +67,8 @@ func units(t *testing.T) (all []float64) {
 	return all
 }
 
-// TestDocsUsageCosts holds what docs/usage.md says that aggregation costs against what the engine bills for sluice aggregate.
+// TestDocsUsageCosts holds what docs/usage.md says that aggregation costs against what the engine bills for
+// sluice aggregate.
 func TestDocsUsageCosts(t *testing.T) {
 	engine, client := streamed(t)
 	server := httptest.NewServer(engine)
@@ -103,18 +105,24 @@ func TestDocsUsageCosts(t *testing.T) {
 	if want := units(t); !slices.Equal(got, want) {
 		t.Errorf("the engine bills %v, docs/usage.md says %v", got, want)
 	}
-	if refused, applied := counted["UpdateItem"].Refused.Write-before["UpdateItem"].Refused.Write, again["UpdateItem"].Applied.Write-counted["UpdateItem"].Applied.Write; refused != 0 || applied != 0 {
+	if refused, applied := counted["UpdateItem"].Refused.Write-before["UpdateItem"].Refused.Write,
+		again["UpdateItem"].Applied.Write-counted["UpdateItem"].Applied.Write; refused != 0 ||
+		applied != 0 {
 		t.Errorf("%v were refused at first, %v written again", refused, applied)
 	}
 }
 
-// TestDocsUsageSizes holds what docs/usage.md says of the sizes of watermarks and windows: shards are named as AWS names them.
+// TestDocsUsageSizes holds what docs/usage.md says of the sizes of watermarks and windows: shards are named
+// as AWS names them.
 func TestDocsUsageSizes(t *testing.T) {
 	_, client := streamed(t)
 	a, err := usage.New(usage.Config{
 		Client: client, Table: usageTable, Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
 		Extract: func(rec codec.Record) ([]codec.Delta, error) {
-			all := []codec.Delta{{Limit: "rpm", Millitokens: 1_000_000_000}, {Limit: "tpm", Millitokens: 1_000_000_000_000}}
+			all := []codec.Delta{
+				{Limit: "rpm", Millitokens: 1_000_000_000},
+				{Limit: "tpm", Millitokens: 1_000_000_000_000},
+			}
 			for i := range all {
 				all[i].Entity, all[i].Resource, all[i].At = "user-"+strings.Repeat("x", 36), "gpt-4", rec.At
 			}
@@ -128,19 +136,27 @@ func TestDocsUsageSizes(t *testing.T) {
 	var sizes []int
 	for i := range 8 {
 		shard := fmt.Sprintf("shardId-0000000141457657362%d-f55eea83", i)
-		if err := a.Add(t.Context(), shard, []codec.Record{{At: at, Sequence: "4421584500000000017450439091"}}); err != nil {
+		if err := a.Add(t.Context(), shard,
+			[]codec.Record{{At: at, Sequence: "4421584500000000017450439091"}}); err != nil {
 			t.Fatal(err)
 		}
-		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(usageTable), Key: codec.Item{
-			"PK": codec.S("ENTITY#user-" + strings.Repeat("x", 36)), "SK": codec.S("#USAGE#gpt-4#day#2026-11-19"),
-		}})
+		out, err := client.GetItem(
+			t.Context(),
+			&dynamodb.GetItemInput{TableName: aws.String(usageTable), Key: codec.Item{
+				"PK": codec.S("ENTITY#user-" + strings.Repeat("x", 36)), "SK": codec.S("#USAGE#gpt-4#day#2026-11-19"),
+			}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sizes = append(sizes, size(out.Item))
 	}
 	docs := read(t, "docs/usage.md")
-	if said := fmt.Sprintf("A watermark takes %d bytes of its item, %d for Lambda,", sizes[7]-sizes[6], len("w_lambda")+40); !strings.Contains(docs, said) {
+	if said := fmt.Sprintf("A watermark takes %d bytes of its item, %d for Lambda,", sizes[7]-sizes[6],
+		len("w_lambda")+40); !strings.Contains(
+		docs,
+		said,
+	) {
 		t.Errorf("docs/usage.md does not say: %s", said)
 	}
 	if sizes[7] > 1024 {
@@ -162,8 +178,8 @@ func size(item codec.Item) (n int) {
 	return n
 }
 
-// TestDocsUsageMapping: the event source mapping in docs/usage.md is one, has partial failures reported, and lets buckets through,
-// when they were written, and nothing else.
+// TestDocsUsageMapping: the event source mapping in docs/usage.md is one, has partial failures reported, and
+// lets buckets through, when they were written, and nothing else.
 func TestDocsUsageMapping(t *testing.T) {
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(read(t, "docs/usage.md"))
 	if block == nil {
@@ -186,7 +202,8 @@ func TestDocsUsageMapping(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := template.Aggregate.Properties
-	if len(p.FilterCriteria.Filters) != 1 || !slices.Equal(p.FunctionResponseTypes, []string{"ReportBatchItemFailures"}) {
+	if len(p.FilterCriteria.Filters) != 1 ||
+		!slices.Equal(p.FunctionResponseTypes, []string{"ReportBatchItemFailures"}) {
 		t.Fatalf("%+v", p)
 	}
 	var filter struct {
@@ -201,12 +218,14 @@ func TestDocsUsageMapping(t *testing.T) {
 		t.Fatal(err)
 	}
 	passes := func(event, sort string) bool {
-		return slices.Contains(filter.EventName, event) && slices.ContainsFunc(filter.Dynamodb.Keys.SK.S, func(rule struct{ Prefix string }) bool {
-			return strings.HasPrefix(sort, rule.Prefix)
-		})
+		return slices.Contains(filter.EventName, event) &&
+			slices.ContainsFunc(filter.Dynamodb.Keys.SK.S, func(rule struct{ Prefix string }) bool {
+				return strings.HasPrefix(sort, rule.Prefix)
+			})
 	}
 	var batch events.DynamoDBEvent
-	if err := json.Unmarshal([]byte(read(t, "examples/aggregator/event.json")), &batch); err != nil || len(batch.Records) == 0 {
+	if err := json.Unmarshal([]byte(read(t, "examples/aggregator/event.json")), &batch); err != nil ||
+		len(batch.Records) == 0 {
 		t.Fatal(batch, err)
 	}
 	for _, r := range batch.Records {
@@ -214,7 +233,8 @@ func TestDocsUsageMapping(t *testing.T) {
 			t.Errorf("%s of %s does not pass", r.EventName, r.Change.Keys["SK"].String())
 		}
 	}
-	for _, sort := range []string{"#USAGE#gpt-4#hour#2026-11-19T14", "#CHECKPOINT#shardId-1", "#META", "#CONFIG#gpt-4"} {
+	for _, sort := range []string{"#USAGE#gpt-4#hour#2026-11-19T14", "#CHECKPOINT#shardId-1", "#META",
+		"#CONFIG#gpt-4"} {
 		if passes("MODIFY", sort) {
 			t.Errorf("%s passes", sort)
 		}

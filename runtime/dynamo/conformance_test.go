@@ -41,8 +41,12 @@ func TestConformance(t *testing.T) {
 			}
 		})
 		return conformance.Store{
-			Store: store, Clock: e, Host: host, Advance: func(d time.Duration) { e.advance(t, d) }, Decided: e.now.Load,
-			Level:     func(b bucket.Balance, refilled int64) int64 { return bucket.Available(b, refilled, e.now.Load()) },
+			Store: store, Clock: e, Host: host, Advance: func(d time.Duration) {
+				e.advance(t, d)
+			}, Decided: e.now.Load,
+			Level: func(b bucket.Balance, refilled int64) int64 {
+				return bucket.Available(b, refilled, e.now.Load())
+			},
 			Remembers: true,
 			Break:     func() { e.down.on.Store(true) }, Repair: func() { e.down.on.Store(false) },
 		}
@@ -92,7 +96,8 @@ func (e *conformant) advance(t testing.TB, d time.Duration) {
 		return
 	}
 	pages := dynamodb.NewScanPaginator(e.client, &dynamodb.ScanInput{
-		TableName: &e.table, FilterExpression: aws.String("#ttl < :now"), ProjectionExpression: aws.String("PK, SK"),
+		TableName: &e.table, FilterExpression: aws.String("#ttl < :now"),
+		ProjectionExpression:     aws.String("PK, SK"),
 		ExpressionAttributeNames: map[string]string{"#ttl": "ttl"},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now/1000, 10)},
@@ -105,7 +110,8 @@ func (e *conformant) advance(t testing.TB, d time.Duration) {
 			return
 		}
 		for _, key := range page.Items {
-			if _, err := e.client.DeleteItem(context.WithoutCancel(t.Context()), &dynamodb.DeleteItemInput{TableName: &e.table, Key: key}); err != nil {
+			if _, err := e.client.DeleteItem(context.WithoutCancel(t.Context()),
+				&dynamodb.DeleteItemInput{TableName: &e.table, Key: key}); err != nil {
 				t.Errorf("delete what expired: %v", err)
 			}
 		}

@@ -231,7 +231,8 @@ func TestCapacityBudget(t *testing.T) {
 	}{
 		// One bucket. Cold, it is read together with what overrides its limits, for itself and for its kind: a unit
 		// each, since it is consistent. GSI2 gets a new bucket's key, this once.
-		{"admitted, cold, no bucket", none, nil, warm, usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1}},
+		{"admitted, cold, no bucket", none, nil, warm, usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1,
+			Indexes: 1}},
 		{
 			"admitted, cold", none, func(s *spending) { s.other.acquire(s, solo, 1) }, warm,
 			usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1},
@@ -254,20 +255,33 @@ func TestCapacityBudget(t *testing.T) {
 		},
 		{
 			"denied after a lost race", none,
-			func(s *spending) { warm(s); s.other.acquire(s, solo, 900) }, func(s *spending) { s.refused(solo, 500) }, one,
+			func(s *spending) { warm(s); s.other.acquire(s, solo, 900) }, func(s *spending) {
+				s.refused(solo, 500)
+			}, one,
 		},
-		{"denied, cold", none, func(s *spending) { s.other.acquire(s, solo, 1000) }, func(s *spending) { s.refused(solo, 1) },
+		{"denied, cold", none, func(s *spending) { s.other.acquire(s, solo, 1000) }, func(s *spending) {
+			s.refused(solo, 1)
+		},
 			usage{Calls: 1, Reads: 1, Units: 3}},
-		{"denied after a write of its own", none, func(s *spending) { s.take(solo, 900) }, func(s *spending) { s.refused(solo, 500) }, nothing},
+		{"denied after a write of its own", none, func(s *spending) { s.take(solo, 900) }, func(s *spending) {
+			s.refused(solo, 500)
+		}, nothing},
 		{"denied by what was seen more than a second ago", none, func(s *spending) { s.take(solo, 900); s.later() },
 			func(s *spending) { s.refused(solo, 500) }, read},
 		{"denied again", none, func(s *spending) { s.take(solo, 900); s.later(); s.refused(solo, 500) },
 			func(s *spending) { s.refused(solo, 500); s.refused(solo, 900) }, nothing},
-		{"denied again a second later", none, func(s *spending) { s.take(solo, 900); s.later(); s.refused(solo, 500); s.later() },
+		{"denied again a second later", none, func(s *spending) {
+			s.take(solo, 900)
+			s.later()
+			s.refused(solo, 500)
+			s.later()
+		},
 			func(s *spending) { s.refused(solo, 500) }, read},
 		{
 			"denied, others having taken what was there more than a second ago", none,
-			func(s *spending) { warm(s); s.other.acquire(s, solo, 900); s.later() }, func(s *spending) { s.refused(solo, 500) }, one,
+			func(s *spending) { warm(s); s.other.acquire(s, solo, 900); s.later() }, func(s *spending) {
+				s.refused(solo, 500)
+			}, one,
 		},
 		{
 			"denied, others having taken what had come, where they are known to be at work", none,
@@ -285,10 +299,16 @@ func TestCapacityBudget(t *testing.T) {
 			}
 		}, nothing},
 		{"settled up", none, func(s *spending) { s.take(solo, 10) }, func(s *spending) { s.settle(20) }, one},
-		{"settled into debt", none, func(s *spending) { s.take(solo, 10) }, func(s *spending) { s.settle(2000) }, one},
+		{"settled into debt", none, func(s *spending) { s.take(solo, 10) }, func(s *spending) {
+			s.settle(2000)
+		}, one},
 		{"settled down", none, func(s *spending) { s.take(solo, 10) }, func(s *spending) { s.settle(5) }, one},
-		{"settled to what it had cost", none, func(s *spending) { s.take(solo, 10) }, func(s *spending) { s.settle(10) }, nothing},
-		{"released", none, func(s *spending) { s.take(solo, 10) }, func(s *spending) { s.lease.Release(s.Context()) }, one},
+		{"settled to what it had cost", none, func(s *spending) { s.take(solo, 10) }, func(s *spending) {
+			s.settle(10)
+		}, nothing},
+		{"released", none, func(s *spending) { s.take(solo, 10) }, func(s *spending) {
+			s.lease.Release(s.Context())
+		}, one},
 		{"released twice", none, func(s *spending) { s.take(solo, 10); s.lease.Release(s.Context()) },
 			func(s *spending) { s.lease.Release(s.Context()) }, nothing},
 		{"peeked at", none, warm, func(s *spending) {
@@ -297,71 +317,135 @@ func TestCapacityBudget(t *testing.T) {
 			}
 		}, read},
 		// A new binary, cold. Each process records a revision in the table once: the other write.
-		{"reshaped", none, warm, func(s *spending) { s.newer(solo, 1) }, usage{Calls: 3, Reads: 1, Writes: 2, Units: 3 + 2}},
-		{"reshaped and denied", none, func(s *spending) { s.take(solo, 1000) }, func(s *spending) { s.newer(solo, 1) },
+		{"reshaped", none, warm, func(s *spending) {
+			s.newer(solo, 1)
+		}, usage{Calls: 3, Reads: 1, Writes: 2, Units: 3 + 2}},
+		{"reshaped and denied", none, func(s *spending) { s.take(solo, 1000) }, func(s *spending) {
+			s.newer(solo, 1)
+		},
 			usage{Calls: 3, Reads: 1, Writes: 2, Units: 3 + 2}},
 
 		// Two buckets in a transaction, whose writes cost twice as much. It returns no images: what it leaves
 		// cannot deny.
-		{"atomic: admitted, cold, no buckets", atomic, nil, family, usage{Calls: 2, Reads: 1, Writes: 1, Units: 6 + 4, Indexes: 4}},
+		{"atomic: admitted, cold, no buckets", atomic, nil, family, usage{Calls: 2, Reads: 1, Writes: 1,
+			Units: 6 + 4, Indexes: 4}},
 		{"atomic: admitted, cold", atomic, func(s *spending) { s.other.acquire(s, alice, 1) }, family,
 			usage{Calls: 2, Reads: 1, Writes: 1, Units: 6 + 4}},
 		{"atomic: admitted, by retry", atomic, family, family, usage{Calls: 1, Writes: 1, Units: 4}},
-		{"atomic: admitted, by normal", atomic, func(s *spending) { family(s); s.next() }, family, usage{Calls: 1, Writes: 1, Units: 4}},
-		{"atomic: admitted, overrides due", atomic, func(s *spending) { family(s); s.clock.set(s.ttl.Milliseconds()) }, family,
+		{"atomic: admitted, by normal", atomic, func(s *spending) {
+			family(s)
+			s.next()
+		}, family, usage{Calls: 1, Writes: 1, Units: 4}},
+		{"atomic: admitted, overrides due", atomic, func(s *spending) {
+			family(s)
+			s.clock.set(s.ttl.Milliseconds())
+		}, family,
 			usage{Calls: 2, Reads: 1, Writes: 1, Units: 4*0.5 + 4}},
-		{"atomic: admitted after a lost race", atomic, func(s *spending) { family(s); s.next(); s.other.acquire(s, solo, 1) }, family,
+		{"atomic: admitted after a lost race", atomic, func(s *spending) {
+			family(s)
+			s.next()
+			s.other.acquire(s, solo, 1)
+		}, family,
 			usage{Calls: 2, Writes: 2, Units: 4 + 4}},
 		{"atomic: denied after a lost race", atomic, func(s *spending) { family(s); s.other.acquire(s, solo, 990) },
 			func(s *spending) { s.refused(alice, 50) }, usage{Calls: 1, Writes: 1, Units: 4}},
-		{"atomic: denied, cold", atomic, func(s *spending) { s.other.acquire(s, alice, 100) }, func(s *spending) { s.refused(alice, 1) },
+		{"atomic: denied, cold", atomic, func(s *spending) { s.other.acquire(s, alice, 100) }, func(s *spending) {
+			s.refused(alice, 1)
+		},
 			usage{Calls: 1, Reads: 1, Units: 6}},
 		{"atomic: denied after a transaction of its own", atomic, func(s *spending) { s.take(alice, 60) },
 			func(s *spending) { s.refused(alice, 50) }, reads},
 		{"atomic: denied again", atomic, func(s *spending) { s.take(alice, 60); s.refused(alice, 50) },
 			func(s *spending) { s.refused(alice, 50) }, nothing},
-		{"atomic: denied again a second later", atomic, func(s *spending) { s.take(alice, 60); s.refused(alice, 50); s.later() },
+		{"atomic: denied again a second later", atomic, func(s *spending) {
+			s.take(alice, 60)
+			s.refused(alice, 50)
+			s.later()
+		},
 			func(s *spending) { s.refused(alice, 50) }, reads},
-		{"atomic: settled up", atomic, func(s *spending) { s.take(alice, 10) }, func(s *spending) { s.settle(20) }, two},
-		{"atomic: settled down", atomic, func(s *spending) { s.take(alice, 10) }, func(s *spending) { s.settle(5) }, two},
-		{"atomic: settled to what it had cost", atomic, func(s *spending) { s.take(alice, 10) }, func(s *spending) { s.settle(10) }, nothing},
-		{"atomic: released", atomic, func(s *spending) { s.take(alice, 10) }, func(s *spending) { s.lease.Release(s.Context()) }, two},
-		{"several at once", atomic, func(s *spending) { family(s); s.take(bob, 1) }, func(s *spending) { s.all(alice, bob) },
+		{"atomic: settled up", atomic, func(s *spending) { s.take(alice, 10) }, func(s *spending) {
+			s.settle(20)
+		}, two},
+		{"atomic: settled down", atomic, func(s *spending) { s.take(alice, 10) }, func(s *spending) {
+			s.settle(5)
+		}, two},
+		{"atomic: settled to what it had cost", atomic, func(s *spending) { s.take(alice, 10) }, func(s *spending) {
+			s.settle(10)
+		}, nothing},
+		{"atomic: released", atomic, func(s *spending) { s.take(alice, 10) }, func(s *spending) {
+			s.lease.Release(s.Context())
+		}, two},
+		{"several at once", atomic, func(s *spending) { family(s); s.take(bob, 1) }, func(s *spending) {
+			s.all(alice, bob)
+		},
 			usage{Calls: 1, Writes: 1, Units: 3 * 2}}, // the project in one
-		{"several at once, denied", atomic, func(s *spending) { s.take(alice, 95); s.take(bob, 1) }, func(s *spending) { s.all(alice, bob) },
+		{"several at once, denied", atomic, func(s *spending) {
+			s.take(alice, 95)
+			s.take(bob, 1)
+		}, func(s *spending) { s.all(alice, bob) },
 			usage{Calls: 1, Reads: 1, Units: 3}},
 
 		// Two buckets, one after the other.
-		{"compensated: admitted, cold, no buckets", compensated, nil, family, usage{Calls: 3, Reads: 1, Writes: 2, Units: 6 + 2, Indexes: 2}},
+		{"compensated: admitted, cold, no buckets", compensated, nil, family, usage{Calls: 3, Reads: 1, Writes: 2,
+			Units: 6 + 2, Indexes: 2}},
 		{"compensated: admitted, cold", compensated, func(s *spending) { s.other.acquire(s, alice, 1) }, family,
 			usage{Calls: 3, Reads: 1, Writes: 2, Units: 6 + 2}},
 		{"compensated: admitted, by retry", compensated, family, family, two},
 		{"compensated: admitted, by normal", compensated, func(s *spending) { family(s); s.next() }, family, two},
-		{"compensated: admitted after a lost race", compensated, func(s *spending) { family(s); s.next(); s.other.acquire(s, solo, 1) }, family,
+		{"compensated: admitted after a lost race", compensated, func(s *spending) {
+			family(s)
+			s.next()
+			s.other.acquire(s, solo, 1)
+		}, family,
 			usage{Calls: 3, Writes: 3, Units: 3}},
-		{"compensated: denied, cold", compensated, func(s *spending) { s.other.acquire(s, alice, 100) }, func(s *spending) { s.refused(alice, 1) },
+		{"compensated: denied, cold", compensated, func(s *spending) {
+			s.other.acquire(s, alice, 100)
+		}, func(s *spending) { s.refused(alice, 1) },
 			usage{Calls: 1, Reads: 1, Units: 6}},
 		{"compensated: denied after writes of its own", compensated, func(s *spending) { s.take(alice, 60) },
 			func(s *spending) { s.refused(alice, 50) }, nothing},
-		{"compensated: denied by what was seen more than a second ago", compensated, func(s *spending) { s.take(alice, 60); s.later() },
+		{"compensated: denied by what was seen more than a second ago", compensated, func(s *spending) {
+			s.take(alice, 60)
+			s.later()
+		},
 			func(s *spending) { s.refused(alice, 50) }, usage{Calls: 2, Reads: 2, Units: 2}},
 		// Alice is charged, her project refuses, and she is given it back.
-		{"compensated: denied by the parent", compensated, func(s *spending) { family(s); s.other.acquire(s, solo, 990) },
+		{"compensated: denied by the parent", compensated, func(s *spending) {
+			family(s)
+			s.other.acquire(s, solo, 990)
+		},
 			func(s *spending) { s.refused(alice, 50) }, usage{Calls: 3, Writes: 3, Units: 3}},
-		{"compensated: denied by the parent again", compensated, func(s *spending) { family(s); s.other.acquire(s, solo, 990); s.refused(alice, 50) },
+		{"compensated: denied by the parent again", compensated, func(s *spending) {
+			family(s)
+			s.other.acquire(s, solo, 990)
+			s.refused(alice, 50)
+		},
 			func(s *spending) { s.refused(alice, 50) }, nothing},
-		{"compensated: settled up", compensated, func(s *spending) { s.take(alice, 10) }, func(s *spending) { s.settle(20) }, two},
-		{"compensated: released", compensated, func(s *spending) { s.take(alice, 10) }, func(s *spending) { s.lease.Release(s.Context()) }, two},
+		{"compensated: settled up", compensated, func(s *spending) { s.take(alice, 10) }, func(s *spending) {
+			s.settle(20)
+		}, two},
+		{"compensated: released", compensated, func(s *spending) { s.take(alice, 10) }, func(s *spending) {
+			s.lease.Release(s.Context())
+		}, two},
 
 		// A chain of which one bucket is charged.
-		{"none: admitted, cold, no bucket", none, nil, family, usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1}},
+		{"none: admitted, cold, no bucket", none, nil, family, usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1,
+			Indexes: 1}},
 		{"none: admitted", none, family, family, one},
 		{"none: released", none, family, func(s *spending) { s.lease.Release(s.Context()) }, one},
 
 		// Many of one process, at once: what the first one sends goes alone, the next serves all who came
 		// meanwhile.
-		{"16 at once", none, warm, func(s *spending) { s.atOnce(sixteen(func(int) { s.h.acquire(s, solo, 1) })...) }, two},
-		{"16 at once, cold, no bucket", none, nil, func(s *spending) { s.atOnce(sixteen(func(int) { s.h.acquire(s, solo, 1) })...) },
+		{"16 at once", none, warm, func(s *spending) {
+			s.atOnce(sixteen(func(int) {
+				s.h.acquire(s, solo, 1)
+			})...)
+		}, two},
+		{"16 at once, cold, no bucket", none, nil, func(s *spending) {
+			s.atOnce(sixteen(func(int) {
+				s.h.acquire(s, solo, 1)
+			})...)
+		},
 			usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1}},
 		{"16 at once, 8 of them settles", none, warm, func(s *spending) {
 			var leases []*runtime.Lease[tokens]
@@ -383,9 +467,17 @@ func TestCapacityBudget(t *testing.T) {
 			func(s *spending) { s.atOnce(sixteen(func(int) { s.refused(solo, 1) })...) }, read},
 		{"16 at once, denied by what was just seen", none, func(s *spending) { s.take(solo, 1000) },
 			func(s *spending) { s.atOnce(sixteen(func(int) { s.refused(solo, 1) })...) }, nothing},
-		{"atomic: 16 at once", atomic, family, func(s *spending) { s.atOnce(sixteen(func(int) { s.h.acquire(s, alice, 1) })...) },
+		{"atomic: 16 at once", atomic, family, func(s *spending) {
+			s.atOnce(sixteen(func(int) {
+				s.h.acquire(s, alice, 1)
+			})...)
+		},
 			usage{Calls: 2, Writes: 2, Units: 2 * 4}},
-		{"compensated: 16 at once", compensated, family, func(s *spending) { s.atOnce(sixteen(func(int) { s.h.acquire(s, alice, 1) })...) },
+		{"compensated: 16 at once", compensated, family, func(s *spending) {
+			s.atOnce(sixteen(func(int) {
+				s.h.acquire(s, alice, 1)
+			})...)
+		},
 			usage{Calls: 16 + 2, Writes: 16 + 2, Units: 16 + 2}},
 		{"compensated: 16 children at once", compensated, func(s *spending) {
 			for i := range 16 {

@@ -26,7 +26,9 @@ type usage struct {
 // meter is an API that asks for the capacity of table and indexes, and adds it up.
 type meter struct {
 	wire.API
-	local bool // DynamoDB Local bills nothing for keys of a batch that have no item, nor for the third item of a transaction; AWS does
+	// DynamoDB Local bills nothing for keys of a batch that have no item, nor for the third item of a
+	// transaction; AWS does
+	local bool
 	mu    sync.Mutex
 	sum   usage
 }

@@ -146,7 +146,8 @@ func TestCascadePaths(t *testing.T) {
 // TestCascadeDenied: a denial names all who refuse, and nobody is charged.
 func TestCascadeDenied(t *testing.T) {
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic,
+		"compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			def := family(embeddings, cascade, minute(100), minute(60))
@@ -162,11 +163,14 @@ func TestCascadeDenied(t *testing.T) {
 				want []store.Refusal
 			}{
 				h: {alicesHome, 20, []store.Refusal{
-					{Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, Available: 11, RetryAfter: 8800 * time.Millisecond},
-					{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 12, RetryAfter: 4800 * time.Millisecond},
+					{Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, Available: 11,
+						RetryAfter: 8800 * time.Millisecond},
+					{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 12,
+						RetryAfter: 4800 * time.Millisecond},
 				}},
 				other: {member{"3", "1"}, 20, []store.Refusal{ // its own bucket would be created
-					{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 12, RetryAfter: 4800 * time.Millisecond},
+					{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 12,
+						RetryAfter: 4800 * time.Millisecond},
 				}},
 			} {
 				_, err := who.at[0].Acquire(t.Context(), test.m, tokens{test.cost})
@@ -204,7 +208,8 @@ func TestCascadeDenied(t *testing.T) {
 // refuse.
 func TestCascadeDeniedOutdated(t *testing.T) {
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic,
+		"compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			h := e.house(t, e.client, family(embeddings, cascade, minute(1000), minute(100)))
@@ -303,7 +308,8 @@ func TestCascadeStale(t *testing.T) {
 // TestCascadeSettles: a lease settles and releases over the whole chain.
 func TestCascadeSettles(t *testing.T) {
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic,
+		"compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			h := e.house(t, e.client, family(embeddings, cascade, minute(1000), minute(100)))
@@ -331,7 +337,8 @@ func TestCascadeSettles(t *testing.T) {
 func TestSharedParent(t *testing.T) {
 	const children, processes, rounds = 64, 4, 5
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic,
+		"compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			const burst = children * rounds / 2 * 3 // half of what is asked for

@@ -69,7 +69,8 @@ func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Dur
 func ttlOn(t *testing.T, client *dynamodb.Client, change func(*dynamodb.CreateTableInput)) string {
 	t.Helper()
 	table := tableWith(t, client, change)
-	if _, err := client.UpdateTimeToLive(t.Context(), operator.Definition{Table: table}.TimeToLive()); err != nil {
+	if _, err := client.UpdateTimeToLive(t.Context(),
+		operator.Definition{Table: table}.TimeToLive()); err != nil {
 		t.Fatal(err)
 	}
 	return table
@@ -94,7 +95,8 @@ func TestCheck(t *testing.T) {
 		"without a version item": {},
 		"keys by other names": {
 			change: func(in *dynamodb.CreateTableInput) {
-				in.KeySchema[0].AttributeName, in.AttributeDefinitions[0].AttributeName = aws.String("Id"), aws.String("Id")
+				in.KeySchema[0].AttributeName, in.AttributeDefinitions[0].AttributeName = aws.String("Id"),
+					aws.String("Id")
 			},
 			err: "setup: table TABLE: its key is not PK (S, hash) and SK (S, range) | " + again,
 		},
@@ -125,7 +127,8 @@ func TestCheck(t *testing.T) {
 				}
 			},
 			err: "setup: table TABLE: index GSI1 projects INCLUDE (rf, ttl), not KEYS_ONLY | " +
-				"delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
+				"delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs " +
+				"twice",
 		},
 		"no stream, which acquires do not need": {
 			change: func(in *dynamodb.CreateTableInput) { in.StreamSpecification = nil },
@@ -177,7 +180,8 @@ func TestCheck(t *testing.T) {
 		},
 		"a higher revision": {
 			version: version(1, 7),
-			logged: `level=WARN msg="sluice: the table has seen a higher revision of limits.yaml: its numbers stay in force" ` +
+			logged: `level=WARN msg="sluice: the table has seen a higher revision of limits.yaml: its numbers stay ` +
+				`in force" ` +
 				"table=TABLE seen=7 own=1\n",
 		},
 	} {
@@ -262,7 +266,8 @@ func TestSkewIsObserved(t *testing.T) {
 	}
 	for _, at := range []int64{0, 59_999, 60_000} {
 		clock.set(at)
-		if _, err := l.Embeddings.Acquire(t.Context(), limits.Project{ID: "1"}, limits.EmbeddingsCost{}); err != nil {
+		if _, err := l.Embeddings.Acquire(t.Context(), limits.Project{ID: "1"},
+			limits.EmbeddingsCost{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -182,7 +182,8 @@ func TestOneWriteForAll(t *testing.T) {
 		c.admitted(first, second, third, fourth)
 		denied, _ := errors.AsType[*store.DeniedError](large.err)
 		want := []store.Refusal{{
-			Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, Available: 2, RetryAfter: 18*36*time.Second - 1001*time.Millisecond,
+			Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, Available: 2,
+			RetryAfter: 18*36*time.Second - 1001*time.Millisecond,
 		}}
 		if denied == nil {
 			t.Fatalf("%v, want a denial", large.err)
@@ -552,8 +553,9 @@ func TestReleaseTogetherOnce(t *testing.T) {
 	}{
 		"lost reply":   {loseReply, []string{"retry applied", "retry unknown", "retry refused"}, 10, true},
 		"lost request": {loseRequest, []string{"retry applied", "retry unknown", "retry applied"}, 0, true},
-		"throttled":    {reject("ThrottlingException", ""), []string{"retry applied", "retry throttled", "retry applied"}, 10, false},
-		"duplicate":    {duplicate, []string{"retry applied", "retry refused"}, 10, false},
+		"throttled": {reject("ThrottlingException", ""), []string{"retry applied", "retry throttled",
+			"retry applied"}, 10, false},
+		"duplicate": {duplicate, []string{"retry applied", "retry refused"}, 10, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			crowded(t, 40, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
@@ -789,8 +791,9 @@ func TestSameChainTogether(t *testing.T) {
 		"as it should be": {pass, []string{"transact applied"}},
 		"lost reply":      {loseReply, []string{"transact unknown", "transact applied"}},
 		"lost request":    {loseRequest, []string{"transact unknown", "transact applied"}},
-		"conflict":        {cancel("TransactionConflict", "None"), []string{"transact conflict", "transact applied"}},
-		"throttled":       {cancel("ThrottlingError", "None"), []string{"transact throttled", "transact applied"}},
+		"conflict": {cancel("TransactionConflict", "None"),
+			[]string{"transact conflict", "transact applied"}},
+		"throttled": {cancel("ThrottlingError", "None"), []string{"transact throttled", "transact applied"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chained(t, func(t *testing.T, c *chain) {
@@ -829,7 +832,8 @@ func TestSameChainTogether(t *testing.T) {
 // TestChainLeftInFlight: who leaves while the transaction is in flight is given back in every bucket what it
 // turns out to have been charged.
 func TestChainLeftInFlight(t *testing.T) {
-	for name, mishap := range map[string]mishap{"applied": pass, "lost reply": loseReply, "lost request": loseRequest} {
+	for name, mishap := range map[string]mishap{"applied": pass, "lost reply": loseReply,
+		"lost request": loseRequest} {
 		t.Run(name, func(t *testing.T) {
 			chained(t, func(t *testing.T, c *chain) {
 				t.Helper()

@@ -22,7 +22,8 @@ func TestRetryAfterIsExact(t *testing.T) {
 		bucket.Per(10, time.Hour).WithBurst(15),
 		bucket.Per(1000, time.Second).WithBurst(1500),
 	} {
-		for _, cost := range []int64{1, limit.Capacity / bucket.Milli, (limit.Capacity/bucket.Milli + limit.Burst/bucket.Milli) / 2, limit.Burst / bucket.Milli} {
+		for _, cost := range []int64{1, limit.Capacity / bucket.Milli,
+			(limit.Capacity/bucket.Milli + limit.Burst/bucket.Milli) / 2, limit.Burst / bucket.Milli} {
 			t.Run(fmt.Sprintf("%d of %d per %dms", cost, limit.Burst/bucket.Milli, limit.Period), func(t *testing.T) {
 				e := newEngine(t)
 				def := withNumbers(embeddings, 1, limit)

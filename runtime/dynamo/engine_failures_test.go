@@ -160,7 +160,8 @@ func TestSetupErrors(t *testing.T) {
 	})
 	noTable, noKey := "Requested resource not found", "The provided key element does not match the schema"
 	if dynamotest.OnLocal(t) {
-		noTable, noKey = "Cannot do operations on a non-existent table", "One of the required keys was not given a value"
+		noTable, noKey = "Cannot do operations on a non-existent table",
+			"One of the required keys was not given a value"
 	}
 	for name, test := range map[string]struct {
 		table  string
@@ -181,7 +182,8 @@ func TestSetupErrors(t *testing.T) {
 			mishap: reject("AccessDeniedException", "not authorized to perform: dynamodb:UpdateItem"),
 			err: "setup: DynamoDB denies access to table TABLE | " +
 				"AccessDeniedException: not authorized to perform: dynamodb:UpdateItem | " +
-				"attach a policy that `sluice infra iam --table TABLE` prints: acquire's to a service, admin's to an operator",
+				"attach a policy that `sluice infra iam --table TABLE` prints: acquire's to a service, admin's to an " +
+				"operator",
 		},
 		"credentials": {
 			mishap: reject("UnrecognizedClientException", "the security token is invalid"),

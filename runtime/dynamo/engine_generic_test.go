@@ -39,7 +39,8 @@ func (e *engine) write(t propertyTB, key codec.Item, w *codec.Write) written {
 	out, err := e.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: &e.table, Key: key, UpdateExpression: &w.Update, ConditionExpression: &w.Cond,
 		ExpressionAttributeNames: w.Names, ExpressionAttributeValues: w.Values,
-		ReturnValues: types.ReturnValueAllNew, ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return written{false, plain(failed.Item)}
@@ -83,7 +84,8 @@ func drawScene(t *rapid.T, r *resource) scene {
 	s := scene{target: &target{resource: r, entity: "user-1", demand: plan.Demand{Shape: shape}}}
 	img := &bucket.Image{
 		Refilled: t0 + rapid.Int64Range(0, 100_000).Draw(t, "rf"), TTL: t0 / 1000, Op: "before",
-		Version: rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - plan.RevisionUnit, shape.Version + plan.RevisionUnit}).
+		Version: rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - plan.RevisionUnit,
+			shape.Version + plan.RevisionUnit}).
 			Draw(t, "cv"),
 		Balances: bucket.Full(shape.Limits), Missing: make([]bool, len(shape.Limits)),
 	}
@@ -163,7 +165,8 @@ func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
 		img.Op,
 	)
 	put := func(name string, b bucket.Balance) {
-		for field, n := range map[string]int64{"tk": b.Tokens, "cp": b.Capacity, "bx": b.Burst, "ra": b.Refill, "rp": b.Period, "tc": b.Consumed} {
+		for field, n := range map[string]int64{"tk": b.Tokens, "cp": b.Capacity, "bx": b.Burst, "ra": b.Refill,
+			"rp": b.Period, "tc": b.Consumed} {
 			item["b_"+name+"_"+field] = codec.N(n)
 		}
 	}
@@ -191,7 +194,8 @@ func (s *scene) plans() map[plan.Path]plan.Plan {
 	}
 	taken := make([]int64, len(s.want.Shape.Limits))
 	copy(taken, s.want.Take)
-	if p := plan.NewAdjust(negated(taken), s.remembered, s.target.demand.Shape, s.now); p.Decision == plan.Write {
+	if p := plan.NewAdjust(negated(taken), s.remembered, s.target.demand.Shape,
+		s.now); p.Decision == plan.Write {
 		all[plan.Adjust] = p
 	}
 	if p := plan.NewReshape(taken, s.remembered, s.target.demand.Shape, s.now); p.Decision == plan.Write {
@@ -244,7 +248,8 @@ func (c *comparison) try(t propertyTB, s *scene, w *codec.Write, copied string) 
 	t.Helper()
 	item := maps.Clone(s.stored)
 	item["PK"] = codec.S(copied)
-	if _, err := c.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.engine.table, Item: item}); err != nil {
+	if _, err := c.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.engine.table,
+		Item: item}); err != nil {
 		t.Fatal(err)
 	}
 	got := c.write(t, codec.Item{"PK": item["PK"], "SK": item["SK"]}, w)

@@ -199,7 +199,8 @@ func TestOverridesStorm(t *testing.T) {
 	for i := range desks {
 		desks[i] = e.desk(t, counter, def)
 	}
-	if _, err := desks[0].Acquire(t.Context(), "1", tokens{1}); err != nil { // or all may change before there is a bucket
+	if _, err := desks[0].Acquire(t.Context(), "1", tokens{1}); err != nil {
+		// or all may change before there is a bucket
 		t.Fatal(err)
 	}
 	var admitted atomic.Int64
@@ -207,7 +208,8 @@ func TestOverridesStorm(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, d := range desks {
 		wg.Go(func() {
-			for n := 0; n < acquires/processes || !changed.Load(); n++ { // or all might be done before anything has changed
+			for n := 0; n < acquires/processes || !changed.Load(); n++ {
+				// or all might be done before anything has changed
 				switch _, err := d.Acquire(t.Context(), "1", tokens{1}); {
 				case err == nil:
 					admitted.Add(1)
@@ -367,7 +369,8 @@ func TestStaleOverridesServe(t *testing.T) {
 // TestOverridesAreReadOnce in a call, however short they are remembered, and whether they can be read or not.
 func TestOverridesAreReadOnce(t *testing.T) {
 	_, embeddings := generated(t)
-	for _, ttl := range []time.Duration{time.Nanosecond, 5 * time.Millisecond, 500 * time.Millisecond, time.Second, time.Minute} {
+	for _, ttl := range []time.Duration{time.Nanosecond, 5 * time.Millisecond, 500 * time.Millisecond,
+		time.Second, time.Minute} {
 		t.Run(ttl.String(), func(t *testing.T) {
 			e := newEngine(t)
 			e.ttl = ttl

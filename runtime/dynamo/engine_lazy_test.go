@@ -80,8 +80,8 @@ func (i *idler) settle(t *testing.T, lease *runtime.Lease[tokens], n int64) {
 	}
 }
 
-// reported holds how acquires and what closed them ended, and forgets it. Those that one write served are told in
-// any order.
+// reported holds how acquires and what closed them ended, and forgets it. Those that one write served are
+// told in any order.
 func (i *idler) reported(t *testing.T, want ...string) {
 	t.Helper()
 	i.mu.Lock()
@@ -337,24 +337,28 @@ func TestLazyOnce(t *testing.T) {
 		consume  int64 // of the project, in the end
 		reported bool  // that it is not known
 	}{
-		"down, alone, lost reply":       {solo, false, 4, []mishap{loseReply}, 4, true},
-		"down, alone, lost request":     {solo, false, 4, []mishap{loseRequest}, 10, true},
-		"down, alone, throttled":        {solo, false, 4, []mishap{reject("ThrottlingException", "")}, 4, false},
-		"up, alone, lost reply":         {solo, false, 16, []mishap{loseReply}, 16, false},
-		"up, alone, lost request":       {solo, false, 16, []mishap{loseRequest}, 16, false},
-		"down, riding, lost reply":      {solo, true, 4, []mishap{loseReply}, 14, true},
-		"down, riding, lost request":    {solo, true, 4, []mishap{loseRequest}, 20, true},
-		"up, riding, lost reply":        {solo, true, 16, []mishap{loseReply}, 26, false},
-		"up, riding, lost request":      {solo, true, 16, []mishap{loseRequest}, 26, false},
-		"chain, down, alone":            {alicesHome, false, 4, []mishap{loseReply}, 4, true},
-		"chain, down, riding":           {alicesHome, true, 4, []mishap{pass}, 14, false},
-		"chain, down, lost reply":       {alicesHome, true, 4, []mishap{loseReply}, 14, false}, // by its token
-		"chain, down, lost request":     {alicesHome, true, 4, []mishap{loseRequest}, 14, false},
-		"chain, up, lost reply":         {alicesHome, true, 16, []mishap{loseReply}, 26, false},
-		"chain, down, conflict":         {alicesHome, true, 4, []mishap{cancel("TransactionConflict", "None")}, 14, false},
-		"chain, down, conflict, twice":  {alicesHome, true, 4, []mishap{cancel("TransactionConflict", "None"), cancel("None", "TransactionConflict")}, 14, false},
-		"chain, down, throttled":        {alicesHome, true, 4, []mishap{cancel("ThrottlingError", "None")}, 14, false},
-		"chain, down, lost, and fatal":  {alicesHome, true, 4, []mishap{loseReply, reject("AccessDeniedException", "")}, 4, true},
+		"down, alone, lost reply":    {solo, false, 4, []mishap{loseReply}, 4, true},
+		"down, alone, lost request":  {solo, false, 4, []mishap{loseRequest}, 10, true},
+		"down, alone, throttled":     {solo, false, 4, []mishap{reject("ThrottlingException", "")}, 4, false},
+		"up, alone, lost reply":      {solo, false, 16, []mishap{loseReply}, 16, false},
+		"up, alone, lost request":    {solo, false, 16, []mishap{loseRequest}, 16, false},
+		"down, riding, lost reply":   {solo, true, 4, []mishap{loseReply}, 14, true},
+		"down, riding, lost request": {solo, true, 4, []mishap{loseRequest}, 20, true},
+		"up, riding, lost reply":     {solo, true, 16, []mishap{loseReply}, 26, false},
+		"up, riding, lost request":   {solo, true, 16, []mishap{loseRequest}, 26, false},
+		"chain, down, alone":         {alicesHome, false, 4, []mishap{loseReply}, 4, true},
+		"chain, down, riding":        {alicesHome, true, 4, []mishap{pass}, 14, false},
+		"chain, down, lost reply":    {alicesHome, true, 4, []mishap{loseReply}, 14, false}, // by its token
+		"chain, down, lost request":  {alicesHome, true, 4, []mishap{loseRequest}, 14, false},
+		"chain, up, lost reply":      {alicesHome, true, 16, []mishap{loseReply}, 26, false},
+		"chain, down, conflict": {alicesHome, true, 4, []mishap{cancel("TransactionConflict", "None")}, 14,
+			false},
+		"chain, down, conflict, twice": {alicesHome, true, 4, []mishap{cancel("TransactionConflict", "None"),
+			cancel("None", "TransactionConflict")}, 14, false},
+		"chain, down, throttled": {alicesHome, true, 4, []mishap{cancel("ThrottlingError", "None")}, 14,
+			false},
+		"chain, down, lost, and fatal": {alicesHome, true, 4,
+			[]mishap{loseReply, reject("AccessDeniedException", "")}, 4, true},
 		"chain, up, lost twice, 3rd ok": {alicesHome, true, 16, []mishap{loseRequest, loseReply}, 26, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -451,8 +455,10 @@ func TestLazyDeleted(t *testing.T) {
 // where others have written meanwhile.
 func TestMixtureIsExact(t *testing.T) {
 	const processes, workers, rounds = 3, 24, 12
-	year := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, 366*24*time.Hour)} } // so that nothing comes back
-	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
+	// so that nothing comes back
+	year := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, 366*24*time.Hour)} }
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic,
+		"compensated": store.CascadeCompensated} {
 		for seed := range uint64(8) {
 			leave := seed >= 4
 			t.Run(fmt.Sprintf("%s/%d/leaving=%t", name, seed, leave), func(t *testing.T) {

@@ -141,7 +141,8 @@ func TestBucketsDeleted(t *testing.T) {
 	e := newEngine(t)
 	want := e.crowded(t, 2)
 	deleted := func() {
-		if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.BucketKey("user-000", "gpt-4")}); err != nil {
+		if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table,
+			Key: item.BucketKey("user-000", "gpt-4")}); err != nil {
 			t.Error(err)
 		}
 	}

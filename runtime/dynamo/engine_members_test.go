@@ -176,9 +176,15 @@ func TestMalformedMembers(t *testing.T) {
 		spoil func(codec.Item)
 		err   string
 	}{
-		"a parent that is a number": {func(item codec.Item) { item["parent_id"] = codec.N(7) }, "attribute parent_id of type N"},
-		"a cascade that is text":    {func(item codec.Item) { item["cascade"] = codec.S("yes") }, "attribute cascade of type S"},
-		"both":                      {func(item codec.Item) { item["parent_id"], item["cascade"] = codec.N(7), codec.N(1) }, "attribute parent_id of type N"},
+		"a parent that is a number": {func(item codec.Item) {
+			item["parent_id"] = codec.N(7)
+		}, "attribute parent_id of type N"},
+		"a cascade that is text": {func(item codec.Item) {
+			item["cascade"] = codec.S("yes")
+		}, "attribute cascade of type S"},
+		"both": {func(item codec.Item) {
+			item["parent_id"], item["cascade"] = codec.N(7), codec.N(1)
+		}, "attribute parent_id of type N"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -200,8 +206,10 @@ func TestMalformedMembers(t *testing.T) {
 func TestMembersAgain(t *testing.T) {
 	throttle := reject("ProvisionedThroughputExceededException", "slow down")
 	for name, mishaps := range map[string][]mishap{
-		"lost reply": {loseReply}, "lost request": {loseRequest}, "500": {fail500}, "502": {proxy502}, "duplicate": {duplicate},
-		"throttled": {throttle, throttle}, "until the end": slices.Repeat([]mishap{loseRequest}, wire.OperatorAttempts-1),
+		"lost reply": {loseReply}, "lost request": {loseRequest}, "500": {fail500}, "502": {proxy502},
+		"duplicate": {duplicate},
+		"throttled": {throttle, throttle}, "until the end": slices.Repeat([]mishap{loseRequest},
+			wire.OperatorAttempts-1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -222,7 +230,8 @@ func TestMembersAgain(t *testing.T) {
 		if r.Operation != "DeleteItem" {
 			return memdynamo.None
 		}
-		return [...]memdynamo.Fault{memdynamo.LoseRequest, memdynamo.Throttle, memdynamo.LoseReply, memdynamo.None}[r.Number-1]
+		return [...]memdynamo.Fault{memdynamo.LoseRequest, memdynamo.Throttle, memdynamo.LoseReply,
+			memdynamo.None}[r.Number-1]
 	})
 	if err := e.members(e.client).Delete(t.Context(), "user-1"); err != nil {
 		t.Error(err)

@@ -26,8 +26,9 @@ type network struct {
 
 	mu      sync.Mutex
 	mishaps []mishap
-	sent    int                              // writes of entities' items, and of the heartbeat, that the client sent
-	late    []func() (*http.Response, error) // delayed
+	// writes of entities' items, and of the heartbeat, that the client sent
+	sent int
+	late []func() (*http.Response, error) // delayed
 }
 
 // mishap is what befalls a write. apply sends it on, as often as it is called.

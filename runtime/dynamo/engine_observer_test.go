@@ -157,13 +157,15 @@ var scenes = []struct {
 	{"look-ups and peeks", []string{"member found", "member missing", "read found"},
 		func(o *observed) {
 			members := operator.NewMembers(o.client, o.table)
-			if err := members.Put(o.Context(), store.Member{Entity: "user-1", Parent: "project-2", Cascade: true}); err != nil {
+			if err := members.Put(o.Context(), store.Member{Entity: "user-1", Parent: "project-2",
+				Cascade: true}); err != nil {
 				o.Fatal(err)
 			}
 			o.db.ResetConsumed()
 			l := o.gateway(o.T)
 			must(l.GPT4.Acquire(o.Context(), limits.UserByID("1"), limits.GPT4Cost{TPM: 100}))
-			if _, err := l.GPT4.Acquire(o.Context(), limits.UserByID("3"), limits.GPT4Cost{TPM: 100}); !isA[*store.InvalidError](
+			if _, err := l.GPT4.Acquire(o.Context(), limits.UserByID("3"),
+				limits.GPT4Cost{TPM: 100}); !isA[*store.InvalidError](
 				err,
 			) {
 				o.Error(err)
@@ -226,7 +228,8 @@ var scenes = []struct {
 		func(o *observed) {
 			gpt4, _ := generated(o.T)
 			stored := store.Stored{At: "user-1", Limits: []*bucket.Limit{per(1000), nil}}
-			if _, err := o.operator(o.client, 0).Set(o.Context(), withNumbers(gpt4, 1, userRPM, userTPM).Spec(), stored); err != nil {
+			if _, err := o.operator(o.client, 0).Set(o.Context(), withNumbers(gpt4, 1, userRPM, userTPM).Spec(),
+				stored); err != nil {
 				o.Fatal(err)
 			}
 			o.db.ResetConsumed()

@@ -195,7 +195,8 @@ func TestSettledUpOnce(t *testing.T) {
 		"lost reply":   {loseReply, []string{"settle unknown", "settle refused"}},
 		"lost request": {loseRequest, []string{"settle unknown", "settle applied"}},
 		"duplicate":    {duplicate, []string{"settle refused"}},
-		"throttled":    {reject("ProvisionedThroughputExceededException", ""), []string{"settle throttled", "settle applied"}},
+		"throttled": {reject("ProvisionedThroughputExceededException", ""),
+			[]string{"settle throttled", "settle applied"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, process, w := wired(t)

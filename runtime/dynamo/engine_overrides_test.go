@@ -225,7 +225,8 @@ func TestUnknownLimitsSurvive(t *testing.T) {
 		t.Errorf("limits beside tpm, - wanted, + stored:\n%s", diff)
 	}
 	// Nothing of ours is overridden once tpm is gone: it is neither listed nor in the way.
-	if _, err := o.Set(t.Context(), newer, store.Stored{At: "user-1", Limits: []*bucket.Limit{&l, nil}, Revision: rev(1)}); err != nil {
+	if _, err := o.Set(t.Context(), newer, store.Stored{At: "user-1", Limits: []*bucket.Limit{&l, nil},
+		Revision: rev(1)}); err != nil {
 		t.Fatal(err)
 	}
 	e.clock.set(1000)
@@ -440,7 +441,8 @@ func TestOthersBetweenSets(t *testing.T) {
 		"somebody who deletes the item itself": {
 			before: stored("user-1", "", 4), is: stored("user-1", rev(0), 5), lost: true, err: true,
 			theirs: func(e *engine, _ *operator.Overrides) {
-				_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.OverrideKey("gpt-4", "user-1")})
+				_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table,
+					Key: item.OverrideKey("gpt-4", "user-1")})
 				if err != nil {
 					t.Error(err)
 				}
@@ -482,8 +484,10 @@ func TestOverridesUnavailable(t *testing.T) {
 	o := e.operatorWith(e.client, retrier, 0)
 	set(t, o, stored("user-1", "", 5))
 	calls := map[string]func(context.Context) error{
-		"get":    func(ctx context.Context) error { return second(o.Get(ctx, rates(), "user-1")) },
-		"set":    func(ctx context.Context) error { return second(o.Set(ctx, rates(), stored("user-1", rev(0), 6))) },
+		"get": func(ctx context.Context) error { return second(o.Get(ctx, rates(), "user-1")) },
+		"set": func(ctx context.Context) error {
+			return second(o.Set(ctx, rates(), stored("user-1", rev(0), 6)))
+		},
 		"delete": func(ctx context.Context) error { return second(o.Set(ctx, rates(), stored("user-1", rev(0)))) },
 		"list":   func(ctx context.Context) error { return second(list(ctx, o)) },
 	}
@@ -675,15 +679,27 @@ func TestMalformedOverrides(t *testing.T) {
 		spoil func(codec.Item)
 		err   string
 	}{
-		"no version":         {func(item codec.Item) { delete(item, "ver") }, "attribute ver missing"},
-		"a version of 0":     {func(item codec.Item) { item["ver"] = codec.N(0) }, "attribute ver 0"},
-		"a version in ns":    {func(item codec.Item) { item["ver"] = codec.N(t0 * 1_000_000) }, "attribute ver 1800000000000000000"},
-		"half a limit":       {func(item codec.Item) { delete(item, "l_rpm_bx") }, "attribute l_rpm_bx missing"},
-		"a period of 0":      {func(item codec.Item) { item["l_rpm_rp"] = codec.N(0) }, "limit rpm: period 0ms is below 1ms: raise it"},
-		"a number as text":   {func(item codec.Item) { item["l_rpm_ra"] = codec.S("5") }, "attribute l_rpm_ra of type S"},
-		"with a fraction":    {func(item codec.Item) { item["l_rpm_ra"] = &types.AttributeValueMemberN{Value: "0.5"} }, `attribute l_rpm_ra "0.5"`},
-		"burst too low":      {func(item codec.Item) { item["l_rpm_bx"] = codec.N(4000) }, "limit rpm: burst 4 is below the capacity 5: raise the burst or lower the capacity"},
-		"one attribute only": {func(item codec.Item) { item["l_tpm_cp"] = codec.N(4000) }, "attribute l_tpm_bx missing"},
+		"no version":     {func(item codec.Item) { delete(item, "ver") }, "attribute ver missing"},
+		"a version of 0": {func(item codec.Item) { item["ver"] = codec.N(0) }, "attribute ver 0"},
+		"a version in ns": {func(item codec.Item) {
+			item["ver"] = codec.N(t0 * 1_000_000)
+		}, "attribute ver 1800000000000000000"},
+		"half a limit": {func(item codec.Item) { delete(item, "l_rpm_bx") }, "attribute l_rpm_bx missing"},
+		"a period of 0": {func(item codec.Item) {
+			item["l_rpm_rp"] = codec.N(0)
+		}, "limit rpm: period 0ms is below 1ms: raise it"},
+		"a number as text": {func(item codec.Item) {
+			item["l_rpm_ra"] = codec.S("5")
+		}, "attribute l_rpm_ra of type S"},
+		"with a fraction": {func(item codec.Item) {
+			item["l_rpm_ra"] = &types.AttributeValueMemberN{Value: "0.5"}
+		}, `attribute l_rpm_ra "0.5"`},
+		"burst too low": {func(item codec.Item) {
+			item["l_rpm_bx"] = codec.N(4000)
+		}, "limit rpm: burst 4 is below the capacity 5: raise the burst or lower the capacity"},
+		"one attribute only": {func(item codec.Item) {
+			item["l_tpm_cp"] = codec.N(4000)
+		}, "attribute l_tpm_bx missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)

@@ -119,7 +119,8 @@ func TestPaths(t *testing.T) {
 				lease = s.acquire(1, 0) // normal: 50,000 + 1,666 less 1,000
 				lease.Release(s.Context())
 			},
-			calls: []string{"read found", "retry applied", "normal applied", "adjust applied", "retry applied", "adjust applied"},
+			calls: []string{"read found", "retry applied", "normal applied", "adjust applied", "retry applied",
+				"adjust applied"},
 			after: row{RF: 60_000, CV: 1, TTL: 241, Limits: holds(50_000, 101_000, 15_000_000, 0)},
 		},
 		"settle to what it cost": {

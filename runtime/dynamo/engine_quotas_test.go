@@ -109,14 +109,24 @@ func TestWhatIsInForce(t *testing.T) {
 		set  func(sync1, manager)
 		want int
 	}{
-		"nothing":                         {func(sync1, manager) {}, 50},
-		"no share":                        {func(s sync1, _ manager) { s.alive(3) }, 50},
-		"a share":                         {func(s sync1, _ manager) { s.alive(3); s.gives(3, "user-1", 300) }, 300},
-		"a share below the floor":         {func(s sync1, _ manager) { s.alive(3); s.gives(3, "user-1", 7) }, 7},
-		"a share of another epoch":        {func(s sync1, _ manager) { s.alive(3); s.gives(2, "user-1", 300) }, 50},
-		"a share without heartbeat":       {func(s sync1, _ manager) { s.gives(3, "user-1", 300) }, 50},
-		"a tombstone of sync":             {func(s sync1, _ manager) { s.alive(3); s.gives(3, "user-1", 300); s.gives(3, "user-1", -1) }, 50},
-		"an operator's override":          {func(s sync1, o manager) { s.alive(3); o.set(s.t, "user-1", per(8)) }, 8},
+		"nothing":  {func(sync1, manager) {}, 50},
+		"no share": {func(s sync1, _ manager) { s.alive(3) }, 50},
+		"a share": {func(s sync1, _ manager) {
+			s.alive(3)
+			s.gives(3, "user-1", 300)
+		}, 300},
+		"a share below the floor":   {func(s sync1, _ manager) { s.alive(3); s.gives(3, "user-1", 7) }, 7},
+		"a share of another epoch":  {func(s sync1, _ manager) { s.alive(3); s.gives(2, "user-1", 300) }, 50},
+		"a share without heartbeat": {func(s sync1, _ manager) { s.gives(3, "user-1", 300) }, 50},
+		"a tombstone of sync": {func(s sync1, _ manager) {
+			s.alive(3)
+			s.gives(3, "user-1", 300)
+			s.gives(3, "user-1", -1)
+		}, 50},
+		"an operator's override": {func(s sync1, o manager) {
+			s.alive(3)
+			o.set(s.t, "user-1", per(8))
+		}, 8},
 		"an operator's without heartbeat": {func(s sync1, o manager) { o.set(s.t, "user-1", per(8)) }, 8},
 		"an entry taken over": {func(s sync1, o manager) {
 			s.alive(3)
@@ -245,7 +255,8 @@ func TestNewEpoch(t *testing.T) {
 		if _, err := d.Acquire(t.Context(), user(entity), tokens{1}); err != nil {
 			t.Fatal(err)
 		}
-		if got := number(e.get(t, item.BucketKey("user-"+entity, "embeddings"))["b_rps_cp"]) / bucket.Milli; got != want {
+		if got := number(e.get(t, item.BucketKey("user-"+entity, "embeddings"))["b_rps_cp"]) / bucket.Milli; got !=
+			want {
 			t.Errorf("user-%s has a bucket of %d, want %d", entity, got, want)
 		}
 	}
@@ -455,7 +466,8 @@ func TestClosedBucket(t *testing.T) {
 // nearest bucket has plenty.
 func TestClosedParent(t *testing.T) {
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic,
+		"compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			def := inRegions(family(embeddings, cascade, []bucket.Limit{daily}, []bucket.Limit{daily}))
 			e := newEngine(t)
@@ -655,7 +667,8 @@ func TestQuotaWithinACall(t *testing.T) {
 			if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
 				t.Fatal(err)
 			}
-			if cp := number(e.get(t, item.BucketKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli; cp != test.want {
+			if cp := number(e.get(t, item.BucketKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli; cp !=
+				test.want {
 				t.Errorf("the bucket has %d, want %d", cp, test.want)
 			}
 		})
@@ -674,7 +687,8 @@ func TestOneLimitClosed(t *testing.T) {
 		t.Helper()
 		s.alive(1)
 		a, b := daily.Quota(rpm), other.Quota(tpm)
-		if _, err := s.PutQuota(t.Context(), s.spec, store.Stored{At: "user-1", Epoch: 1, Limits: []*bucket.Limit{&a, &b}}); err != nil {
+		if _, err := s.PutQuota(t.Context(), s.spec, store.Stored{At: "user-1", Epoch: 1,
+			Limits: []*bucket.Limit{&a, &b}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -121,7 +121,8 @@ func TestQuotaItems(t *testing.T) {
 		quotas(quotaOf("user-1", 8, "", 30)),
 		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 8"})...)
 	step("taken over", sets(stored("user-1", "", 5)), slices.Concat(listed, rpm(5000, 5000))...)
-	if _, err := sync.PutQuota(t.Context(), spec, quotaOf("user-1", 8, rev(ms+5000), 30)); !isA[*store.ConflictError](
+	if _, err := sync.PutQuota(t.Context(), spec, quotaOf("user-1", 8, rev(ms+5000),
+		30)); !isA[*store.ConflictError](
 		err,
 	) {
 		t.Errorf("%v, want an operator's override to stand", err)
@@ -154,7 +155,8 @@ func TestQuotaItems(t *testing.T) {
 func TestQuotaWithoutRegions(t *testing.T) {
 	e := newEngine(t)
 	o := e.operator(e.client, 0)
-	if _, err := e.regional(e.client, 0).PutQuota(t.Context(), sharedRates(), quotaOf("user-1", 7, "", 30)); err != nil {
+	if _, err := e.regional(e.client, 0).PutQuota(t.Context(), sharedRates(),
+		quotaOf("user-1", 7, "", 30)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := list(t.Context(), o); err != nil || len(all) != 0 {
@@ -197,10 +199,17 @@ func TestQuotaRefused(t *testing.T) {
 		spec  *store.Spec
 		quota store.Stored
 	}{
-		"invalid gpt-4 quota of \"user-1\" is of a resource without regions: add `regions` to it in limits.yaml":  {rates(), quotaOf("user-1", 7, "", 30)},
-		"invalid gpt-4 quota of \"user\" is of a kind: only entities have quotas":                                 {sharedRates(), quotaOf("user", 7, "", 30)},
-		"invalid gpt-4 epoch of the quota of user-1 \"0\" is below 1: an operator's override is set by Overrides": {sharedRates(), quotaOf("user-1", 0, "", 30)},
-		"invalid gpt-4 limit rpm of the quota of user-1 is not possible: refill 0 is not above 0: a limit that admits nothing is none, raise it": {
+		"invalid gpt-4 quota of \"user-1\" is of a resource without regions: add `regions` to it in limits.yaml": {
+			rates(), quotaOf("user-1", 7, "", 30),
+		},
+		"invalid gpt-4 quota of \"user\" is of a kind: only entities have quotas": {
+			sharedRates(), quotaOf("user", 7, "", 30),
+		},
+		"invalid gpt-4 epoch of the quota of user-1 \"0\" is below 1: an operator's override is set by Overrides": {
+			sharedRates(), quotaOf("user-1", 0, "", 30),
+		},
+		"invalid gpt-4 limit rpm of the quota of user-1 is not possible: refill 0 is not above 0: a limit that " +
+			"admits nothing is none, raise it": {
 			sharedRates(), bad},
 	} {
 		_, err := sync.PutQuota(t.Context(), test.spec, test.quota)
@@ -208,7 +217,8 @@ func TestQuotaRefused(t *testing.T) {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 	}
-	if _, err := sync.PutQuota(t.Context(), sharedRates(), quotaOf("user-1", 7, "of another store", 30)); !isA[*store.ConflictError](
+	if _, err := sync.PutQuota(t.Context(), sharedRates(), quotaOf("user-1", 7, "of another store",
+		30)); !isA[*store.ConflictError](
 		err,
 	) {
 		t.Errorf("%v, want a conflict", err)
@@ -238,7 +248,8 @@ func TestQuotaVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(quotaOf("user-1", 1, rev(20_002), 33), 50_001)
-	if err := e.regional(e.client, 0).PutHeartbeat(t.Context(), store.Heartbeat{Epoch: 1, Expires: t0 + 80_000}); err != nil {
+	if err := e.regional(e.client, 0).PutHeartbeat(t.Context(),
+		store.Heartbeat{Epoch: 1, Expires: t0 + 80_000}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := behind.Heartbeat(t.Context()); err != nil {
@@ -257,7 +268,8 @@ func TestQuotaVersions(t *testing.T) {
 func TestQuotaOnce(t *testing.T) {
 	throttle := reject("ProvisionedThroughputExceededException", "slow down")
 	for name, mishaps := range map[string][]mishap{
-		"lost reply": {loseReply}, "lost request": {loseRequest}, "500": {fail500}, "throttled": {throttle, throttle},
+		"lost reply": {loseReply}, "lost request": {loseRequest}, "500": {fail500},
+		"throttled": {throttle, throttle},
 		"all of it": {throttle, loseRequest, loseReply, fail500},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +290,8 @@ func TestQuotaOnce(t *testing.T) {
 
 			client, w = e.withNetwork(mishaps...)
 			beat := store.Heartbeat{Epoch: 7, Since: t0, Expires: t0 + 30_000}
-			if err := e.regional(client, 0).PutHeartbeat(t.Context(), store.Heartbeat{Epoch: 7, Expires: beat.Expires}); err != nil {
+			if err := e.regional(client, 0).PutHeartbeat(t.Context(),
+				store.Heartbeat{Epoch: 7, Expires: beat.Expires}); err != nil {
 				t.Error(err)
 			}
 			if is, err := e.operator(e.client, 0).Heartbeat(t.Context()); err != nil || is != beat {
@@ -325,19 +338,28 @@ func TestBeat(t *testing.T) {
 		want     store.Heartbeat
 		conflict bool
 	}{
-		"the first":                         {now: 5000, epoch: 1, expires: 35_000, want: beat(1, 5000, 35_000)},
-		"the next":                          {beat(1, 5000, 35_000), 15_000, 1, 45_000, beat(1, 5000, 45_000), false},
-		"one that is late":                  {beat(1, 5000, 35_000), 34_000, 1, 64_000, beat(1, 35_001, 64_000), false},
-		"just in time":                      {beat(1, 5000, 35_000), 33_999, 1, 64_000, beat(1, 5000, 64_000), false},
-		"one that is too late":              {beat(1, 5000, 35_000), 40_000, 1, 70_000, beat(1, 40_000, 70_000), false},
-		"a new epoch":                       {beat(1, 5000, 35_000), 15_000, 2, 45_000, beat(2, 15_000, 45_000), false},
-		"a new epoch too late":              {beat(1, 5000, 35_000), 40_000, 2, 70_000, beat(2, 40_000, 70_000), false},
-		"a new epoch at once":               {beat(1, 5000, 35_000), 5000, 2, 35_000, beat(2, 5001, 35_000), false},
-		"a new epoch that is not alive yet": {beat(1, 5000, 35_000), 15_000, 2, 15_000, beat(2, 15_000, 15_000), false},
-		"its first":                         {beat(2, 15_000, 15_000), 15_000, 2, 45_000, beat(2, 15_001, 45_000), false},
-		"the same again":                    {beat(1, 5000, 35_000), 5000, 1, 35_000, beat(1, 5000, 35_000), false},
-		"an epoch that is over":             {beat(2, 5000, 35_000), 40_000, 1, 70_000, beat(2, 5000, 35_000), true},
-		"one that would expire sooner":      {beat(1, 5000, 35_000), 4000, 1, 34_000, beat(1, 5000, 35_000), true},
+		"the first": {now: 5000, epoch: 1, expires: 35_000, want: beat(1, 5000, 35_000)},
+		"the next": {beat(1, 5000, 35_000), 15_000, 1, 45_000, beat(1, 5000, 45_000),
+			false},
+		"one that is late": {beat(1, 5000, 35_000), 34_000, 1, 64_000, beat(1, 35_001, 64_000),
+			false},
+		"just in time": {beat(1, 5000, 35_000), 33_999, 1, 64_000, beat(1, 5000, 64_000),
+			false},
+		"one that is too late": {beat(1, 5000, 35_000), 40_000, 1, 70_000, beat(1, 40_000, 70_000),
+			false},
+		"a new epoch": {beat(1, 5000, 35_000), 15_000, 2, 45_000, beat(2, 15_000, 45_000),
+			false},
+		"a new epoch too late": {beat(1, 5000, 35_000), 40_000, 2, 70_000, beat(2, 40_000, 70_000),
+			false},
+		"a new epoch at once": {beat(1, 5000, 35_000), 5000, 2, 35_000, beat(2, 5001, 35_000), false},
+		"a new epoch that is not alive yet": {beat(1, 5000, 35_000), 15_000, 2, 15_000, beat(2, 15_000, 15_000),
+			false},
+		"its first": {beat(2, 15_000, 15_000), 15_000, 2, 45_000, beat(2, 15_001, 45_000),
+			false},
+		"the same again": {beat(1, 5000, 35_000), 5000, 1, 35_000, beat(1, 5000, 35_000), false},
+		"an epoch that is over": {beat(2, 5000, 35_000), 40_000, 1, 70_000, beat(2, 5000, 35_000),
+			true},
+		"one that would expire sooner": {beat(1, 5000, 35_000), 4000, 1, 34_000, beat(1, 5000, 35_000), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -355,7 +377,8 @@ func TestBeat(t *testing.T) {
 			if _, err := knowing.Heartbeat(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for who, r := range map[string]*operator.Regional{"who has read": knowing, "who has not": e.regional(e.client, 0), "who is mistaken": mistaken} {
+			for who, r := range map[string]*operator.Regional{"who has read": knowing,
+				"who has not": e.regional(e.client, 0), "who is mistaken": mistaken} {
 				if test.before.Epoch > 0 {
 					e.putHeartbeat(t, test.before)
 				}
@@ -463,7 +486,8 @@ func TestEach(t *testing.T) {
 
 func (e *engine) remove(t testing.TB, key codec.Item) {
 	t.Helper()
-	if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: key}); err != nil {
+	if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table,
+		Key: key}); err != nil {
 		t.Error(err)
 	}
 }

@@ -72,9 +72,8 @@ func TestResetRefused(t *testing.T) {
 	if !isA[*store.InvalidError](err) || got != nil {
 		t.Errorf("filled %v, a %T", got, err)
 	}
-	if want := `invalid gpt-4 limit "rmp" is not in the bucket of user-1, which has ipm, rpm, tpm`; errtext.Reason(
-		err,
-	) != want {
+	const want = `invalid gpt-4 limit "rmp" is not in the bucket of user-1, which has ipm, rpm, tpm`
+	if errtext.Reason(err) != want {
 		t.Errorf("got %s\nwant %s", errtext.Reason(err), want)
 	}
 	e.stored(t, used())
@@ -125,7 +124,8 @@ func TestResetAgain(t *testing.T) {
 			e.put(t, less.item(t))
 		}), all[1:], 2},
 		"deleted meanwhile": {change(func(e *engine) {
-			_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.BucketKey("user-1", "gpt-4")})
+			_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table,
+				Key: item.BucketKey("user-1", "gpt-4")})
 			if err != nil {
 				t.Error(err)
 			}

@@ -42,13 +42,15 @@ func TestReshape(t *testing.T) {
 			before: row{CV: 1, Limits: tpm(rpm(perMinute(100), 20_000, 80_000), 5_000_000, 1_000_000)},
 			rpm:    perMinute(200), at: 30_000, cost: tokens{10, 0},
 			calls: []string{"read found", "reshape applied"},
-			after: row{RF: 30_000, CV: 2, TTL: 210, Limits: tpm(rpm(perMinute(200), 60_000, 90_000), 10_000_000, 1_000_000)},
+			after: row{RF: 30_000, CV: 2, TTL: 210, Limits: tpm(rpm(perMinute(200), 60_000, 90_000), 10_000_000,
+				1_000_000)},
 		},
 		"raised while full": { // what came before was clamped to the old burst
 			before: row{CV: 1, Limits: tpm(rpm(perMinute(100), 80_000, 20_000), 5_000_000, 1_000_000)},
 			rpm:    perMinute(200), at: 30_000, cost: tokens{10, 1000},
 			calls: []string{"read found", "reshape applied"},
-			after: row{RF: 30_000, CV: 2, TTL: 210, Limits: tpm(rpm(perMinute(200), 90_000, 30_000), 9_000_000, 2_000_000)},
+			after: row{RF: 30_000, CV: 2, TTL: 210, Limits: tpm(rpm(perMinute(200), 90_000, 30_000), 9_000_000,
+				2_000_000)},
 		},
 		"raised, cost between what is there and the new burst": {
 			before: row{CV: 1, Limits: tpm(rpm(perMinute(5), 0, 5000), 15_000_000, 0)},
@@ -78,7 +80,8 @@ func TestReshape(t *testing.T) {
 			before: row{CV: 1, Limits: tpm(rpm(perMinute(60), 0, 60_000), 15_000_000, 0)},
 			rpm:    bucket.Per(3600, time.Hour), at: 2000, cost: tokens{1, 0},
 			calls: []string{"read found", "reshape applied"},
-			after: row{RF: 2000, CV: 2, TTL: 7202, Limits: tpm(rpm(bucket.Per(3600, time.Hour), 1000, 61_000), 15_000_000, 0)},
+			after: row{RF: 2000, CV: 2, TTL: 7202, Limits: tpm(rpm(bucket.Per(3600, time.Hour), 1000, 61_000),
+				15_000_000, 0)},
 		},
 		"a limit added": {
 			before: row{CV: 1, Limits: rpm(perMinute(100), 50_000, 50_000)},
@@ -135,7 +138,8 @@ func TestReshapeRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.clock.set(100)
-	if _, err := l.API.Acquire(t.Context(), removed.User{ID: "1"}, removed.APICost{RPS: 5, RPD: 20}); err != nil {
+	if _, err := l.API.Acquire(t.Context(), removed.User{ID: "1"},
+		removed.APICost{RPS: 5, RPD: 20}); err != nil {
 		t.Fatal(err)
 	}
 	seen.calls(t, "read found", "reshape applied")

@@ -45,7 +45,8 @@ func TestClientsRetriesAreOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	members := operator.NewMembers(client, e.table)
-	if err := members.Put(t.Context(), store.Member{Entity: "user-1", Parent: "project-1", Cascade: true}); err != nil {
+	if err := members.Put(t.Context(), store.Member{Entity: "user-1", Parent: "project-1",
+		Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, found, err := members.Get(t.Context(), "user-1"); !found || err != nil {
@@ -71,7 +72,8 @@ func TestClientsRetriesAreOff(t *testing.T) {
 	}
 
 	// The control: a call that leaves it in place asks it.
-	if _, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &e.table}); err != nil ||
+	if _, err := client.DescribeTable(t.Context(),
+		&dynamodb.DescribeTableInput{TableName: &e.table}); err != nil ||
 		asked.Load() == 0 {
 		t.Errorf("%v; the Retryer was asked %d times by a call of its own", err, asked.Load())
 	}

@@ -260,7 +260,8 @@ func with(balances map[string]bucket.Balance, name string, b bucket.Balance) map
 
 func (e *engine) put(t testing.TB, item codec.Item) {
 	t.Helper()
-	if _, err := e.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &e.table, Item: item}); err != nil {
+	if _, err := e.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &e.table,
+		Item: item}); err != nil {
 		t.Fatal(err)
 	}
 }

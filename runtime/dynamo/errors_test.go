@@ -54,20 +54,27 @@ func TestClassify(t *testing.T) {
 		want        wire.Outcome
 		setup       bool
 	}{
-		"503 without a body":     {t.Context(), down, static, wire.Unknown, false},
-		"502 of a proxy":         {t.Context(), answer(http.StatusBadGateway, "<html>"), static, wire.Unknown, false},
-		"429 of a proxy":         {t.Context(), answer(http.StatusTooManyRequests, "{}"), static, wire.Throttled, false},
+		"503 without a body": {t.Context(), down, static, wire.Unknown, false},
+		"502 of a proxy": {t.Context(), answer(http.StatusBadGateway, "<html>"), static, wire.Unknown,
+			false},
+		"429 of a proxy": {t.Context(), answer(http.StatusTooManyRequests, "{}"), static, wire.Throttled,
+			false},
 		"garbled reply":          {t.Context(), answer(http.StatusOK, "{"), static, wire.Unknown, false},
 		"nobody listens":         {t.Context(), "http://127.0.0.1:1", static, wire.NotSent, false},
 		"context over before":    {over, down, static, wire.NotSent, false},
 		"cut off in flight":      {cut, silent.URL, static, wire.Unknown, false},
 		"role's service is down": {t.Context(), down, role, wire.NotSent, true},
 		"throttled": {
-			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static, wire.Throttled, false,
+			t.Context(),
+			answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static,
+			wire.Throttled, false,
 		},
-		"throttled, by its older name": {t.Context(), answer(http.StatusBadRequest, `{"__type":"Throttling"}`), static, wire.Throttled, false},
+		"throttled, by its older name": {t.Context(), answer(http.StatusBadRequest, `{"__type":"Throttling"}`),
+			static, wire.Throttled, false},
 		"no access": {
-			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#AccessDeniedException"}`), static, wire.Failed, true,
+			t.Context(),
+			answer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#AccessDeniedException"}`),
+			static, wire.Failed, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

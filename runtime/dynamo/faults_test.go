@@ -156,7 +156,8 @@ func (s storm) run(t *testing.T, seed uint64) (a audit, fell map[string]int) {
 		var running sync.WaitGroup
 		for i := range stormWorkers {
 			w := &worker{
-				storm: s, books: books, post: posts[i%stormPosts], all: posts, turn: turn, rng: rand.New(rand.NewPCG(seed, uint64(i+10))),
+				storm: s, books: books, post: posts[i%stormPosts], all: posts, turn: turn,
+				rng: rand.New(rand.NewPCG(seed, uint64(i+10))),
 			}
 			running.Go(func() {
 				for range s.calls / stormWorkers {
@@ -231,7 +232,8 @@ func (s storm) script(seed uint64, books *books) func(memdynamo.Request) memdyna
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 99))
 	kinds := []memdynamo.Fault{
-		memdynamo.LoseRequest, memdynamo.LoseReply, memdynamo.Duplicate, memdynamo.InternalError, memdynamo.LateInternalError, memdynamo.Throttle,
+		memdynamo.LoseRequest, memdynamo.LoseReply, memdynamo.Duplicate, memdynamo.InternalError,
+		memdynamo.LateInternalError, memdynamo.Throttle,
 	}
 	names := []string{"lost requests", "lost replies", "duplicates", "500s before", "500s after", "throttled"}
 	return func(memdynamo.Request) memdynamo.Fault {
@@ -456,7 +458,8 @@ func storms() map[string]storm {
 			all[name+", in order, upward"] = s
 		}
 	}
-	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic,
+		"compensated": store.CascadeCompensated} {
 		s := storm{
 			cascade: cascade,
 			depth:   2,
@@ -492,7 +495,8 @@ func TestFaults(t *testing.T) {
 				t.Error(wrong)
 			}
 			if s.upward &&
-				a.open > 2+s.calls/100 { // denials after a try whose reply was lost, the giving back of which was lost too
+				a.open > 2+s.calls/100 {
+				// denials after a try whose reply was lost, the giving back of which was lost too
 				t.Errorf("%d calls of unknown outcome where nothing is given back: the sums are to be exact", a.open)
 			}
 		})
@@ -505,9 +509,15 @@ func TestFaultsAreSeen(t *testing.T) {
 		storm string
 		wrap  func(wire.API) wire.API
 	}{
-		"give-backs of unknown outcome sent again": {"single buckets", func(api wire.API) wire.API { return &insistent{API: api} }},
-		"transactions sent again as new ones":      {"atomic chains of 2, in order", func(api wire.API) wire.API { return &amnesiac{API: api} }},
-		"charges given back unconditionally":       {"single buckets, in order", func(api wire.API) wire.API { return &credulous{API: api} }},
+		"give-backs of unknown outcome sent again": {"single buckets", func(api wire.API) wire.API {
+			return &insistent{API: api}
+		}},
+		"transactions sent again as new ones": {"atomic chains of 2, in order", func(api wire.API) wire.API {
+			return &amnesiac{API: api}
+		}},
+		"charges given back unconditionally": {"single buckets, in order", func(api wire.API) wire.API {
+			return &credulous{API: api}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storms()[test.storm]

@@ -31,13 +31,13 @@ import (
 // throttled, meet transactions or fail within DynamoDB, and callers leave. A deed is one acquire, settle or
 // release, a change what it has written to a bucket's consumption (tc), net of what it gave back.
 //
-//	always    an acquire that was admitted has charged its cost at least, one that was not has given back no more than it
-//	          charged. A settle or release that gives back was applied once if it succeeded, at most once if it failed: then
-//	          the lease stands as charged or as settled, as Settle says. A settle that charges more did, if it succeeded.
-//	          So of no bucket is more admitted than was charged.
-//	in order  where each copy of a write arrives before the next write of its bucket, all of these are exact: an acquire
-//	          has charged its cost once, or, if it was not admitted, nothing. The exception is a giving back whose own reply was
-//	          lost, for it is not sent again. So what is admitted is what was charged.
+//	always    an admitted acquire has charged its cost at least; any other has given back at most what it
+//	          charged. A settle or release that gives back was applied once if it succeeded, and at most
+//	          once if it failed: then the lease stands as charged or as settled, as Settle says. A settle
+//	          that charges more did, if it succeeded. So no bucket admits more than was charged.
+//	in order  if each copy of a write arrives before the next write of its bucket, all of these are exact:
+//	          an acquire has charged its cost once, or nothing if it was not admitted. The exception is a
+//	          give-back whose own reply was lost, since it is not sent again.
 //
 // A late copy of a charge charges twice: it errs to the safe side, and the caller is told nothing of it. A
 // late copy of a give-back would mint tokens, and none is made. The store sends a give-back again only if the
@@ -418,9 +418,10 @@ func streamNumber(v streamtypes.AttributeValue) int64 {
 
 // audit is what the books come to.
 type audit struct {
-	calls                   map[string]int // by what they were and how they ended
-	reported, most, charged int64          // admitted at least and at most, by what callers were told, and the table's tc; millitokens
-	open                    int            // deeds of which the API does not say what they did
+	calls map[string]int // by what they were and how they ended
+	// admitted at least and at most, by what callers were told, and the table's tc; millitokens
+	reported, most, charged int64
+	open                    int // deeds of which the API does not say what they did
 	wrong                   []string
 }
 

@@ -267,7 +267,8 @@ func TestBlackHole(t *testing.T) {
 // TestBlackHoleOfHastyCallers: callers whose deadlines end before the budget get their own error, but not for
 // ever: that nobody answers opens the breaker all the same, and the policy decides.
 func TestBlackHoleOfHastyCallers(t *testing.T) {
-	for deadline, wait := range map[time.Duration]int{900 * time.Millisecond: 5, 300 * time.Millisecond: 5, 50 * time.Millisecond: 20} {
+	for deadline, wait := range map[time.Duration]int{900 * time.Millisecond: 5, 300 * time.Millisecond: 5,
+		50 * time.Millisecond: 20} {
 		t.Run(deadline.String(), func(t *testing.T) {
 			inBubble(t, 1, func(t *testing.T, b *bubble) {
 				t.Helper()

@@ -62,7 +62,8 @@ func (c *crowd) waits(a *customer, want bool) {
 // its age again and again, until the caller's time is up.
 func TestDoubtEnds(t *testing.T) {
 	gpt4, _ := generated(t)
-	for name, ttl := range map[string]time.Duration{"the bucket alone": time.Hour, "the bucket and its overrides": 3 * time.Second} {
+	for name, ttl := range map[string]time.Duration{"the bucket alone": time.Hour,
+		"the bucket and its overrides": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.ttl = ttl

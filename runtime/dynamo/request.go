@@ -277,4 +277,6 @@ func (r *request) overErr(err error) error {
 }
 
 // remaining returns the time until a context's deadline, which is the system's, whatever the Clock.
-func remaining(deadline time.Time) time.Duration { return time.Until(deadline) }
+func remaining(deadline time.Time) time.Duration {
+	return time.Until(deadline) //nolint:forbidigo // see above
+}

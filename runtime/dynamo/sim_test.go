@@ -285,22 +285,24 @@ type history struct {
 	skew     time.Duration    // clocks are up to so much off, either way
 	limits   [][]bucket.Limit // by revision; processes go from one to the next at about the same time
 	versions []codec.Resource // with these limits, where schemas differ in more than numbers; else nil
-	beside   float64          // for how long versions are at work side by side, as a share of each one's time; 0 for a fifth
-	think    func(*rand.Rand) time.Duration
-	cost     func(*rand.Rand) []int64
-	actual   func(*rand.Rand) []int64 // what a call comes to; nil: up to twice the cost
-	settle   float64                  // share of admitted calls that settle, up or down; as many release
-	lazy     float64                  // share of these that may wait for the next write
-	cancel   float64                  // share of acquires whose caller gives up within 10 ms
-	faults   faults                   // of the network
-	ttlLag   time.Duration            // at most, between an item's ttl and its deletion
+	// for how long versions are at work side by side, as a share of each one's time; 0 for a fifth
+	beside float64
+	think  func(*rand.Rand) time.Duration
+	cost   func(*rand.Rand) []int64
+	actual func(*rand.Rand) []int64 // what a call comes to; nil: up to twice the cost
+	settle float64                  // share of admitted calls that settle, up or down; as many release
+	lazy   float64                  // share of these that may wait for the next write
+	cancel float64                  // share of acquires whose caller gives up within 10 ms
+	faults faults                   // of the network
+	ttlLag time.Duration            // at most, between an item's ttl and its deletion
 
 	above    []int64 // the limits of each of a user's ancestors, in multiples of the user's
 	cascade  store.Cascade
-	children int           // users, who share their ancestors
-	own      bool          // each caller is for a user of its own
-	direct   float64       // share of calls that charge the nearest ancestor alone
-	override time.Duration // two operators change the limits of some level as often as that, at most; 0 for never
+	children int     // users, who share their ancestors
+	own      bool    // each caller is for a user of its own
+	direct   float64 // share of calls that charge the nearest ancestor alone
+	// two operators change the limits of some level as often as that, at most; 0 for never
+	override time.Duration
 	cache    time.Duration // processes remember that for half as long to as long; 0 for a minute
 
 	choose  func(*plan.Demand, plan.State, int64) plan.Plan
@@ -802,7 +804,8 @@ func (r *result) sum(of result) {
 
 func (r result) String() string {
 	return fmt.Sprintf(
-		"admitted %d denied %d contended %d failed %d; writes %d (%.3f per admitted) reads %d creates %d reshapes %d generic %d, %.2f calls per commit; %v",
+		"admitted %d denied %d contended %d failed %d; writes %d (%.3f per admitted) reads %d creates %d "+
+			"reshapes %d generic %d, %.2f calls per commit; %v",
 		r.admitted,
 		r.denied,
 		r.contended,

@@ -187,7 +187,9 @@ func outOfForce(log []commit, changes []change, spec *store.Spec, cache time.Dur
 		if !c.charges() {
 			continue
 		}
-		kind := spec.Kinds[slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return strings.HasPrefix(c.entity, k.Prefix) })]
+		kind := spec.Kinds[slices.IndexFunc(spec.Kinds, func(k store.Kind) bool {
+			return strings.HasPrefix(c.entity, k.Prefix)
+		})]
 		from := c.tag.began.Add(-cache - time.Millisecond)
 		own, shared := said(changes, c.entity, spec, from, c.at), said(changes, kind.Name, spec, from, c.at)
 		for i, b := range c.after.Balances {
@@ -257,7 +259,8 @@ func TestSimTableTransactions(t *testing.T) {
 			}
 		}
 		holds("a-1", 3)
-		if _, ok := errors.AsType[*types.IdempotentParameterMismatchException](transact("one", 4, "a-1", "b-1")); !ok {
+		if _, ok := errors.AsType[*types.IdempotentParameterMismatchException](transact("one", 4, "a-1",
+			"b-1")); !ok {
 			t.Error("the token was taken for other writes")
 		}
 		cancelled, ok := errors.AsType[*types.TransactionCanceledException](transact("two", 1, "c-1", "a-1"))

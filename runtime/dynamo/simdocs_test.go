@@ -96,8 +96,8 @@ func TestDesignNamesControls(t *testing.T) {
 	}
 }
 
-// documentedGuards returns the controls that a document's table of guards names. A name without a control is an
-// error.
+// documentedGuards returns the controls that a document's table of guards names. A name without a control is
+// an error.
 func documentedGuards(t *testing.T, document string) (named []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../" + document)

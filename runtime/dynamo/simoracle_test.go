@@ -146,7 +146,8 @@ func (c *commit) entry(limit int) entry {
 	if c.before == nil {
 		e.given = 0
 	}
-	if rest := e.charged - (e.taken + e.settled - e.given); rest < 0 { // by nobody's write, such as an undo, or a broken one
+	if rest := e.charged - (e.taken + e.settled - e.given); rest < 0 {
+		// by nobody's write, such as an undo, or a broken one
 		e.given -= rest
 	} else {
 		e.settled += rest

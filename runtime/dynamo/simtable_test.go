@@ -155,7 +155,8 @@ type demand struct {
 func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 	where, _ := ctx.Value(tagKey{}).(tag)
 	t := tag{
-		turn: p.clock.turn, by: p, sent: p.clock.Now().UnixMilli(), settle: true, included: len(all), first: math.MaxInt64, returns: true, wants: map[string]demand{},
+		turn: p.clock.turn, by: p, sent: p.clock.Now().UnixMilli(), settle: true, included: len(all),
+		first: math.MaxInt64, returns: true, wants: map[string]demand{},
 	}
 	for _, r := range all {
 		own, _ := r.ctx.Value(tagKey{}).(tag)
@@ -197,7 +198,8 @@ func tagged(ctx context.Context, t tag) context.Context { return context.WithVal
 func newSimTable(seed uint64, decode func(*bucket.Image, codec.Item) error) *simTable {
 	return &simTable{
 		decode: decode, minDelay: time.Millisecond, maxDelay: 4 * time.Millisecond, work: 2000 * turns, seed: seed,
-		items: map[string]codec.Item{}, busy: map[string]bool{}, tokens: map[string]*simTransaction{}, parse: evaluators{},
+		items: map[string]codec.Item{}, busy: map[string]bool{}, tokens: map[string]*simTransaction{},
+		parse:  evaluators{},
 		firsts: map[string]tag{}, cut: map[string]bool{},
 	}
 }
@@ -284,7 +286,8 @@ func travel[T any](
 }
 
 func keyOf(item codec.Item) string {
-	return item["PK"].(*types.AttributeValueMemberS).Value + "|" + item["SK"].(*types.AttributeValueMemberS).Value
+	return item["PK"].(*types.AttributeValueMemberS).Value + "|" +
+		item["SK"].(*types.AttributeValueMemberS).Value
 }
 
 // load returns an item, or nothing once its ttl has had it deleted. The caller holds t.mu.
@@ -458,7 +461,8 @@ func (t *simTable) TransactWriteItems(
 			}
 		} else {
 			u := item.Update
-			writes[i] = simWrite{u.Key, u.ConditionExpression, u.UpdateExpression, u.ExpressionAttributeNames, u.ExpressionAttributeValues, nil}
+			writes[i] = simWrite{u.Key, u.ConditionExpression, u.UpdateExpression, u.ExpressionAttributeNames,
+				u.ExpressionAttributeValues, nil}
 		}
 		writes[i] = writes[i].kept()
 		keys += keyOf(writes[i].key)

@@ -318,7 +318,8 @@ func TestOverload(t *testing.T) {
 		most    float64
 	}{
 		{"at 3 times the rate", 16, 0, 1.60}, {"at 13 times the rate", 64, 0, 2.75},
-		{"at 8 tenths of the rate", 16, 30 * time.Millisecond, 1.25}, {"at 8 tenths of the rate", 64, 150 * time.Millisecond, 1.90},
+		{"at 8 tenths of the rate", 16, 30 * time.Millisecond, 1.25}, {"at 8 tenths of the rate", 64,
+			150 * time.Millisecond, 1.90},
 	} {
 		t.Run(fmt.Sprintf("%d writers %s", load.writers, load.name), func(t *testing.T) {
 			t.Parallel()

@@ -142,7 +142,8 @@ func (c *piecemeal) TransactWriteItems(
 			u := item.Update
 			_, err = c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 				Key: u.Key, ConditionExpression: u.ConditionExpression, UpdateExpression: u.UpdateExpression,
-				ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+				ExpressionAttributeNames:  u.ExpressionAttributeNames,
+				ExpressionAttributeValues: u.ExpressionAttributeValues,
 			}, opts...)
 		}
 		if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {

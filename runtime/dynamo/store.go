@@ -216,7 +216,8 @@ func (s *session) Check(ctx context.Context) error {
 		return &layout.CarryingError{SetupError: &store.SetupError{
 			What: fmt.Sprintf("table %s holds per-limit items, which this program would make full buckets beside",
 				conn.table),
-			Do: "use migrating.New instead of dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
+			Do: "use migrating.New instead of dynamo.New, until `sluice migrate --cleanup` has removed the last of " +
+				"them",
 		}}
 	}
 	return nil
@@ -250,7 +251,8 @@ func (s *session) recordRevision(ctx context.Context) {
 // Members implements store.Session. This session's Member sees their writes at once. Other sessions see them
 // when their cached look-ups are due.
 func (s *session) Members() store.MemberStore {
-	return operator.MembersWith(s.scheduler.conn.api, s.scheduler.retrier(wire.OperatorAttempts), s.lookups.Invalidate)
+	return operator.MembersWith(s.scheduler.conn.api, s.scheduler.retrier(wire.OperatorAttempts),
+		s.lookups.Invalidate)
 }
 
 // Overrides implements store.Session.

@@ -17,8 +17,9 @@ func TestTableName(t *testing.T) {
 	const arn = "arn:aws-us-gov:dynamodb:us-gov-west-1:123456789012:table/"
 	longest := strings.Repeat("x", 255)
 	for table, want := range map[string]string{
-		"rate_limits": "rate_limits", "a-1": "a-1", "..B": "..B", longest: longest, arn + "rate_limits": "rate_limits",
-		"": "", "ab": "", longest + "x": "", "rate limits": "", "tisch\n": "", "größe": "",
+		"rate_limits": "rate_limits", "a-1": "a-1", "..B": "..B", longest: longest,
+		arn + "rate_limits": "rate_limits",
+		"":                  "", "ab": "", longest + "x": "", "rate limits": "", "tisch\n": "", "größe": "",
 		arn: "", arn + "ab": "", arn + "rate_limits/index/GSI1": "", "arn:aws:s3:::rate_limits": "",
 	} {
 		name, ok := operator.TableName(table)

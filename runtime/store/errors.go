@@ -86,8 +86,8 @@ func Refuse(
 	return e
 }
 
-// ExceedsQuota reports that waiting for the refill of quota does not help a call that wants cost, in millitokens:
-// quota is closed, or its burst is below cost.
+// ExceedsQuota reports that waiting for the refill of quota does not help a call that wants cost, in
+// millitokens: quota is closed, or its burst is below cost.
 func ExceedsQuota(quota bucket.Limit, cost int64) bool {
 	return cost > 0 && (quota.Closed() || cost > quota.Burst)
 }

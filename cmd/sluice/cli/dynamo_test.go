@@ -64,7 +64,8 @@ func parts(table string) string {
   ok  stream of NEW_AND_OLD_IMAGES
   ok  TTL on ttl
 note  billing is on demand
-note  deletion protection is off; ` + "`aws dynamodb update-table --table-name " + table + " --deletion-protection-enabled` switches it on\n" +
+note  deletion protection is off; ` + "`aws dynamodb update-table --table-name " + table +
+		" --deletion-protection-enabled` switches it on\n" +
 		"note  point-in-time recovery is off; `sluice table create --table " + table +
 		" --recoverable` switches it on, on AWS: " +
 		"it brings back what a mistake deleted\n"
@@ -235,7 +236,8 @@ func TestPerLimit(t *testing.T) {
 		out,
 		errs,
 		0,
-		`user-123 on gpt-4: in per-limit items, which its next acquire or `+"`sluice migrate`"+` converts into a bucket
+		`user-123 on gpt-4: in per-limit items, which its next acquire or `+"`sluice migrate`"+
+			` converts into a bucket
   LIMIT  AVAILABLE  CAPACITY  BURST  REFILL        FULL IN
   rpm           45       100    150  100 every 1m  1m3s
 `,
@@ -251,7 +253,8 @@ func TestPerLimit(t *testing.T) {
   tpm    user-123         -       -  -
          user             -       -  -
          schema      10,000  15,000  10,000 every 1m  in force
-in per-limit items, which its next acquire or `+"`sluice migrate`"+` converts into a bucket, with the limits in force
+in per-limit items, which its next acquire or `+"`sluice migrate`"+
+		` converts into a bucket, with the limits in force
   LIMIT  AVAILABLE  CAPACITY  BURST  REFILL        FULL IN
   rpm           45       100    150  100 every 1m  1m3s
 `+above, "")

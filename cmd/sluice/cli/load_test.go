@@ -57,10 +57,12 @@ func reported(t *testing.T, args ...string) (r report, stderr string) {
 	return r, errs
 }
 
-// TestLoadReport holds the whole report of a load in virtual time: one caller, so that what comes after what is always the same.
+// TestLoadReport holds the whole report of a load in virtual time: one caller, so that what comes after what
+// is always the same.
 func TestLoadReport(t *testing.T) {
 	for name, args := range map[string]string{
-		"closed.txt": "--trip 4ms --mix user:gpt-4=3 --mix project:embeddings --cost tpm=100..2000 --settle tpm=50..1500 " +
+		"closed.txt": "--trip 4ms --mix user:gpt-4=3 --mix project:embeddings --cost tpm=100..2000 --settle " +
+			"tpm=50..1500 " +
 			"--hot 2=80% --entities 20 --price-read 0.125 --price-write 0.625 --duration 4s --cleanup",
 		"open.txt":  "--trip 4ms --mix user:gpt-4 --zipf 1.5 --rate 200 --entities 100 --duration 6s",
 		"calls.txt": "--mix project:embeddings --entities 1 --calls 30",
@@ -133,8 +135,8 @@ func taken(
 	return tokens, entities
 }
 
-// TestLoadCounts holds the report of a load of many callers, in virtual time, against what the engine billed: no call is lost, no
-// unit.
+// TestLoadCounts holds the report of a load of many callers, in virtual time, against what the engine billed:
+// no call is lost, no unit.
 func TestLoadCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := reported(
@@ -199,12 +201,14 @@ func TestLoadCounts(t *testing.T) {
 	})
 }
 
-// TestLoadStored holds the report of a load against what is stored: what was admitted, settled and sent in transactions.
+// TestLoadStored holds the report of a load against what is stored: what was admitted, settled and sent in
+// transactions.
 func TestLoadStored(t *testing.T) {
 	engine, url := loaded(t, usual)
 	engine.Faults().TTLLag(time.Hour) // what expires takes its count along
 	var r report
-	for range 5 { // on a machine that is too slow calls are not answered in time, and nobody knows what of them is stored
+	for range 5 {
+		// on a machine that is too slow calls are not answered in time, and nobody knows what of them is stored
 		var errs string
 		r, errs = reported(
 			t,
@@ -294,7 +298,8 @@ func TestLoadCleanup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "123", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{TPM: 1}); err != nil {
+	if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "123", Project: limits.Project{ID: "7"}},
+		limits.GPT4Cost{TPM: 1}); err != nil {
 		t.Fatal(err)
 	}
 	r, _ := reported(
@@ -407,7 +412,8 @@ func TestLoadJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &got); err != nil {
 			t.Fatal(err, out)
 		}
-		want := "acquires began billed buckets_deleted carried carrying concurrency cost cpu_wait_p99_ms denials due ended failures lazy_settles_failed limiters " +
+		want := "acquires began billed buckets_deleted carried carrying concurrency cost cpu_wait_p99_ms denials " +
+			"due ended failures lazy_settles_failed limiters " +
 			"lost made mix outcomes place rate schema seconds seed settings settles settles_failed store units"
 		if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != want {
 			t.Errorf("there is\n%s\nwant\n%s", names, want)
@@ -416,7 +422,8 @@ func TestLoadJSON(t *testing.T) {
 		for line := range strings.Lines(string(got["settings"])) {
 			settings.WriteString(strings.TrimSpace(line))
 		}
-		if want := `{"duration_s": 10,"calls": 50,"units": 0,"trip_ms": 2,"entities": 1000,"children": 10,"hot": "2=50%","zipf": 0,` +
+		if want := `{"duration_s": 10,"calls": 50,"units": 0,"trip_ms": 2,"entities": 1000,"children": 10,"hot": ` +
+			`"2=50%","zipf": 0,` +
 			`"mix": [{"weight": 3,"cost": {"rpm": "1","tpm": "5..1500"},"settle": {"tpm": "0"}}]}`; settings.String() != want {
 			t.Errorf("settings\n%s\nwant\n%s", settings.String(), want)
 		}
@@ -445,13 +452,20 @@ func TestLoadFails(t *testing.T) {
 		code int
 		want string
 	}{
-		"no table":   {"--endpoint " + url + " --table rate_limits", 1, "sluice: table rate_limits does not exist: "},
-		"nobody":     {"--endpoint " + closed.URL, 1, "sluice: " + closed.URL + " does not answer: start `sluice dev`"},
-		"no test's":  {"--endpoint http://dynamodb.example:8000 --region us-east-1 --table latest_limits", 2, "sluice: table latest_limits (http://dynamodb.example:8000) is not known to be for tests: it is on another machine, and its name has none of test, "},
-		"two places": {"--in-process --table load", 1, "sluice: --in-process and --table name different places: pass one of them"},
-		"units":      {"--redis redis://127.0.0.1:1 --units 5", 1, "sluice: --units is for capacity units, which a Redis does not have: leave it out"},
-		"a price":    {"--redis redis://127.0.0.1:1 --price-read 0.25", 1, "sluice: --price-read is for capacity units, which a Redis does not have: leave it out"},
-		"a trip":     {"--trip 4ms", 1, "sluice: --trip is for the engine in this process: pass --in-process too"},
+		"no table": {"--endpoint " + url + " --table rate_limits", 1,
+			"sluice: table rate_limits does not exist: "},
+		"nobody": {"--endpoint " + closed.URL, 1,
+			"sluice: " + closed.URL + " does not answer: start `sluice dev`"},
+		"no test's": {"--endpoint http://dynamodb.example:8000 --region us-east-1 --table latest_limits", 2,
+			"sluice: table latest_limits (http://dynamodb.example:8000) is not known to be for tests: it is on " +
+				"another machine, and its name has none of test, "},
+		"two places": {"--in-process --table load", 1,
+			"sluice: --in-process and --table name different places: pass one of them"},
+		"units": {"--redis redis://127.0.0.1:1 --units 5", 1,
+			"sluice: --units is for capacity units, which a Redis does not have: leave it out"},
+		"a price": {"--redis redis://127.0.0.1:1 --price-read 0.25", 1,
+			"sluice: --price-read is for capacity units, which a Redis does not have: leave it out"},
+		"a trip": {"--trip 4ms", 1, "sluice: --trip is for the engine in this process: pass --in-process too"},
 	} {
 		if slices.Contains([]string{"two places", "units", "a price", "a trip"}, name) { // refused by the parser
 			test.code = 2
@@ -466,43 +480,66 @@ func TestLoadFails(t *testing.T) {
 // TestLoadArguments: what cannot be is refused by its name, with what there is instead.
 func TestLoadArguments(t *testing.T) {
 	for args, want := range map[string]string{
-		"--mix gpt-4":                                `--mix "gpt-4" is not KIND:RESOURCE[=WEIGHT]: write it like user:gpt-4=3`,
-		"--mix user:gpt-5":                           `--mix "user:gpt-5": ../../../limits.yaml has no resource "gpt-5": did you mean "gpt-4"?`,
-		"--mix org:gpt-4":                            `--mix "org:gpt-4": gpt-4 has no bucket for kind org: pass an entity or a kind of project, user`,
-		"--mix usr:gpt-4":                            `--mix "usr:gpt-4": ../../../limits.yaml has no kind "usr", and "usr" is no entity, since it has no '-': did you mean "user"?`,
-		"--mix user-1:gpt-4":                         `--mix "user-1:gpt-4": user-1 is an entity: pass a kind, whose number of entities is --entities`,
-		"--mix user:gpt-4=0":                         `--mix "user:gpt-4=0": the weight "0" is no number above 0: correct it`,
-		"--mix user:gpt-4=x":                         `--mix "user:gpt-4=x": the weight "x" is no number above 0: correct it`,
-		"--mix user:gpt-4=NaN":                       `--mix "user:gpt-4=NaN": the weight "NaN" is no number above 0: correct it`,
-		"--mix user:gpt-4 --mix user:gpt-4":          `--mix "user:gpt-4": user on gpt-4 is given twice: leave one out`,
-		"--cost tpm":                                 `--cost "tpm": it is not LIMIT=N or LIMIT=N..M: write it like rpm=1..10`,
-		"--cost tpn=1":                               `--cost "tpn=1": no resource in the mix has a limit "tpn": did you mean "tpm"?`,
-		"--cost tpm=-1":                              `--cost "tpm=-1": "-1" is out of range: pass whole tokens, 0 to 1000000000000`,
-		"--cost tpm=1..x":                            `--cost "tpm=1..x": "x" is out of range: pass whole tokens, 0 to 1000000000000`,
-		"--cost tpm=3..2":                            `--cost "tpm=3..2": M is below N in N..M: swap them`,
-		"--cost gpt-5:tpm=3":                         `--cost "gpt-5:tpm=3": ../../../limits.yaml has no resource "gpt-5": did you mean "gpt-4"?`,
-		"--settle tpm":                               `--settle "tpm": it is not LIMIT=N or LIMIT=N..M: write it like rpm=1..10`,
-		"--mix user:gpt-4 --settle embeddings:rps=1": `--settle "embeddings:rps=1": the mix has no calls on embeddings: add them, or leave this out`,
-		"--hot 10":                                   `--hot "10" is not K=PERCENT: write it like 10=80%, with K up to 1000 (--entities) and up to 100%`,
-		"--hot 0=80%":                                `--hot "0=80%" is not K=PERCENT: write it like 10=80%, `,
-		"--hot 10=101%":                              `--hot "10=101%" is not K=PERCENT: write it like 10=80%, `,
-		"--hot 11=5% --entities 10":                  `--hot "11=5%" is not K=PERCENT: write it like 10=80%, with K up to 10 (--entities) `,
-		"--hot 1=5% --zipf 2":                        `--hot and --zipf can't be used together`,
-		"--zipf 1":                                   `--zipf 1 is out of range: pass more than 1 and up to 10`,
-		"--zipf NaN":                                 `--zipf NaN is out of range: pass more than 1 and up to 10`,
-		"--rate 0":                                   `--rate 0: want calls a second, above 0 and up to 1000000; `,
-		"--duration 0s":                              `--duration 0s is out of range: pass more than 0`,
-		"--calls 0":                                  `--calls 0: want 1 or more; `,
-		"--units 0":                                  `--units 0 is out of range: pass 1 or more`,
-		"--entities 0":                               `--entities 0 is out of range: pass 1 to 10000000`,
-		"--children 0":                               `--children 0 is out of range: pass 1 or more`,
-		"--concurrency 0":                            `--concurrency 0 is out of range: pass 1 to 100000`,
-		"--limiters 17":                              `--limiters 17 is out of range: pass 1 to 16, the number of callers (--concurrency)`,
-		"--price-write=-1":                           `--price-write -1 is out of range: pass dollars per million write units, 0 to a billion`,
-		"--price-read NaN":                           `--price-read NaN is out of range: pass dollars per million read units, 0 to a billion`,
-		"--cost tpm=15001":                           `--cost gpt-4:tpm=15001: a bucket of a user never has more than 15,000, so no call of a user would be admitted: pass less`,
-		"--mix project:gpt-4 --cost tpm=150001..9":      `--cost "tpm=150001..9": ends before`,
-		"--mix project:gpt-4 --cost tpm=150001..160000": `--cost gpt-4:tpm=150001..160000: a bucket of a project never holds more than 150,000, `,
+		"--mix gpt-4": `--mix "gpt-4" is not KIND:RESOURCE[=WEIGHT]: write it ` +
+			`like user:gpt-4=3`,
+		"--mix user:gpt-5": `--mix "user:gpt-5": ../../../limits.yaml has no resource ` +
+			`"gpt-5": did you mean "gpt-4"?`,
+		"--mix org:gpt-4": `--mix "org:gpt-4": gpt-4 has no bucket for kind org: pass ` +
+			`an entity or a kind of project, user`,
+		"--mix usr:gpt-4": `--mix "usr:gpt-4": ../../../limits.yaml has no kind ` +
+			`"usr", and "usr" is no entity, since it has no '-': did you mean "user"?`,
+		"--mix user-1:gpt-4": `--mix "user-1:gpt-4": user-1 is an entity: pass a kind, ` +
+			`whose number of entities is --entities`,
+		"--mix user:gpt-4=0": `--mix "user:gpt-4=0": the weight "0" is no number above ` +
+			`0: correct it`,
+		"--mix user:gpt-4=x": `--mix "user:gpt-4=x": the weight "x" is no number above ` +
+			`0: correct it`,
+		"--mix user:gpt-4=NaN": `--mix "user:gpt-4=NaN": the weight "NaN" is no number ` +
+			`above 0: correct it`,
+		"--mix user:gpt-4 --mix user:gpt-4": `--mix "user:gpt-4": user on gpt-4 is given twice: leave ` +
+			`one out`,
+		"--cost tpm": `--cost "tpm": it is not LIMIT=N or LIMIT=N..M: write it ` +
+			`like rpm=1..10`,
+		"--cost tpn=1": `--cost "tpn=1": no resource in the mix has a limit "tpn": ` +
+			`did you mean "tpm"?`,
+		"--cost tpm=-1": `--cost "tpm=-1": "-1" is out of range: pass whole tokens, ` +
+			`0 to 1000000000000`,
+		"--cost tpm=1..x": `--cost "tpm=1..x": "x" is out of range: pass whole ` +
+			`tokens, 0 to 1000000000000`,
+		"--cost tpm=3..2": `--cost "tpm=3..2": M is below N in N..M: swap them`,
+		"--cost gpt-5:tpm=3": `--cost "gpt-5:tpm=3": ../../../limits.yaml has no ` +
+			`resource "gpt-5": did you mean "gpt-4"?`,
+		"--settle tpm": `--settle "tpm": it is not LIMIT=N or LIMIT=N..M: write it ` +
+			`like rpm=1..10`,
+		"--mix user:gpt-4 --settle embeddings:rps=1": `--settle "embeddings:rps=1": the mix has no calls on ` +
+			`embeddings: add them, or leave this out`,
+		"--hot 10": `--hot "10" is not K=PERCENT: write it like 10=80%, with K ` +
+			`up to 1000 (--entities) and up to 100%`,
+		"--hot 0=80%":   `--hot "0=80%" is not K=PERCENT: write it like 10=80%, `,
+		"--hot 10=101%": `--hot "10=101%" is not K=PERCENT: write it like 10=80%, `,
+		"--hot 11=5% --entities 10": `--hot "11=5%" is not K=PERCENT: write it like 10=80%, ` +
+			`with K up to 10 (--entities) `,
+		"--hot 1=5% --zipf 2": `--hot and --zipf can't be used together`,
+		"--zipf 1":            `--zipf 1 is out of range: pass more than 1 and up to 10`,
+		"--zipf NaN":          `--zipf NaN is out of range: pass more than 1 and up to 10`,
+		"--rate 0":            `--rate 0: want calls a second, above 0 and up to 1000000; `,
+		"--duration 0s":       `--duration 0s is out of range: pass more than 0`,
+		"--calls 0":           `--calls 0: want 1 or more; `,
+		"--units 0":           `--units 0 is out of range: pass 1 or more`,
+		"--entities 0":        `--entities 0 is out of range: pass 1 to 10000000`,
+		"--children 0":        `--children 0 is out of range: pass 1 or more`,
+		"--concurrency 0":     `--concurrency 0 is out of range: pass 1 to 100000`,
+		"--limiters 17": `--limiters 17 is out of range: pass 1 to 16, the number ` +
+			`of callers (--concurrency)`,
+		"--price-write=-1": `--price-write -1 is out of range: pass dollars per ` +
+			`million write units, 0 to a billion`,
+		"--price-read NaN": `--price-read NaN is out of range: pass dollars per ` +
+			`million read units, 0 to a billion`,
+		"--cost tpm=15001": `--cost gpt-4:tpm=15001: a bucket of a user never has more ` +
+			`than 15,000, so no call of a user would be admitted: pass less`,
+		"--mix project:gpt-4 --cost tpm=150001..9": `--cost "tpm=150001..9": ends before`,
+		"--mix project:gpt-4 --cost tpm=150001..160000": `--cost gpt-4:tpm=150001..160000: a bucket of a project ` +
+			`never holds more than 150,000, `,
 		"--trip 2m": `--trip 2m0s is out of range: pass 0s to 1m`,
 	} {
 		code, out, errs := loading(t.Context(), append([]string{"--in-process"}, strings.Fields(args)...)...)

@@ -135,14 +135,16 @@ func TestMigrate(t *testing.T) {
 			"  sluice override set user-1%02d gpt-4 rpm=200/30s,burst=300,refill=150 tpm=20000 "+
 				"--endpoint ENDPOINT --table TABLE --file FILE\n", i)
 	}
-	commands += "  and 2 more: --json has all; if many are the same, override the kind instead, or change limits.yaml\n"
+	commands += "  and 2 more: --json has all; if many are the same, override the kind instead, or change " +
+		"limits.yaml\n"
 	m.run("--dry-run --write-units 3", 0, `table TABLE: examined
   buckets to be created   15
   items to mark           30
   write units it takes   120  40s at the given --write-units
   items read              33  of any kind
   took                    0s
-`+"12 buckets would get other limits than their items have. To keep those of the items, run this before programs with migrating.New or `sluice migrate` convert them:\n"+commands+left+
+`+"12 buckets would get other limits than their items have. To keep those of the items, run this before "+
+		"programs with migrating.New or `sluice migrate` convert them:\n"+commands+left+
 		"next: deploy programs with migrating.New, then `sluice migrate`\n", "")
 	m.run("--write-units 0", 0, `table TABLE: migrated
   converted to buckets   15
@@ -152,7 +154,8 @@ func TestMigrate(t *testing.T) {
   took                   0s
 12 buckets got other limits than their items had. To give them those of the items, run:
 `+commands+left+converted, "")
-	const differing = "12 buckets with other limits than the marked items, including those overridden since, until their next call. To give them the limits of the items, run:\n"
+	const differing = "12 buckets with other limits than the marked items, including those overridden since, " +
+		"until their next call. To give them the limits of the items, run:\n"
 	m.run("--verify", 1, `table TABLE: verified
   buckets confirmed  15
   items marked       30
@@ -177,7 +180,8 @@ func TestMigrate(t *testing.T) {
 	m.run("--verify --resource gpt-4", 0, `table TABLE, resource gpt-4: verified
   buckets confirmed     14
   items marked          30
-  of them in no bucket   2  it was full and has expired, or their limits are in `+"`removed:`: they no longer count"+`
+  of them in no bucket   2  it was full and has expired, or their limits are in `+
+		"`removed:`: they no longer count"+`
   items read            45  of any kind
   took                  0s
   RESOURCE  LIMIT  CONSUMED  INTO BUCKETS  EXPIRED  SINCE
@@ -351,7 +355,8 @@ func TestMigrateWrong(t *testing.T) {
   took               0s
   RESOURCE  LIMIT  CONSUMED  INTO BUCKETS  EXPIRED  SINCE
   gpt-4     rpm       1,234         1,234        0      0
-`+strings.Replace(found, "per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm", "item of limit rpm", 1), "sluice: 1 bucket wrong, 1 bucket beside items\n")
+`+strings.Replace(found, "per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm", "item of limit rpm", 1),
+		"sluice: 1 bucket wrong, 1 bucket beside items\n")
 	if _, err := m.client.DeleteItem(t.Context(),
 		&dynamodb.DeleteItemInput{TableName: &m.flags[1], Key: codec.Item{
 			"PK": codec.S("ENTITY#user-2"), "SK": codec.S("#BUCKET#gpt-4#rpm"),
@@ -363,7 +368,9 @@ func TestMigrateWrong(t *testing.T) {
   items read      4  of any kind
   write units     4
   took           0s
-1 item of limit tpm on gpt-4 not converted: run `+"`sluice migrate`, which converts them or says what is wrong\n", "sluice: 1 item left that is not converted\n")
+1 item of limit tpm on gpt-4 not converted: run `+
+		"`sluice migrate`, which converts them or says what is wrong\n",
+		"sluice: 1 item left that is not converted\n")
 }
 
 // TestMigrateNothing: a table without such items is left as it is.
@@ -450,16 +457,18 @@ func TestMigrateBadArguments(t *testing.T) {
 	t.Cleanup(table.Close)
 	file := schemaFile(t, tree)
 	for flags, want := range map[string]string{
-		"--dry-run --cleanup":          "--dry-run and --cleanup exclude each other: run one after the other",
-		"--verify --cleanup --dry-run": "--dry-run and --verify and --cleanup exclude each other: run one after the other",
-		"--expired":                    "--expired is for --cleanup: pass both",
-		"--verify --expired":           "--expired is for --cleanup: pass both",
-		"--segments 0":                 "--segments 0 is out of range: pass 1 to 100",
-		"--segments 101":               "--segments 101 is out of range: pass 1 to 100",
-		"--write-units=-1":             "--write-units -1 is negative: pass 1 or more, or 0 for no bound",
-		"--resource=":                  "--resource is empty: pass its name in limits.yaml, or leave the flag out for all",
-		"--resource gpt4":              file + ` has no resource "gpt4": did you mean "gpt-4"?`,
-		"--cleanup all":                "unexpected argument all",
+		"--dry-run --cleanup": "--dry-run and --cleanup exclude each other: run one after the other",
+		"--verify --cleanup --dry-run": "--dry-run and --verify and --cleanup exclude each other: run one after " +
+			"the other",
+		"--expired":          "--expired is for --cleanup: pass both",
+		"--verify --expired": "--expired is for --cleanup: pass both",
+		"--segments 0":       "--segments 0 is out of range: pass 1 to 100",
+		"--segments 101":     "--segments 101 is out of range: pass 1 to 100",
+		"--write-units=-1":   "--write-units -1 is negative: pass 1 or more, or 0 for no bound",
+		"--resource=": "--resource is empty: pass its name in limits.yaml, or leave the flag " +
+			"out for all",
+		"--resource gpt4": file + ` has no resource "gpt4": did you mean "gpt-4"?`,
+		"--cleanup all":   "unexpected argument all",
 	} {
 		var out, errs strings.Builder
 		p := cli.Program{Stdout: &out, Stderr: &errs, Now: start.Local}

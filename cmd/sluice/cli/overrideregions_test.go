@@ -126,7 +126,8 @@ it replaces the quota that regional sync managed, for this region only, and come
   rpm    was         7      7  7 every 1m  user-1
          now         8      8  8 every 1m  user-1
 running processes use it within a window of regional sync, 10s
-`+"it is for this region only, on top of what regions divide; regional sync does not change it: `sluice override delete user-1 api` returns it to sync\n", "")
+`+"it is for this region only, on top of what regions divide; regional sync does not change it: `sluice "+
+		"override delete user-1 api` returns it to sync\n", "")
 	begins("override explain user-1 api", "user-1 on api: an operator's override is for this region only, "+
 		"and regional sync for eu-west-1 does not change it; `sluice override delete user-1 api` returns it to "+
 		"sync\n")

@@ -173,7 +173,8 @@ func TestSameOnRedis(t *testing.T) {
 			case string:
 				code, out, errs := at.run(strings.Fields(step))
 				text := fmt.Sprintf("$ sluice %s\n%s%sexit code %d\n", step, out, errs, code)
-				output[name] = append(output[name], nowhere.ReplaceAllString(units.ReplaceAllString(text, ""), " NOWHERE"))
+				output[name] = append(output[name], nowhere.ReplaceAllString(units.ReplaceAllString(text, ""),
+					" NOWHERE"))
 			}
 		}
 	}

@@ -57,7 +57,8 @@ func TestRedisAnswersNot(t *testing.T) {
 	}
 	none := filepath.Join(t.TempDir(), "none.sock")
 	each(t, "sluice: unix://"+none+" does not answer"+
-		" (connect: no such file or directory): start Redis there, or correct the URL (--redis, SLUICE_REDIS_URL)\n",
+		" (connect: no such file or directory): start Redis there, or correct the URL (--redis, "+
+		"SLUICE_REDIS_URL)\n",
 		"--redis", "unix://ann:sesame@"+none)
 
 	s := miniredis.RunT(t)
@@ -133,7 +134,8 @@ func TestRedisHangs(t *testing.T) {
 func TestRedisTakesNoWrites(t *testing.T) {
 	s := miniredis.RunT(t)
 	for answer, want := range map[string]string{
-		"READONLY You can't write against a read only replica.": "is a replica, which accepts no writes: pass the " +
+		"READONLY You can't write against a read only replica.": "is a replica, which accepts no writes: pass " +
+			"the " +
 			"URL of its master (--redis, SLUICE_REDIS_URL)",
 		"OOM command not allowed when used memory > 'maxmemory'.": "has no memory left to write to: raise its " +
 			"maxmemory",
@@ -219,7 +221,8 @@ func TestRedisTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	const wrong = "sluice: the key sluice:gpt-4:rpm:user-1 is not a bucket: " +
-		"WRONGTYPE Operation against a key holding the wrong kind of value; delete it, since a missing bucket is a " +
+		"WRONGTYPE Operation against a key holding the wrong kind of value; delete it, since a missing bucket is " +
+		"a " +
 		"full one, or use another Prefix\n"
 	r.run(
 		"top gpt-4 --kind user --limit tpm",

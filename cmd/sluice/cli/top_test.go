@@ -40,7 +40,8 @@ func newRanking(t *testing.T) ranking {
 // store puts an item.
 func (r ranking) store(item codec.Item) {
 	r.Helper()
-	if _, err := r.client.PutItem(r.Context(), &dynamodb.PutItemInput{TableName: &r.table, Item: item}); err != nil {
+	if _, err := r.client.PutItem(r.Context(), &dynamodb.PutItemInput{TableName: &r.table,
+		Item: item}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -77,7 +78,8 @@ func (r ranking) items() []codec.Item {
 	return all
 }
 
-// run runs a command that is to exit with code and to print these, in which TABLE and ENDPOINT stand for the test's.
+// run runs a command that is to exit with code and to print these, in which TABLE and ENDPOINT stand for the
+// test's.
 func (r ranking) run(command string, code int, stdout, stderr string) {
 	r.Helper()
 	named := strings.NewReplacer("TABLE", r.table, "ENDPOINT", dynamotest.Endpoint(r))
@@ -154,13 +156,14 @@ project-7  rpm    --------------------    0%       99.6     100  200ms
   ]
 }
 `, "")
-	if diff := cmp.Diff(before, r.items(), cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{})); diff != "" {
+	if diff := cmp.Diff(before, r.items(), cmpopts.IgnoreUnexported(types.AttributeValueMemberS{},
+		types.AttributeValueMemberN{})); diff != "" {
 		t.Errorf("the table has changed:\n%s", diff)
 	}
 }
 
-// TestTopOfMany reads more than a batch of items and more than a page of the index, keeps the first few, and says meanwhile how
-// far it is.
+// TestTopOfMany reads more than a batch of items and more than a page of the index, keeps the first few, and
+// says meanwhile how far it is.
 func TestTopOfMany(t *testing.T) {
 	engine := memdynamo.New()
 	server := httptest.NewServer(engine)
@@ -221,7 +224,8 @@ func TestTopOfMany(t *testing.T) {
 	if got.Buckets != many || got.Seconds != 21.5 || len(got.Rows) != 50 {
 		t.Errorf("%d buckets, %v s, %d rows", got.Buckets, got.Seconds, len(got.Rows))
 	}
-	// The SDK loses a reply now and then (aws-sdk-go-v2 issue 2737), and the call is made again: it may be billed for more.
+	// The SDK loses a reply now and then (aws-sdk-go-v2 issue 2737), and the call is made again: it may be
+	// billed for more.
 	used := engine.Consumed()
 	if billed := used.Total().Total(); got.Units != 1139 || billed.Read < got.Units || billed.Write != 0 ||
 		used.Requests["Query"] < 2 {
@@ -241,7 +245,8 @@ func TestTopOfMany(t *testing.T) {
 // TestTopOfNothing says what there is instead.
 func TestTopOfNothing(t *testing.T) {
 	r := newRanking(t)
-	const none = " in table TABLE (ENDPOINT): none was used, all have expired, or the name, table or region is wrong"
+	const none = " in table TABLE (ENDPOINT): none was used, all have expired, or the name, table or region " +
+		"is wrong"
 	r.run("top gpt-4", 1, "", "sluice: no bucket of gpt-4"+none+"\n")
 	r.store(codec.Item{
 		"PK": codec.S("ENTITY#user-1"), "SK": codec.S("#BUCKET#gpt-4#rpm"),
@@ -269,7 +274,8 @@ func TestTopMalformed(t *testing.T) {
 		item["rf"] = codec.S("yesterday")
 		r.store(item)
 		if i < 10 {
-			wrong += "sluice: the bucket of " + b.Entity + " on gpt-4 is malformed: attribute rf: of type S, want an integer of 64 bits; " +
+			wrong += "sluice: the bucket of " + b.Entity +
+				" on gpt-4 is malformed: attribute rf: of type S, want an integer of 64 bits; " +
 				"mend or delete the item: a missing bucket is a full one\n"
 		}
 	}
@@ -283,14 +289,19 @@ user-1  rpm    --------------------    0%       99.6    100  200ms
 func TestTopArguments(t *testing.T) {
 	const nowhere = " --endpoint http://127.0.0.1:1"
 	for command, want := range map[string]string{
-		"top GPT":                        `resource "GPT" cannot be a name in limits.yaml: write it as there, such as gpt-4`,
-		"top gpt-4 --limit=":             `--limit "" cannot be the name of a limit: pass one such as rpm, or leave the flag out to list all`,
-		"top gpt-4 --kind=":              `--kind "" cannot be a kind: pass one of limits.yaml, or leave the flag out to list all`,
-		"top gpt-4 --kind user-1":        `--kind "user-1" cannot be a kind: pass one of limits.yaml, or leave the flag out to list all`,
-		"top gpt-4 --most 0":             `--most 0 is out of range: pass 1 to 1000`,
-		"top gpt-4 --most 1001":          `--most 1001 is out of range: pass 1 to 1000`,
-		"top gpt-4 --every 1s":           `--every is for --watch: pass both`,
-		"top gpt-4 --watch --every 1":    `--every: expected duration but got "1": time: missing unit in duration "1"`,
+		"top GPT": `resource "GPT" cannot be a name in limits.yaml: write it as there, ` +
+			`such as gpt-4`,
+		"top gpt-4 --limit=": `--limit "" cannot be the name of a limit: pass one such as rpm, or ` +
+			`leave the flag out to list all`,
+		"top gpt-4 --kind=": `--kind "" cannot be a kind: pass one of limits.yaml, or leave the ` +
+			`flag out to list all`,
+		"top gpt-4 --kind user-1": `--kind "user-1" cannot be a kind: pass one of limits.yaml, or leave ` +
+			`the flag out to list all`,
+		"top gpt-4 --most 0":    `--most 0 is out of range: pass 1 to 1000`,
+		"top gpt-4 --most 1001": `--most 1001 is out of range: pass 1 to 1000`,
+		"top gpt-4 --every 1s":  `--every is for --watch: pass both`,
+		"top gpt-4 --watch --every 1": `--every: expected duration but got "1": time: missing unit in ` +
+			`duration "1"`,
 		"top gpt-4 --watch":              `--watch needs a terminal: leave it out if the output goes elsewhere`,
 		"top gpt-4 --watch --json":       `--watch and --json exclude each other: pass one of them`,
 		"top gpt-4 --watch --every 99ms": `--every 99ms is too short: pass 100ms or more`,

@@ -170,7 +170,8 @@ func TestUsageForms(t *testing.T) {
 	}
 }
 
-// TestUsageBounds: a window counts from the instant on that it still holds, and what has not come yet is not asked for.
+// TestUsageBounds: a window counts from the instant on that it still holds, and what has not come yet is not
+// asked for.
 func TestUsageBounds(t *testing.T) {
 	b := newBook(t)
 	for hours := range 4 {
@@ -181,7 +182,8 @@ func TestUsageBounds(t *testing.T) {
 			map[string]int64{"rpm": 1_000},
 		)
 	}
-	for resource, line := range map[string]string{"one": "--resource gpt-4", "all": ""} { // by the key, and by a look at each
+	for resource, line := range map[string]string{"one": "--resource gpt-4", "all": ""} {
+		// by the key, and by a look at each
 		for since, want := range map[string]int{"1m": 1, "59m": 1, "61m": 2, "2h": 2, "121m": 3, "7d": 4} {
 			code, out, errs := b.usage("user-1 --json --by hour --since " + since + " " + line)
 			if got := strings.Count(out, "\n"); code != 0 || got != want {
@@ -213,7 +215,8 @@ func TestUsageOfNobody(t *testing.T) {
 			errs,
 			0,
 			"",
-			"user-1 on gpt-4: no usage by day is stored since 2026-02-22 00:00 UTC: nothing was consumed, or neither `sluice aggregate` nor a Lambda function has counted it\n",
+			"user-1 on gpt-4: no usage by day is stored since 2026-02-22 00:00 UTC: nothing was consumed, or "+
+				"neither `sluice aggregate` nor a Lambda function has counted it\n",
 		)
 	}
 	if _, err := os.Stat(file); err == nil {
@@ -226,19 +229,26 @@ func TestUsageFails(t *testing.T) {
 	b.consume(start, "user-1", "gpt-4", map[string]int64{"rpm": 1_000})
 	const help = "; run `sluice usage --help`\n"
 	for line, want := range map[string]string{
-		"user":                         `entity "user" is not of the form kind-id: write it as it is stored, such as user-123` + help,
-		"user-1 --resource GPT":        `resource "GPT" cannot be a name in limits.yaml: write it as there, such as gpt-4` + help,
-		"user-1 --resource=":           `resource "" cannot be a name in limits.yaml: write it as there, such as gpt-4` + help,
-		"user-1 --since=":              `--since: period "" is no duration: write a number and ms, s, m, h or d, such as 1m; or pass a date, such as 2026-11-21` + help,
-		"user-1 --since 7":             `--since: ` + notPeriod("7") + `; or pass a date, such as 2026-11-21` + help,
-		"user-1 --since 2026-03-02":    `--since 2026-03-02: that day has not begun in UTC: pass an earlier one` + help,
+		"user": `entity "user" is not of the form kind-id: write it as it is stored, ` +
+			`such as user-123` + help,
+		"user-1 --resource GPT": `resource "GPT" cannot be a name in limits.yaml: write it as there, such ` +
+			`as gpt-4` + help,
+		"user-1 --resource=": `resource "" cannot be a name in limits.yaml: write it as there, such as ` +
+			`gpt-4` + help,
+		"user-1 --since=": `--since: period "" is no duration: write a number and ms, s, m, h or d, ` +
+			`such as 1m; or pass a date, such as 2026-11-21` + help,
+		"user-1 --since 7": `--since: ` + notPeriod("7") + `; or pass a date, such as 2026-11-21` +
+			help,
+		"user-1 --since 2026-03-02": `--since 2026-03-02: that day has not begun in UTC: pass an earlier one` +
+			help,
 		"user-1 --since 2026-02-30":    `--since 2026-02-30 is not a date: pass one such as 2026-11-21` + help,
 		"user-1 --since 2026-02-28T10": `--since 2026-02-28T10 is not a date: pass one such as 2026-11-21` + help,
 		"user-1 --file limits.yaml":    `--file is for --plot and --svg: pass one of them` + help,
-		"user-1 --plot --file=":        `--file is empty: pass the path of the schema, or leave the flag out for limits.yaml` + help,
-		"user-1 --by week":             `--by must be one of "hour","day" but got "week"` + help,
-		"user-1 --svg=":                `--svg is empty: pass the name of a file` + help,
-		"user-1 --json --csv":          `--json and --csv can't be used together` + help,
+		"user-1 --plot --file=": `--file is empty: pass the path of the schema, or leave the flag out for ` +
+			`limits.yaml` + help,
+		"user-1 --by week":    `--by must be one of "hour","day" but got "week"` + help,
+		"user-1 --svg=":       `--svg is empty: pass the name of a file` + help,
+		"user-1 --json --csv": `--json and --csv can't be used together` + help,
 	} {
 		code, out, errs := b.usage(line)
 		expect(t, code, out, errs, 2, "", "sluice: "+want)

@@ -26,8 +26,8 @@ import (
 //	ConflictError          conflict gpt-4 project-1
 //	SetupError             setup: what | its cause | what to do
 //
-// A codec.AttributeError is described by the attribute and what the item has there. Joined errors stand on a line
-// each.
+// A codec.AttributeError is described by the attribute and what the item has there. Joined errors stand on a
+// line each.
 //
 // When runtime wraps an error of a context, or of a MaxWait that is over, the description is the cause, with
 // the names and durations that runtime's text adds. Any other error is described by its text; an error

@@ -23,8 +23,12 @@ import (
 
 func TestConfig(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"0 segments are out of range: use 1 to 100":                              func(c *Config) { c.Segments = 0 },
-		"101 segments are out of range: use 1 to 100":                            func(c *Config) { c.Segments = 101 },
+		"0 segments are out of range: use 1 to 100": func(c *Config) {
+			c.Segments = 0
+		},
+		"101 segments are out of range: use 1 to 100": func(c *Config) {
+			c.Segments = 101
+		},
 		"-1 write units a second are negative: use 1 or more, or 0 for no bound": func(c *Config) { c.Units = -1 },
 		`no job "convert"`: func(c *Config) { c.Job = "convert" },
 	} {

@@ -25,8 +25,8 @@ func (t TTL) Fresh(read, now int64) bool {
 	return age >= 0 && age < time.Duration(t).Milliseconds()
 }
 
-// GraceRead returns the read time to record when a refresh is due but failed. With it the old value is fresh for
-// one more second, in which no call waits for another attempt.
+// GraceRead returns the read time to record when a refresh is due but failed. With it the old value is fresh
+// for one more second, in which no call waits for another attempt.
 func (t TTL) GraceRead(now int64) int64 {
 	return now - (time.Duration(t) - min(time.Duration(t), time.Second)).Milliseconds()
 }
@@ -67,8 +67,8 @@ func New(size int, env *store.Env, tasks *background.Tasks, read Read) (*Members
 // Len returns how many entities are remembered.
 func (m *Members) Len() int { return m.answers.Len() }
 
-// Invalidate makes the next look-up of entity read. The result of a read under way, which may precede the change,
-// is not remembered.
+// Invalidate makes the next look-up of entity read. The result of a read under way, which may precede the
+// change, is not remembered.
 func (m *Members) Invalidate(entity string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

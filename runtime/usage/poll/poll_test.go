@@ -494,7 +494,8 @@ func TestSetupError(t *testing.T) {
 					if _, setup := errors.AsType[*store.SetupError](err); !setup {
 						t.Fatalf("%s: got %v", how, err)
 					}
-					if mistake, ok := errors.AsType[*codec.AttributeError](err); ok && mistake.Want != "after, in 40 digits" {
+					if mistake, ok := errors.AsType[*codec.AttributeError](err); ok &&
+						mistake.Want != "after, in 40 digits" {
 						t.Errorf("%s: want %s", how, mistake.Want)
 					}
 					got := strings.ReplaceAll(errtext.Of(err), w.table, "TABLE")

@@ -16,7 +16,8 @@ func TestAggregateProgress(t *testing.T) {
 		true: "<1,200 records, 800 counted, 2m behind<1,300 records, 900 counted, up to date" +
 			"<                                      <level=WARN msg=hm\n<2,000 records, 1,100 counted, 1s behind<  " +
 			"                                     <",
-		false: "1,200 records, 800 counted, 2m behind\nlevel=WARN msg=hm\n2,000 records, 1,100 counted, 1s behind\n",
+		false: "1,200 records, 800 counted, 2m behind\nlevel=WARN msg=hm\n2,000 records, 1,100 counted, 1s " +
+			"behind\n",
 	} {
 		var out strings.Builder
 		began := time.Unix(0, 0)

@@ -228,7 +228,8 @@ func ReadBucket(
 // *store.SetupError.
 func DecodeBucket(entity, resource string, raw codec.Item) (*bucket.Image, error) {
 	d := codec.Decoder{Item: raw}
-	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(item.TTL), Op: d.Text("op"), Extra: d.Extra()}
+	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(item.TTL), Op: d.Text("op"),
+		Extra: d.Extra()}
 	if err := d.Err(); err != nil {
 		return nil, Malformed(entity, resource, err)
 	}
