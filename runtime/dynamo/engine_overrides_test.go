@@ -515,14 +515,15 @@ func TestOverridesUnavailable(t *testing.T) {
 
 		// A deadline that falls between two tries, and a caller who gives up there.
 		soon, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
-		pause = func(time.Duration) <-chan time.Time { cancel(); return nil }
+		never := make(chan time.Time)
+		pause = func(time.Duration) <-chan time.Time { cancel(); return never }
 		err := calls[do](soon)
 		if !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 			t.Errorf("cancelled, %s: got %v", do, err)
 		}
 		wantErr(t, err, "context canceled table "+e.table)
 		over := &overAfter{Context: t.Context(), done: make(chan struct{})}
-		pause = func(time.Duration) <-chan time.Time { over.end(); return nil }
+		pause = func(time.Duration) <-chan time.Time { over.end(); return never }
 		fails(over, "deadline", do, "unavailable table TABLE 1: context deadline exceeded, after ")
 		pause = e.clock.After
 		memory.Faults().Clear()

@@ -162,7 +162,7 @@ func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 		s.Stores = r.stores(e)
 	}
 	if e, ok := f.get("regions"); ok {
-		s.Regions = regionReader{r.reader}.regions(e)
+		s.Regions = regionReader(r).regions(e)
 	}
 	kindsKnown := false
 	if e, ok := r.need(f, "entities", "write the kinds of entity, such as entities: {user: {}}"); ok {
@@ -176,7 +176,7 @@ func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 	}
 	r.checkGlobal(f, s)
 	if e, ok := f.get("breaking"); ok {
-		s.Exceptions = exceptionReader{r.reader}.breaking(e)
+		s.Exceptions = exceptionReader(r).breaking(e)
 	}
 	r.checkGoNames(s)
 }

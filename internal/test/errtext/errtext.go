@@ -79,7 +79,7 @@ func Reason(err error) string {
 
 // joined describes what errors.Join has joined.
 func joined(err error) (string, bool) {
-	all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // see Of
+	all, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return "", false
 	}

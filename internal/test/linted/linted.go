@@ -4,6 +4,7 @@ package linted
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,8 +34,8 @@ func Find(t *testing.T, name, install string) Tool {
 		// no look for a newer terraform
 		cmd.Env = append(os.Environ(), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
 		out, err := cmd.CombinedOutput()
-		if _, exited := err.(*exec.ExitError); err != nil &&
-			(!exited || ctx.Err() != nil) { //nolint:errorlint // it is one, or none
+		_, exited := errors.AsType[*exec.ExitError](err)
+		if err != nil && (!exited || ctx.Err() != nil) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		return string(out), err == nil

@@ -100,7 +100,8 @@ func TestCheckTable(t *testing.T) {
 		},
 		"an index that is being filled": {
 			change: func(d *types.TableDescription) {
-				d.GlobalSecondaryIndexes[1].IndexStatus, d.GlobalSecondaryIndexes[1].Backfilling = types.IndexStatusCreating, aws.Bool(true)
+				index := &d.GlobalSecondaryIndexes[1]
+				index.IndexStatus, index.Backfilling = types.IndexStatusCreating, aws.Bool(true)
 			},
 			err: "index GSI2 is CREATING, backfilling | wait until it is ACTIVE: lists leave out what it has not " +
 				"got to yet",

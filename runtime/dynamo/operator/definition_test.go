@@ -116,7 +116,8 @@ func TestRecoverable(t *testing.T) {
 			if (err != nil) != test.failed || len(service.bodies) != test.calls {
 				t.Errorf("%d calls, want %d; error %v", len(service.bodies), test.calls, err)
 			}
-			const want = `{"PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true},"TableName":"limits"}`
+			const want = `{"PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true},` +
+				`"TableName":"limits"}`
 			if service.bodies[0] != want {
 				t.Errorf("sent %s\nwant %s", service.bodies[0], want)
 			}
