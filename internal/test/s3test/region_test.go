@@ -51,7 +51,7 @@ func TestCommands(t *testing.T) {
 	if want := `REGION        STATE  AGE  EPOCH  SEQUENCE  ENTITIES
 eu-central-1  live    0s      1         2         0
 us-east-1     live    0s      1         2         0
-no region holds anything yet
+no region has a quota yet
 `; code != 0 || out != want {
 		t.Errorf("exit code %d\n%s\nwant\n%s", code, out, want)
 	}
