@@ -26,8 +26,7 @@ var worlds = map[string]func(*testing.T) doccheck.World{
 	"docs/runbook.md":  runbookDocs,
 }
 
-// notRun is how many blocks of each document nothing holds: one more is for whoever reviews it, who reads its
-// reason.
+// notRun is how many blocks of each document nothing holds. A reviewer reads the reason of one more.
 var notRun = map[string]int{
 	"README.md":            11,
 	"CONTRIBUTING.md":      1,

@@ -173,7 +173,7 @@ func TestDocsRedisCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lease *limits.GPT4Lease
-	charge := func() (err error) {
+	acquire := func() (err error) {
 		lease, err = lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 10})
 		return err
 	}
@@ -189,11 +189,11 @@ func TestDocsRedisCosts(t *testing.T) {
 		what string
 		do   func() error
 	}{
-		{"the first call on a bucket, and once in a cache TTL (1m)", charge},
-		{"each call after that", charge},
+		{"the first call on a bucket, and once in a cache TTL (1m)", acquire},
+		{"each call after that", acquire},
 		{"a denied call", denied},
 		{"a settle, a release", func() error { return lease.Settle(ctx, limits.GPT4Cost{TPM: 5}) }},
-		{"a script that Redis does not have, once", charge},
+		{"a script that Redis does not have, once", acquire},
 		{"`Peek`", func() error { _, err := lim.GPT4.Peek(ctx, user); return err }},
 		{"a call that looks up its parent, and once in a cache TTL", func() error {
 			_, err := lim.GPT4.Acquire(ctx, limits.UserByID("123"), limits.GPT4Cost{TPM: 10})

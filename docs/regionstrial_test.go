@@ -48,7 +48,7 @@ func TestDocsRegionsTrial(t *testing.T) {
 			}
 			says := make(chan string, 100)
 			running.Go(func() {
-				if code := (cli.Program{Stdout: told(says), Stderr: told(says), Now: time.Now}).Run(ctx,
+				if code := (cli.Program{Stdout: sender(says), Stderr: sender(says), Now: time.Now}).Run(ctx,
 					args); code != 0 {
 					t.Errorf("%s: exit code %d", line, code)
 				}
@@ -74,11 +74,11 @@ func TestDocsRegionsTrial(t *testing.T) {
 	}
 }
 
-// told sends what is written: what nobody waits for is dropped.
-type told chan<- string
+// sender sends what is written: what nobody waits for is dropped.
+type sender chan<- string
 
 // Write implements io.Writer.
-func (w told) Write(p []byte) (int, error) {
+func (w sender) Write(p []byte) (int, error) {
 	select {
 	case w <- string(p):
 	default:

@@ -41,7 +41,7 @@ func (c *handClock) After(time.Duration) <-chan time.Time {
 	return ready
 }
 
-// onCall is a service with its table, and whoever is on call for it. The service writes to service.log what
+// onCall is a service with its table, and the person on call for it. The service writes to service.log what
 // sluice logs, and the errors that its callers get.
 type onCall struct {
 	t      *testing.T

@@ -96,10 +96,10 @@ func TestDocsShadowMetric(t *testing.T) {
 		}
 	}
 	counted := counters.Snapshot()
-	spared, all := counted.Sum(metrics.Decisions, metrics.Outcome, "shadowed"), counted.Sum(metrics.Decisions)
-	if spared != 1 || all != 2 ||
+	shadowed, all := counted.Sum(metrics.Decisions, metrics.Outcome, "shadowed"), counted.Sum(metrics.Decisions)
+	if shadowed != 1 || all != 2 ||
 		!strings.Contains(read(t, "docs/shadow.md"), "outcome `shadowed` of\n  `"+metrics.Decisions.Name+"`") {
-		t.Errorf("%v of %v decisions are shadowed", spared, all)
+		t.Errorf("%v of %v decisions are shadowed", shadowed, all)
 	}
 }
 

@@ -27,9 +27,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// What the store guarantees while requests are lost, replies are lost, requests arrive twice or late, are
-// throttled, meet transactions or fail within DynamoDB, and callers leave. A deed is one acquire, settle or
-// release, a change what it has written to a bucket's consumption (tc), net of what it gave back.
+// The store's guarantees while requests and replies are lost, requests arrive twice or late, are throttled,
+// meet transactions or fail within DynamoDB, and callers leave. A deed is one acquire, settle or release, a
+// change what it has written to a bucket's consumption (tc), net of what it gave back.
 //
 //	always    an admitted acquire has charged its cost at least; any other has given back at most what it
 //	          charged. A settle or release that gives back was applied once if it succeeded, and at most

@@ -25,9 +25,9 @@ import (
 // way.
 
 // unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: by the
-// caller's clock, the tokens were missing at some moment of the call, or of the time before it from which
-// images may deny. If it is complete, so that retry after holds for the whole chain, it names every limit
-// that is short at the call's end in any image of that time.
+// caller's clock, the tokens were missing at some moment of the call, or shortly before, while images may
+// deny. If it is complete, so that retry after holds for the whole chain, it names every limit that is short
+// at the call's end in any image of that time.
 func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, complete bool) string {
 	for k := range denials {
 		d := &denials[k]

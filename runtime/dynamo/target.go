@@ -132,9 +132,9 @@ func (t *target) shouldRead(now int64) bool {
 	return false
 }
 
-// recordApplied notes in the portions of all what p did, which was applied to the batch's i-th target: the
-// image that it left, and the limits that it dropped because they are missing in the bucket. An earlier
-// attempt may have dropped other limits.
+// recordApplied notes in the portions of all what p did, which was applied to the batch's i-th target. It
+// notes the image after it, and the limits that were not charged because they are missing in the bucket. An
+// earlier attempt may have dropped other limits.
 func (t *target) recordApplied(all []*request, i int, p *plan.Plan) {
 	dropped := p.Missing
 	if dropped != nil {

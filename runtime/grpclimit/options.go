@@ -13,7 +13,7 @@ type options struct {
 
 // ReleaseOn releases the lease, if the handler has not settled it, when the handler returns a code for which
 // f is true: for services where failed calls cost nothing. A nil f never does. It is not used for a call
-// whose client has left, whose deadline has passed or whose stream has broken: hanging up in the last moment
+// whose client has left, whose deadline has passed or whose stream has broken. Hanging up in the last moment
 // must not make a call free.
 func ReleaseOn(f func(codes.Code) bool) Option {
 	return func(o *options) { o.releaseOn = f }

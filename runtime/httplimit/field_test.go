@@ -46,7 +46,7 @@ func (l *levelled) answer() *httptest.ResponseRecorder {
 }
 
 // TestFields: whatever the numbers and names, fields are structured ones, Retry-After is not early and at
-// most a second late, no t is later, and no policy promises more than the limit gives.
+// most a second late. No t is later, and no policy promises more than the limit gives.
 func TestFields(t *testing.T) {
 	numbers := rapid.OneOf(rapid.Int64Range(0, 5), rapid.Int64Range(0, 1_000_000),
 		rapid.Int64Range(0, math.MaxInt64))

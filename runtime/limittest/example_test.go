@@ -62,7 +62,7 @@ func ExampleFake() {
 	// Acquire of 500, settled for 0: *store.UnavailableError
 }
 
-// What a call gets that would rather be served than refused while the store is down.
+// A call may prefer to be served while the store is down.
 func ExampleFake_Fail() {
 	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
 	fake.Fail(&limits.UnavailableError{Err: errors.New("connection refused")})

@@ -106,7 +106,7 @@ func TestFaultsReachTheStore(t *testing.T) {
 }
 
 // The reply to the third transaction is lost. The limiter sends it again under its token, learns that it was
-// applied, and has charged once: four transactions of two items are billed, and the keys of two new buckets
+// applied, and has charged once. The bill is four transactions of two items, and the keys of two new buckets
 // in an index.
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestAddsUp(t *testing.T) {
 	}
 }
 
-// call makes one of all kinds of calls, and counts what is to be told of it.
+// call makes one of all kinds of calls, and counts what must be reported.
 func call(ctx context.Context, lim *limits.Limiter, random *rand.Rand, decided, closed,
 	invalid *atomic.Int64) {
 	user := limits.User{ID: fmt.Sprint(random.IntN(4)), Project: limits.Project{ID: fmt.Sprint(random.IntN(2))}}

@@ -56,7 +56,7 @@ func newService(t *testing.T, reader sdkmetric.Reader, others ...*runtime.Observ
 
 var alice = limits.User{ID: "1", Project: limits.Project{ID: "2"}}
 
-// play makes a call of each kind that this package is told of: the last is what no service should see.
+// play makes a call of each kind that is reported to this package: the last is what no service should see.
 func play(t *testing.T, o *runtime.Observer) {
 	t.Helper()
 	ctx := t.Context()

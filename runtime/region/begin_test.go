@@ -139,8 +139,8 @@ func TestAnothersTable(t *testing.T) {
 }
 
 // TestTableTaken: a sync that finds another region's heartbeat in its table writes nothing there while that
-// is alive, and has its table back once it is not, from the floor and without having to be started again:
-// also where the other has begun with an epoch that is its own.
+// one is alive. Once it is not, the sync has its table back, from the floor and without a restart. The same
+// holds if the other sync began with the same epoch.
 func TestTableTaken(t *testing.T) {
 	for what, epoch := range map[string]int64{"a higher epoch": 5, "the same, as its heartbeat was deleted": 1} {
 		t.Run(what, func(t *testing.T) {

@@ -37,7 +37,7 @@ func TestAddStreams(t *testing.T) {
 		record("100", bucket(0), bucket(1000)),
 		record("101", image("#CONFIG#gpt-4", 0), image("#CONFIG#gpt-4", 7)), // no bucket
 		record("102", bucket(1000), bucket(1000)),                           // nothing taken
-		record("103", nil, bucket(9000)),                                    // lacks an image
+		record("103", nil, bucket(9000)),                                    // has no image
 		record("104", bucket(1000), bucket(3000)),
 	}
 	broken := errors.New("broken")

@@ -246,7 +246,7 @@ func (c *tap) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 }
 
 // TestOnce plays streams of several shards in batches of any size that overlap, are delivered again, fail in
-// parts, and lose replies, until all of it is acknowledged: the windows have every record once.
+// parts, and lose replies, until all of it is acknowledged. The windows have every record once.
 func TestOnce(t *testing.T) {
 	l := newLedger(t)
 	for seed := range uint64(60) {
@@ -425,10 +425,9 @@ func TestAddFails(t *testing.T) {
 	}
 }
 
-// BenchmarkAdd adds batches of records of buckets that are drawn at random: records a second, and write units
-// for a thousand of them, each of which an acquire of one bucket makes. With the engine in the process most
-// of the time is its own and the client's; without one, windows take no time, and what is left is the
-// aggregator's.
+// BenchmarkAdd adds batches of records of random buckets. It reports records a second, and write units for a
+// thousand of them. An acquire of one bucket makes one record. With the engine in the process most of the
+// time is its own and the client's; without one, windows take no time, and what is left is the aggregator's.
 func BenchmarkAdd(b *testing.B) {
 	for _, engine := range []string{"memdynamo", "none"} {
 		for _, buckets := range []int{20, 2000} {

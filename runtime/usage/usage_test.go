@@ -92,8 +92,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestEvents: which images a record has depends on what the write did, and one that missing an image is
-// refused, with the one it has: taken for an insert, a change would count all that was ever consumed.
+// TestEvents: the write decides which images a record has, and a record without one of them is refused. Taken
+// for an insert, a change would count all that was ever consumed.
 func TestEvents(t *testing.T) {
 	const before, after = `"OldImage": {"n": {"N": "1"}}`, `"NewImage": {"n": {"N": "2"}}`
 	one := func(n string) map[string]types.AttributeValue {

@@ -127,7 +127,7 @@ func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 // cacheTTL is how long processes remember overrides and parents, unless a test says otherwise.
 const cacheTTL = 1000 * 24 * time.Hour
 
-// What generated code converts by has no exported name.
+// The functions by which generated code converts are not exported, so these do the same.
 func vector(c limits.GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) }
 func costOf(v []int64) limits.GPT4Cost              { return limits.GPT4Cost{RPM: v[0], TPM: v[1]} }
 

@@ -92,8 +92,8 @@ func shadowClaims(w *world) {
 	w.peek(bob)
 }
 
-// shadowTogether: calls in shadow and others that meet in one bucket at once, and maybe in one write, do not
-// disturb each other: so many as there are tokens for are charged, and the others denied or spared.
+// shadowTogether: calls in shadow and others that meet in one bucket, maybe in one write, do not disturb each
+// other. As many as there are tokens for are charged. The others are denied, or let through in shadow.
 func shadowTogether(w *world) {
 	const rpm, each = 9, 20
 	w.admitted(alice, 1, 1) // as in shadowClaims

@@ -68,7 +68,7 @@ func TestKeysLiveAsLongAsTheirTest(t *testing.T) {
 	}
 }
 
-// TestBreak: commands and pipelines find nobody who listens until it is mended.
+// TestBreak: commands and pipelines find no listener until it is repaired.
 func TestBreak(t *testing.T) {
 	r := redistest.New(t)
 	r.Break()

@@ -67,7 +67,7 @@ func RandomFaults(rng *rand.Rand, n, regions int, window, before time.Duration, 
 	return all
 }
 
-// arm places what f does by itself. What it does to a sync, the sync's host looks up.
+// arm places what f does by itself. The sync's host looks up what f does to a sync.
 func (w *world) arm(f Fault) {
 	h := w.regions[f.Region%len(w.regions)]
 	s := w.series[f.Call%len(w.series)]

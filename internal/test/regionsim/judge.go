@@ -159,8 +159,8 @@ func (j *judge) close() *Result {
 	return &j.Result
 }
 
-// wholes returns the most and the least that all regions may have together of a limit, in tokens: where it is
-// changed, what it was counts until all have had the time to follow.
+// wholes returns the most and the least that all regions may have together of a limit, in tokens. After a
+// change, the old limit counts until all regions have had the time to follow.
 func (w *world) wholes(s *series, limit int) (most, least int64) {
 	for n, h := range w.regions {
 		for m, l := range h.table.tolerated(s, limit) {

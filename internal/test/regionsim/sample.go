@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
-// Sample is how a world stands, and what happened since the one before, a window ago. What is not counted is
-// a part of 1: of what all regions have together of a limit.
+// Sample is how a world stands, and what happened since the one before, a window ago. A figure that is not a
+// count is a part of 1: of what all regions have together of a limit.
 type Sample struct {
 	At time.Duration
 

@@ -45,7 +45,7 @@ type process struct {
 	turn           chan struct{} // the baton, to the process and back
 	killed, ended  bool
 	running, begun bool
-	failed         func(error) // is told of a panic
+	failed         func(error) // reports a panic
 }
 
 // spawn begins do after d.

@@ -90,7 +90,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestNeverHalf: whoever reads while another writes gets one object or the other, whole. The control is a
+// TestNeverHalf: a read during a write returns the old object or the new one, whole. The control is a
 // writer in place.
 func TestNeverHalf(t *testing.T) {
 	dir := t.TempDir()
@@ -197,7 +197,7 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("get where the directory is removed: %v\nwant %s", err, want)
 	}
 
-	// What stands in the way of the new file leaves the old one, and nothing beside it.
+	// A failure to write the new file leaves the old one, and nothing beside it.
 	s = open(t, dir)
 	if err := os.MkdirAll(filepath.Join(dir, name, "in the way"), 0o755); err != nil {
 		t.Fatal(err)

@@ -112,8 +112,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestObject: an object goes out compressed and named as what it is, and comes back as it was; one that
-// somebody put there by hand comes as it is, whatever it says of itself.
+// TestObject: an object goes out compressed and named as what it is, and comes back as it was. One that was
+// put there by hand is returned as it is, whatever its headers say.
 func TestObject(t *testing.T) {
 	var stored []byte
 	encoding := ""

@@ -167,8 +167,8 @@ func (c *caller) other(cost map[string]int64) map[string]int64 {
 	return actual
 }
 
-// settle states what a call came to. What is given back to a bucket that is gone is not booked: there is
-// nothing to give to.
+// settle states what a call came to. A give-back to a bucket that is gone is not booked: there is nothing to
+// give to.
 func (c *caller) settle(t testing.TB, l *ticket, actual map[string]int64, there bool) {
 	t.Helper()
 	change := maps.Clone(actual)

@@ -32,10 +32,9 @@ const (
 	stormCallers = 8
 )
 
-// TestSumOfWindows: what the hours hold, what the days hold, what the table's stream says, what the buckets
-// consumed, those too that expired, and what callers were granted and kept, is one and the same. Meanwhile
-// limits change, leases are settled late, shards split, and readers are killed, start again, run beside each
-// other and lose requests and replies.
+// TestSumOfWindows: hours, days, the table's stream, the buckets (expired ones too) and the callers' leases
+// add up to the same consumption. Meanwhile limits change, leases are settled late, shards split, and readers
+// are killed, start again, run beside each other and lose requests and replies.
 func TestSumOfWindows(t *testing.T) {
 	seeds, calls := longform.Count[uint64](t, "storms", 9, 3), 25
 	switch {

@@ -50,8 +50,8 @@ func TestLost(t *testing.T) {
 				if got := w.progress(); got.Lost != test.lost || got.Counted == 0 {
 					t.Errorf("got %+v", got)
 				}
-				if told := strings.Count(w.logged(), "level=ERROR msg=\"sluice: records may be lost"); told != test.lost {
-					t.Errorf("it was logged %d times, want %d", told, test.lost)
+				if logged := strings.Count(w.logged(), "level=ERROR msg=\"sluice: records may be lost"); logged != test.lost {
+					t.Errorf("it was logged %d times, want %d", logged, test.lost)
 				}
 				if diff := w.wrong(); (diff != "") != (test.lost > 0) {
 					t.Errorf("%d lost, but the windows differ by %q", test.lost, diff)
@@ -188,7 +188,7 @@ func TestIdleForLong(t *testing.T) {
 	})
 }
 
-// TestUnlisted: a list that lacks a shard for a moment, as one that is behind does, is not the shard's end.
+// TestUnlisted: a list that misses a shard for a moment, as one that is behind does, is not the shard's end.
 func TestUnlisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -391,7 +391,7 @@ func TestReenabled(t *testing.T) {
 	})
 }
 
-// TestSetupError: what nobody but a person can mend ends it, with what to do.
+// TestSetupError: an error that a person has to fix ends the Poller, and says what to do.
 func TestSetupError(t *testing.T) {
 	const check = " | run `sluice table check --table TABLE`, which says how to fix it: usage is counted " +
 		"from the stream"

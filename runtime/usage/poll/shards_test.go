@@ -110,7 +110,7 @@ func TestParentsFirst(t *testing.T) {
 	})
 }
 
-// TestParentsFirstControl: a Poller that is not told of parents reads shards beside them.
+// TestParentsFirstControl: a Poller that does not know parents reads shards beside them.
 func TestParentsFirstControl(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -147,10 +147,10 @@ func BenchmarkExtract(b *testing.B) {
 	b.ReportMetric(float64(b.N*len(records))/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkDrain is the whole way, a second of traffic at a time: records of acquires a second, and write
-// units for a thousand acquires, those of checkpoints included; beside them what the acquires consumed
-// themselves. The client reads JSON, the engine in the process writes it and does the writes: both are most
-// of the time.
+// BenchmarkDrain is the whole way, a second of traffic at a time. It reports records of acquires a second,
+// and write units for a thousand acquires, checkpoints included. Beside them it reports what the acquires
+// consumed themselves. The client reads JSON, the engine in the process writes it and does the writes: both
+// are most of the time.
 func BenchmarkDrain(b *testing.B) {
 	for _, buckets := range []int{20, 2000} {
 		b.Run(fmt.Sprintf("buckets=%d", buckets), func(b *testing.B) {

@@ -1,6 +1,6 @@
-// Package wire is one call to DynamoDB, seen from outside: how it ended (Outcome), what it cost, whether it
-// may be repeated (Retrier, Budget), and what its date says of this host's clock. It reads items and index
-// pages. It sends no write that charges: the engine does.
+// Package wire knows one call to DynamoDB from outside: how it ended (Outcome), what it cost, and whether it
+// may be repeated (Retrier, Budget). It also compares the reply's date with this host's clock. It reads items
+// and index pages. It sends no write that charges: the engine does.
 package wire
 
 import (
