@@ -40,7 +40,8 @@ var (
 	mapped = regexp.MustCompile("`([^`]*)`")
 )
 
-// checkMap returns what is wrong with the map in a document: folders in its rows that are not in tree, and folders with Go files that are in no row. A row with a/... has all folders below a, too.
+// checkMap returns what is wrong with the map in a document: folders in its rows that are not in tree, and
+// folders with Go files that are in no row. A row with a/... has all folders below a, too.
 func checkMap(t *testing.T, tree fs.FS, text string) (wrong []string) {
 	t.Helper()
 	var folders []string

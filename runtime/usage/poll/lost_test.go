@@ -50,7 +50,8 @@ func TestLost(t *testing.T) {
 				if got := w.progress(); got.Lost != test.lost || got.Counted == 0 {
 					t.Errorf("got %+v", got)
 				}
-				if logged := strings.Count(w.logged(), "level=ERROR msg=\"sluice: records may be lost"); logged != test.lost {
+				const lost = "level=ERROR msg=\"sluice: records may be lost"
+				if logged := strings.Count(w.logged(), lost); logged != test.lost {
 					t.Errorf("it was logged %d times, want %d", logged, test.lost)
 				}
 				if diff := w.wrong(); (diff != "") != (test.lost > 0) {
