@@ -34,7 +34,7 @@ func Breaking(file string, old OldSchema) ([]BreakingChange, error) {
 	before, problems := schema.Read(old.Name, old.Text)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("what to compare with, %s, does not pass the rules of this sluice; compare with a "+
-			"version that does, or with a copy that is mended as %s was:\n%w", old.Name, file, problems)
+			"version that does, or with a copy that is fixed as %s was:\n%w", old.Name, file, problems)
 	}
 	if old.Folder != "" {
 		before.Out = path.Join(old.Folder, before.Out)

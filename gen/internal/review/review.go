@@ -195,8 +195,8 @@ func manner(r *model.Resource) string {
 	}
 	if r.Regions != nil {
 		s += fmt.Sprintf("- Overrides hold the region's quotas, and are due every %s: read at a whole unit each, "+
-			"and the region's heartbeat with them, once for all\n  buckets of a process. What is read again before "+
-			"a reshape is read with the heartbeat, too.\n", schema.Period(min(remembered, r.Regions.Window)))
+			"and the region's heartbeat with them, once for all\n  buckets of a process. A read before "+
+			"a reshape includes the heartbeat, too.\n", schema.Period(min(remembered, r.Regions.Window)))
 	}
 	if r.LazySettle {
 		s += "- `settle: lazy`: settles and releases go out with the bucket's next acquire at no cost, if there " +
