@@ -64,8 +64,8 @@ func (w *writer) opening(all []section) {
 	w.line("# limits.yaml, key by key\n")
 	w.line("`sluice schema` prints this, from what the tool itself reads `limits.yaml` by; `sluice schema " +
 		"--json` prints the JSON Schema that")
-	w.line("editors check it by, which `sluice generate` also writes beside the file. The effects of a change to " +
-		"a file in use are in")
+	w.line("editors check it by, which `sluice generate` also writes beside the file. The effects of a change " +
+		"to a file in use are in")
 	w.line("[changing.md](changing.md).\n")
 	w.line("A file that has every mapping, and most keys; few files need more than the one that `sluice init` " +
 		"writes:\n")

@@ -36,7 +36,7 @@ shares      state it             0.25                             -
 half        >= 40x, <= 1 allocs  41x, 2 allocs, 10 ns             short
 
 2 of 6 rows fall short. `
-	if got, _, _ := strings.Cut(out.String(), "What takes"); got != want[1:] {
+	if got, _, _ := strings.Cut(out.String(), "Rows about CPU"); got != want[1:] {
 		t.Errorf("got\n%s\nwant\n%s", got, want[1:])
 	}
 }
