@@ -97,12 +97,12 @@ func both(ctx context.Context, lim *limits.Limiter, user limits.User) error {
 }
 
 func lookUp(ctx context.Context, lim *limits.Limiter) error {
-	// Where users are made. `sluice entity put user-123 --parent project-1` does the same.
+	// When a user is created. `sluice entity put user-123 --parent project-1` does the same.
 	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
 	if err := lim.Entities().Put(ctx, user); err != nil {
 		return err
 	}
-	// Where only the id is at hand.
+	// If only the id is at hand.
 	_, err := lim.GPT4.Acquire(ctx, limits.UserByID("123"), limits.GPT4Cost{TPM: 500})
 	return err
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
 
-// What follows is quoted in README.md: a handler, and its test.
+// README.md quotes the rest of this file: a handler, and its test.
 
 // chat answers 429 with Retry-After where a limit of the user, or of the user's project, says so.
 func chat(gpt4 limits.GPT4Acquirer) http.HandlerFunc {

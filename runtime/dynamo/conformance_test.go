@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 			Store: store, Clock: e, Host: host, Advance: func(d time.Duration) {
 				e.advance(t, d)
 			}, Decided: e.now.Load,
-			Level: func(b bucket.Balance, refilled int64) int64 {
+			Available: func(b bucket.Balance, refilled int64) int64 {
 				return bucket.Available(b, refilled, e.now.Load())
 			},
 			Remembers: true,

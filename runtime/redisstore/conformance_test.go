@@ -51,9 +51,9 @@ func conformant(r *redistest.Redis) conformance.Store {
 			}
 			return d.last.Load() + r.Aged().Milliseconds()
 		},
-		Level: func(b bucket.Balance, _ int64) int64 { return b.Tokens },
-		Slack: 1,
-		Break: r.Break, Repair: r.Repair,
+		Available: func(b bucket.Balance, _ int64) int64 { return b.Tokens },
+		Slack:     1,
+		Break:     r.Break, Repair: r.Repair,
 		Disturb: func() { r.Client.ScriptFlush(context.Background()) }, // as a fail-over does
 	}
 }

@@ -9,16 +9,19 @@ import (
 
 // TestInfra: what is printed is what internal/tool/infra holds against the definition.
 func TestInfra(t *testing.T) {
-	for line, file := range map[string]string{
-		"infra cloudformation": "cloudformation-on-demand.yaml",
-		"infra cloudformation --read-units 10 --write-units 200":                                                "cloudformation-provisioned.yaml",
-		"infra terraform --table rate_limits":                                                                   "terraform-on-demand.tf",
-		"infra terraform --read-units=10 --write-units=200":                                                     "terraform-provisioned.tf",
-		"infra iam --role read-only --region eu-west-1 --account 123456789012":                                  "iam-read-only.json",
-		"infra cloudformation --snapshots s3://quotas/limits":                                                   "cloudformation-regional.yaml",
-		"infra terraform --snapshots s3://quotas/limits/":                                                       "terraform-regional.tf",
-		"infra iam --role region-sync --snapshots s3://quotas/limits --region eu-west-1 --account 123456789012": "iam-region-sync.json",
-		"infra iam --role acquire --table arn:aws:dynamodb:eu-west-1:123456789012:table/rate_limits":            "iam-acquire.json",
+	for file, line := range map[string]string{
+		"cloudformation-on-demand.yaml":   "infra cloudformation",
+		"cloudformation-provisioned.yaml": "infra cloudformation --read-units 10 --write-units 200",
+		"terraform-on-demand.tf":          "infra terraform --table rate_limits",
+		"terraform-provisioned.tf":        "infra terraform --read-units=10 --write-units=200",
+		"iam-read-only.json": "infra iam --role read-only" +
+			" --region eu-west-1 --account 123456789012",
+		"cloudformation-regional.yaml": "infra cloudformation --snapshots s3://quotas/limits",
+		"terraform-regional.tf":        "infra terraform --snapshots s3://quotas/limits/",
+		"iam-region-sync.json": "infra iam --role region-sync --snapshots s3://quotas/limits" +
+			" --region eu-west-1 --account 123456789012",
+		"iam-acquire.json": "infra iam --role acquire" +
+			" --table arn:aws:dynamodb:eu-west-1:123456789012:table/rate_limits",
 	} {
 		want, err := os.ReadFile("../../../internal/tool/infra/testdata/" + file)
 		if err != nil {

@@ -422,9 +422,10 @@ func TestLoadJSON(t *testing.T) {
 		for line := range strings.Lines(string(got["settings"])) {
 			settings.WriteString(strings.TrimSpace(line))
 		}
-		if want := `{"duration_s": 10,"calls": 50,"units": 0,"trip_ms": 2,"entities": 1000,"children": 10,"hot": ` +
+		want = `{"duration_s": 10,"calls": 50,"units": 0,"trip_ms": 2,"entities": 1000,"children": 10,"hot": ` +
 			`"2=50%","zipf": 0,` +
-			`"mix": [{"weight": 3,"cost": {"rpm": "1","tpm": "5..1500"},"settle": {"tpm": "0"}}]}`; settings.String() != want {
+			`"mix": [{"weight": 3,"cost": {"rpm": "1","tpm": "5..1500"},"settle": {"tpm": "0"}}]}`
+		if settings.String() != want {
 			t.Errorf("settings\n%s\nwant\n%s", settings.String(), want)
 		}
 	})

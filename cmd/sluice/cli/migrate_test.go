@@ -277,11 +277,10 @@ func TestMigrateAhead(t *testing.T) {
   write units it takes   72
   items read             12  of any kind
   took                   0s
-12 items last refilled more than a minute ahead of this machine's clock: the unit is not ms, or a clock was ahead. `+
-		"Correct last_refill_ms before programs with migrating.New or `sluice migrate` convert them, "+
-		"or their buckets will be in "+
-		"debt until then:\n"+list+"  and 2 more: --json has all\nnext: deploy programs with "+
-		"migrating.New, then `sluice migrate`\n", "")
+`+"12 items last refilled more than a minute ahead of this machine's clock: "+
+		"the unit is not ms, or a clock was ahead. Correct last_refill_ms before programs with "+
+		"migrating.New or `sluice migrate` convert them, or their buckets will be in debt until then:\n"+list+
+		"  and 2 more: --json has all\nnext: deploy programs with migrating.New, then `sluice migrate`\n", "")
 }
 
 // TestMigrateQuotes: the commands go into a shell as they are.
@@ -335,7 +334,9 @@ func TestMigrateWrong(t *testing.T) {
 `+converted, "")
 	m.put("user-1", "gpt-4", "tpm", tpm) // by somebody who was to have stopped
 	m.put("user-2", "gpt-4", "rpm", bucket.Limit{Capacity: 1, Burst: 1, Refill: 1})
-	const found = `1 bucket made full beside items that were not converted: by a program without migrating.New, or before the limit was in the schema. Deploy programs with migrating.New. Then delete either the items, or the bucket, which is then made from them:
+	const found = "1 bucket made full beside items that were not converted: by a program without " +
+		"migrating.New, or before the limit was in the schema. Deploy programs with migrating.New. " +
+		"Then delete either the items, or the bucket, which is then made from them:" + `
   user-1 on gpt-4
 1 bucket wrong:
   user-2 on gpt-4: the per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm is malformed: ` +

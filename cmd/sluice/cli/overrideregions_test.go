@@ -102,7 +102,8 @@ no bucket is stored: the next acquire makes a full one with the limits in force
 	s.run(
 		"override get user-1 api",
 		0,
-		`user-1 on api: revision 1772366400000, a quota that regional sync manages, of epoch 4: set replaces it, delete changes nothing
+		"user-1 on api: revision 1772366400000, a quota that regional sync manages, of epoch 4: "+
+			"set replaces it, delete changes nothing"+`
   LIMIT  CAPACITY  BURST  REFILL
   rpm         300    300  300 every 1m
   tpm           0      1  1 every 1m
@@ -119,8 +120,8 @@ no bucket is stored: the next acquire makes a full one with the limits in force
   tpm    was         0      1  1 every 1m    user-1
          now         0      1  1 every 1m    floor
 running processes use it within a window of regional sync, 10s
-it replaces the quota that regional sync managed, for this region only, and comes on top of what regions divide: `+
-		"`sluice override delete user-1 api` returns it to sync\n", "")
+`+"it replaces the quota that regional sync managed, for this region only, and comes on top of what "+
+		"regions divide: `sluice override delete user-1 api` returns it to sync\n", "")
 	s.run("override set user-1 api rpm=8", 0, `user-1 on api: revision 1772366400003, was 1772366400002
   LIMIT       CAPACITY  BURST  REFILL      FROM
   rpm    was         7      7  7 every 1m  user-1
@@ -147,8 +148,8 @@ user-1  rpm           8      8  8 every 1m      1772366400003  operator
   rpm    was         8      8  8 every 1m    user-1
          now       100    100  100 every 1m  floor
 running processes use it within a window of regional sync, 10s
-regional sync manages its quota again from one of its next cycles; until then the region has what every region keeps
-`, "")
+`+"regional sync manages its quota again from one of its next cycles; until then the region has what "+
+		"every region keeps\n", "")
 	begins("override explain user-1 api",
 		"user-1 on api: regional sync for eu-west-1, in epoch 4, has stored no quota\n")
 	s.run("entity put user-1", 0, `stored user-1

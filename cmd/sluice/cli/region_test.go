@@ -243,8 +243,9 @@ func TestRegionJSON(t *testing.T) {
 		out,
 		errs,
 		0,
-		`{"region":"eu-central-1","at":"2026-03-01T12:03:50Z","epoch":1,"sequence":2,"shares":2,"heartbeat":true,"operated":0,`+
-			`"writes":[{"entity":"user-1","resource":"gpt-4","limits":[{"limit":"rpm","trigger":"exhaustion","from":50,"to":950,"of":1000},`+
+		`{"region":"eu-central-1","at":"2026-03-01T12:03:50Z","epoch":1,"sequence":2,"shares":2,`+
+			`"heartbeat":true,"operated":0,"writes":[{"entity":"user-1","resource":"gpt-4","limits":[`+
+			`{"limit":"rpm","trigger":"exhaustion","from":50,"to":950,"of":1000},`+
 			`{"limit":"tpm","trigger":"beside","from":5000,"to":50000,"of":100000}],"done":true}],"failed":[],`+
 			`"peers":[{"region":"us-east-1","state":"live","age_seconds":50}]}
 `,

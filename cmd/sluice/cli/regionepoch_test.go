@@ -35,7 +35,8 @@ func TestRegionBegins(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	begins("--dry-run", "eu-central-1: epoch 2 would begin: its snapshot is missing\n"+keeps)
 	begins("--once", "eu-central-1: epoch 2 has begun: its snapshot is missing\n"+keeps)
-	const waits = `eu-central-1: epoch 2 has begun; nothing is published or written before 2026-03-01T12:08:00Z, when no process uses an older quota
+	const waits = "eu-central-1: epoch 2 has begun; nothing is published or written before " +
+		"2026-03-01T12:08:00Z, when no process uses an older quota" + `
   REGION     STATE  AGE
   us-east-1  live    1m
 `
@@ -44,8 +45,9 @@ func TestRegionBegins(t *testing.T) {
 	}
 	begins(
 		"--once --json",
-		`{"region":"eu-central-1","at":"2026-03-01T12:06:00Z","epoch":2,"waits_until":"2026-03-01T12:08:00Z","sequence":0,"shares":0,`+
-			`"heartbeat":false,"operated":0,"writes":[],"failed":[],"peers":[{"region":"us-east-1","state":"live","age_seconds":60}]}`+"\n",
+		`{"region":"eu-central-1","at":"2026-03-01T12:06:00Z","epoch":2,`+
+			`"waits_until":"2026-03-01T12:08:00Z","sequence":0,"shares":0,"heartbeat":false,"operated":0,`+
+			`"writes":[],"failed":[],"peers":[{"region":"us-east-1","state":"live","age_seconds":60}]}`+"\n",
 	)
 }
 

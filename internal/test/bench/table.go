@@ -26,9 +26,9 @@ func printTable(out io.Writer, rows []row, repeats int, c conditions) error {
 	_, err := fmt.Fprintf(out, `
 %d of %d rows fall short. Rows about CPU are CPU time, measured in turns with their counterpart.
 Units are capacity units as the DynamoDB in the process bills them: a write is 1, one whose condition failed
-is 1 too, a consistent read is 1. A request travels %v and its reply as long. The read of a
-bucket that a process meets first is not counted. A read-then-write that lost its race reads again; with the seeds' Retry
-it takes stored tokens instead. The price of denials is that of all reads and of all failed writes; a call
+is 1 too, a consistent read is 1. A request travels %v and its reply as long. The read of a bucket that a
+process meets first is not counted. A read-then-write that lost its race reads again; with the seeds' Retry it
+takes stored tokens instead. The price of denials is that of all reads and of all failed writes; a call
 that lost every race counts as one. Denials in a flood share what the first of each millisecond allocates.
 `, falling, len(rows), c.oneWay)
 	return err

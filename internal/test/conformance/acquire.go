@@ -197,7 +197,7 @@ func setBack(w *world) {
 		failed[*store.DeniedError](w, "less than there was", err)
 	} else {
 		for _, s := range w.portions(alice, cost(1, 1)) {
-			s.charge(s.cost, w.store.Decided())
+			s.take(s.cost, w.store.Decided())
 		}
 	}
 	if err := lease.Settle(w.Context(), cost(1, 2)); err != nil {

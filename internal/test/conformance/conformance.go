@@ -43,9 +43,9 @@ type Store struct {
 	Flows   bool // time passes by itself too
 
 	// Decided returns when the store has decided on the last call that it was asked for, in ms of the clock that
-	// Advance moves. Level returns what a balance of that call's image was worth then, in millitokens.
-	Decided func() int64
-	Level   func(b bucket.Balance, refilled int64) int64
+	// Advance moves. Available returns what a balance of that call's image was worth then, in millitokens.
+	Decided   func() int64
+	Available func(b bucket.Balance, refilled int64) int64
 
 	// Remembers says that a process decides by what it saw of a bucket up to a second ago, and may not know the
 	// present balances. A refund by another process counts later, and images of several buckets are predicted
@@ -59,7 +59,7 @@ type Store struct {
 	// Disturb makes the service drop state that it may lose without harm; nil if there is none.
 	Disturb func()
 
-	// millitokens that a level may be off where a limit's rate is no whole number of them per ms
+	// millitokens that a balance may be off where a limit's rate is no whole number of them per ms
 	Slack         int64
 	Break, Repair func()
 }

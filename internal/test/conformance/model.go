@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// ideal is a bucket as it should be: one level for each limit.
+// ideal is a bucket as it should be: one balance for each limit.
 type ideal struct {
 	limits []bucket.Limit
 	tokens []int64 // at this instant, ms
@@ -29,23 +29,25 @@ func (b *ideal) balance(i int) bucket.Balance {
 	return bucket.Balance{Limit: b.limits[i], Tokens: b.tokens[i]}
 }
 
-// level returns what the i-th limit has at now, in millitokens.
-func (b *ideal) level(i int, now int64) int64 { return bucket.Available(b.balance(i), b.at, now) }
+// available returns what the i-th limit has at now, in millitokens.
+func (b *ideal) available(i int, now int64) int64 {
+	return bucket.Available(b.balance(i), b.at, now)
+}
 
 // wait returns how long after now the i-th limit has cost.
 func (b *ideal) wait(i int, now, cost int64) time.Duration {
 	return bucket.RetryAfter(b.balance(i), b.at, now, cost)
 }
 
-// charge takes cost at now, into debt if need be; what is negative is given back.
-func (b *ideal) charge(cost []int64, now int64) {
+// take takes cost at now, into debt if need be. It gives negative costs back.
+func (b *ideal) take(cost []int64, now int64) {
 	for i, c := range cost {
-		b.tokens[i] = min(b.level(i, now)-c, b.limits[i].Burst)
+		b.tokens[i] = min(b.available(i, now)-c, b.limits[i].Burst)
 	}
 	b.at = max(b.at, now)
 }
 
-// reshape has limits be in force since b was last charged.
+// reshape puts limits in force since the last take.
 func (b *ideal) reshape(limits []bucket.Limit) {
 	for i, l := range limits {
 		b.tokens[i] = min(b.tokens[i], l.Burst)
@@ -81,7 +83,7 @@ func (j judge) late(l bucket.Limit) time.Duration {
 	return time.Duration((slack*l.Period+l.Refill-1)/l.Refill+1) * time.Millisecond
 }
 
-// exceeding returns the errors, in order, that say that some of shares can never be had.
+// exceeding returns the errors, in order, of the portions' costs that exceed a burst.
 func exceeding(portions []portion) (all []store.CostExceedsBurstError) {
 	for _, s := range portions {
 		for i, cost := range s.cost {
@@ -96,9 +98,9 @@ func exceeding(portions []portion) (all []store.CostExceedsBurstError) {
 	return all
 }
 
-// acquire says what is wrong with err, by which a call for shares has ended that was decided on at now, if
-// anything is. Of a call that asks its buckets one by one, any may be the first to refuse, and the others are
-// not asked.
+// acquire says what is wrong with err, the outcome of a call for portions that was decided on at now. It
+// returns "" if nothing is. If a call asks its buckets one by one, any may be the first to refuse, and the
+// others are not asked.
 func (j judge) acquire(portions []portion, now int64, err error, oneByOne bool) string {
 	if wrong, judged := tooLarge(portions, err, oneByOne); judged {
 		return wrong
@@ -114,12 +116,12 @@ func (j judge) acquire(portions []portion, now int64, err error, oneByOne bool) 
 	}
 	for _, s := range portions {
 		for i, cost := range s.cost {
-			level, slack := s.level(i, now), j.of(s.limits[i])
-			what := fmt.Sprintf("%s %s: %s of %s mt", s.entity, s.names[i], thousands(level), thousands(cost))
+			have, slack := s.available(i, now), j.of(s.limits[i])
+			what := fmt.Sprintf("%s %s: %s of %s mt", s.entity, s.names[i], thousands(have), thousands(cost))
 			switch {
-			case cost <= 0 || level > cost+slack || slack == 0 && level == cost:
+			case cost <= 0 || have > cost+slack || slack == 0 && have == cost:
 				continue
-			case level < cost-slack || slack == 0:
+			case have < cost-slack || slack == 0:
 				must = append(must, what)
 			default:
 				may = append(may, what)
@@ -169,15 +171,15 @@ func tooLarge(portions []portion, err error, oneByOne bool) (wrong string, judge
 
 // refusal says what is wrong with the refusal of s's i-th limit.
 func (j judge) refusal(s *portion, i int, now int64, got store.Refusal) string {
-	l, level := s.limits[i], s.level(i, now)
+	l, have := s.limits[i], s.available(i, now)
 	slack, late := j.of(l), j.late(l)
 	want := s.wait(i, now, s.cost[i])
-	least, most := max(0, level-slack)/bucket.Milli, max(0, level+slack)/bucket.Milli
+	least, most := max(0, have-slack)/bucket.Milli, max(0, have+slack)/bucket.Milli
 	if got.Resource != s.resource || got.Requested != s.cost[i]/bucket.Milli || got.Available < least ||
 		got.Available > most ||
 		got.RetryAfter < want-late || got.RetryAfter > want+late || got.RetryAfter < time.Millisecond {
 		return fmt.Sprintf("refusal %+v\nwant %s of %s mt of %s %s of %s, for %v, give or take %v",
-			got, thousands(level), thousands(s.cost[i]), s.names[i], s.entity, s.resource, want, late)
+			got, thousands(have), thousands(s.cost[i]), s.names[i], s.entity, s.resource, want, late)
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func describe(l limits.GPT4Limits) string {
 	return strings.Join(said, ", ")
 }
 
-// inForce has the model go by limits for entity, from its last charge on: next to no time has passed since.
+// inForce has the model go by limits for entity, from the last take on: next to no time has passed since.
 func (w *world) inForce(entity string, limits ...bucket.Limit) {
 	w.bucket(entity).reshape(limits)
 }

@@ -76,7 +76,7 @@ func shadowClaims(w *world) {
 	}
 	for who, c := range map[limits.User]limits.GPT4Cost{alice: cost(4, 100), bob: cost(2, 20)} {
 		for _, s := range w.portions(who, c) {
-			s.charge(s.cost, w.store.Decided())
+			s.take(s.cost, w.store.Decided())
 		}
 	}
 	failed[*store.DeniedError](w, "spared", shadowed.Lease().Shadowed())
@@ -127,7 +127,7 @@ func shadowTogether(w *world) {
 		w.Errorf("%d admitted, %d denied, %d spared", admitted, denied, shadowed)
 	}
 	for _, s := range w.portions(alice, cost(admitted, admitted)) {
-		s.charge(s.cost, w.store.Decided())
+		s.take(s.cost, w.store.Decided())
 	}
 	w.Limiter = w.process()
 	w.spy.seen()

@@ -12,8 +12,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// held is a lease, and what the model knows of it: no shares where shadow mode has spared the call, as it
-// took nothing.
+// held is a lease and its portions in the model. A call that shadow mode let pass without a charge has none.
 type held struct {
 	*limits.GPT4Lease
 	portions []portion
@@ -55,7 +54,7 @@ func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT
 	return &held{lease, portions}, nil
 }
 
-// judged holds the outcome of a call for shares against the model, which follows it.
+// judged holds the outcome of a call for portions against the model, which follows it.
 func (w *world) judged(what string, portions []portion, err error, oneByOne bool) {
 	w.Helper()
 	now := w.store.Decided()
@@ -64,7 +63,7 @@ func (w *world) judged(what string, portions []portion, err error, oneByOne bool
 	}
 	if err == nil {
 		for _, s := range portions {
-			s.charge(s.cost, now)
+			s.take(s.cost, now)
 		}
 	}
 	w.balances(what, now, err)
@@ -95,8 +94,8 @@ func (w *world) balances(what string, now int64, err error) {
 					continue
 				}
 				model := w.buckets[key]
-				got, want := w.store.Level(balance, b.After.Refilled), model.level(i, now)
-				if slack := w.judge.of(model.limits[i]); got < model.level(i, early)-slack || got > want+slack {
+				got, want := w.store.Available(balance, b.After.Refilled), model.available(i, now)
+				if slack := w.judge.of(model.limits[i]); got < model.available(i, early)-slack || got > want+slack {
 					w.Fatalf("%s: %s has %s mt of %s, want %s, give or take %d",
 						what, b.Entity, thousands(got), part.Def.Spec().Limits[i], thousands(want), slack)
 				}
@@ -165,7 +164,7 @@ func (h *held) follow(actual []int64, now int64) (changed bool) {
 			change[i] -= c
 			changed = changed || change[i] != 0
 		}
-		s.charge(change, now)
+		s.take(change, now)
 	}
 	return changed
 }
@@ -191,14 +190,14 @@ func (w *world) peek(who limits.GPT4Entity) *runtime.Snapshot[limits.GPT4Cost] {
 		for j, burst := range vector(got.Burst, nil) {
 			least[j] = min(least[j], have[j])
 			l := model.limits[j]
-			level, slack := model.level(j, now), w.judge.of(l)
-			lo, hi := max(0, model.level(j, w.early(now, len(chain)))-slack)/bucket.Milli,
-				max(0, level+slack)/bucket.Milli
+			want, slack := model.available(j, now), w.judge.of(l)
+			lo, hi := max(0, model.available(j, w.early(now, len(chain)))-slack)/bucket.Milli,
+				max(0, want+slack)/bucket.Milli
 			if w.store.Flows { // Peek tells how much there is when it returns
-				hi = max(0, model.level(j, now+time.Minute.Milliseconds())) / bucket.Milli
+				hi = max(0, model.available(j, now+time.Minute.Milliseconds())) / bucket.Milli
 			}
 			if got.Entity != entity || have[j] < lo || have[j] > hi || burst != l.Burst/bucket.Milli {
-				w.Fatalf("peek: %+v\nwant %s mt of %s of %s, burst %d", got, thousands(level), names[j], entity,
+				w.Fatalf("peek: %+v\nwant %s mt of %s of %s, burst %d", got, thousands(want), names[j], entity,
 					l.Burst/bucket.Milli)
 			}
 		}

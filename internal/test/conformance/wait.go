@@ -37,7 +37,7 @@ func wait(w *world) {
 		w.Errorf("it was served after %d ms, want 3000", waited)
 	}
 	for _, s := range w.portions(alice, cost(3, 10)) {
-		s.charge(s.cost, w.store.Decided())
+		s.take(s.cost, w.store.Decided())
 	}
 	w.spy.seen()
 	w.denied(alice, 1, 1)

@@ -58,8 +58,8 @@ func Of(err error) string {
 			return words(cause.Error(), names(outer)...)
 		}
 	}
-	if several, ok := joined(err); ok {
-		return several
+	if text, ok := several(err); ok {
+		return text
 	}
 	if inner := errors.Unwrap(err); inner != nil {
 		if outer, ok := strings.CutSuffix(err.Error(), inner.Error()); ok {
@@ -77,8 +77,8 @@ func Reason(err error) string {
 	return Of(err)
 }
 
-// joined describes what errors.Join has joined.
-func joined(err error) (string, bool) {
+// several describes the errors that errors.Join has joined.
+func several(err error) (string, bool) {
 	all, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return "", false

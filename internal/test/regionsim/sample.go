@@ -20,16 +20,16 @@ type Sample struct {
 	Gets, Puts int // of snapshots
 
 	Active int // limits of buckets of which something is asked now; the means below are of these
-	// of the shares that processes may use, the worst taken, the largest of any limit; never above 1
+	// of the quotas that processes may use, the worst taken, the largest of any limit; never above 1
 	Sum  float64
-	Mean float64 // of the sums of the shares in force
+	Mean float64 // of the sums of the quotas in force
 	// what is in nobody's hands and not on its way, in the mean: 0 once all has been found again
 	Unheld   float64
 	Unbegun  float64 // of Unheld, what is of limits of which not all regions have begun accounts
-	Distance float64 // of a region's share in force from what demand would have it, in the mean
+	Distance float64 // of a region's quota in force from what demand would have it, in the mean
 	// what was asked and refused while as much was left over elsewhere, in the mean, of what refills
 	Starved float64
-	Shares  []float64 // by region, what is in force, in the mean
+	Quotas  []float64 // by region, the part of the whole in force, in the mean
 	Demand  []float64 // by region, what is asked, in the mean
 	First   []int64   // by region, what is in force of the first resource's first limit for user-1, in tokens
 }
@@ -41,7 +41,7 @@ func (j *judge) sample() {
 		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes,
 		Puts: j.Puts - j.sampled.Puts,
 		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
-		Shares: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
+		Quotas: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
 	}
 	for _, h := range w.regions {
 		w.pour(h)
@@ -59,7 +59,7 @@ func (j *judge) sample() {
 		now.Mean, now.Distance, now.Starved = now.Mean/n, now.Distance/n, now.Starved/n
 		now.Unheld, now.Unbegun = now.Unheld/n, now.Unbegun/n
 		for r := range w.regions {
-			now.Shares[r], now.Demand[r] = now.Shares[r]/n, now.Demand[r]/n
+			now.Quotas[r], now.Demand[r] = now.Quotas[r]/n, now.Demand[r]/n
 		}
 	}
 	j.Last, j.sampled, j.triggers = now, j.Result, map[region.Trigger]int{}
@@ -95,7 +95,7 @@ func (j *judge) sampleOf(s *series, limit int, to *Sample) {
 		Period: 1}))
 	for r, h := range w.regions {
 		quota := float64(h.table.inForce(s, limit, w.millis(0)).Capacity / bucket.Milli)
-		to.Shares[r] += quota / whole
+		to.Quotas[r] += quota / whole
 		to.Demand[r] += demand[r]
 		to.Mean += quota / whole
 		target := floor + (whole-floor*float64(len(w.regions)))*demand[r]/all

@@ -119,8 +119,8 @@ func TestPublished(t *testing.T) {
 		}
 	}
 	_, err := infra.Policy(infra.RegionSync, infra.Place{Table: "limits"})
-	if want := "role region-sync needs to know where regions publish: pass --snapshots s3://bucket/prefix"; err == nil ||
-		err.Error() != want {
+	want := "role region-sync needs to know where regions publish: pass --snapshots s3://bucket/prefix"
+	if err == nil || err.Error() != want {
 		t.Errorf("nowhere: %v", err)
 	}
 	if err := (infra.Stack{}).Check(); err != nil {

@@ -30,9 +30,11 @@ func TestProgress(t *testing.T) {
 [################----]  81%  188 of 232 items read, 63 buckets converted, about 6s left
 [####################] 100%  202 of 202 items read, 70 buckets converted
 `},
-		"a terminal": {job: Convert, terminal: true, users: 3, want: `
-<[######--------------]  33%  2 of 6 items read, 1 buckets converted, about 1s left<[#############-------]  66%  4 of 6 items read, 2 buckets converted, about 1s left<[####################] 100%  6 of 6 items read, 3 buckets converted               <[####################] 100%  6 of 6 items read, 3 buckets converted
-`},
+		"a terminal": {job: Convert, terminal: true, users: 3, want: "" +
+			"<[######--------------]  33%  2 of 6 items read, 1 buckets converted, about 1s left" +
+			"<[#############-------]  66%  4 of 6 items read, 2 buckets converted, about 1s left" +
+			"<[####################] 100%  6 of 6 items read, 3 buckets converted               " +
+			"<[####################] 100%  6 of 6 items read, 3 buckets converted\n"},
 		"over at once": {job: DryRun, users: 3},
 	} {
 		t.Run(name, func(t *testing.T) {

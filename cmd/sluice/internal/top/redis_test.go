@@ -48,7 +48,8 @@ func TestTopWatchRedis(t *testing.T) {
 		return over
 	})
 	want := `<clear>
-no bucket of embeddings in redis://ADDR, prefix sluice:: none was used, all have expired, or the name, prefix or Redis is wrong
+` + "no bucket of embeddings in redis://ADDR, prefix sluice:: none was used, all have expired, or the " +
+		"name, prefix or Redis is wrong" + `
 again every 2s until Ctrl-C
 <clear>
 ENTITY     LIMIT                        USED  AVAILABLE  BURST  FULL IN
