@@ -184,13 +184,13 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 	}
 	bounded, cancel := withAttemptTimeout(noted, b.roster.included)
 	defer cancel()
-	reply := b.scheduler.conn.write(bounded, t, p, op)
-	if !p.Uncharged && (reply.outcome == wire.Unknown || reply.stands) {
+	reply := b.scheduler.write(bounded, t, p, op)
+	if !p.Uncharged && (reply.Outcome == wire.Unknown || reply.Stands) {
 		b.roster.maybeApplied, t.sent = b.roster.included, &sent{p.Clone(), slices.Clone(t.demand.Take)}
 	}
-	switch reply.outcome {
+	switch reply.Outcome {
 	case wire.Applied:
-		t.update(reply.image, reply.sentAt)
+		t.update(reply.Image, reply.SentAt)
 		if p.Uncharged {
 			b.scheduler.onReshape(ctx)
 			return
@@ -200,11 +200,11 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 		b.refused(ctx, t, &reply)
 	case wire.Conflict:
 		b.attempt.conflicts++
-		t.cached.noteConflict(reply.sentAt, false)
+		t.cached.noteConflict(reply.SentAt, false)
 		b.attempt.err = b.attempt.lost()
 	case wire.Unknown:
 		t.confirmed = false
-		b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.outcome, reply.err)
+		b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.Outcome, reply.Err)
 		// A refund whose outcome is unknown is never sent again: it would mint tokens.
 		for _, r := range b.roster.included {
 			if r.givesBack() && !p.Uncharged {
@@ -213,16 +213,35 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 		}
 	case wire.Throttled, wire.NotSent:
 		t.confirmed = false
-		b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.outcome, reply.err)
+		b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.Outcome, reply.Err)
 	default:
-		b.roster.finishAll(b.roster.pending, reply.err, b.targets)
+		b.roster.finishAll(b.roster.pending, reply.Err, b.targets)
+	}
+}
+
+// write sends p to t's bucket under op, once.
+func (s *scheduler) write(ctx context.Context, t *target, p *plan.Plan, op string) wire.Reply {
+	attempt := wire.Attempt{Plan: p, Op: op, Settles: t.settlesOnly, Served: t.served}
+	reply := s.conn.Write(ctx, &t.cached.at, attempt)
+	if reply.Malformed {
+		t.cached.invalidate() // the next call reads first, and so is not charged
+	}
+	return reply
+}
+
+// repairTTL writes the bucket's ttl anew: it was computed from an image with less debt than the bucket has.
+func (s *scheduler) repairTTL(ctx context.Context, t *target) {
+	p := t.adjust(make([]int64, len(t.image.Balances)), t.image, s.conn.Now())
+	p.RepairsTTL = true
+	if r := s.write(ctx, t, &p, wire.NewOp()); r.Outcome == wire.Applied {
+		t.update(r.Image, r.SentAt)
 	}
 }
 
 // refused handles a write to t whose condition failed. The reply's image is the truth.
-func (b *batch) refused(ctx context.Context, t *target, reply *reply) {
-	p, found := &t.plan, reply.image
-	t.update(found, reply.sentAt)
+func (b *batch) refused(ctx context.Context, t *target, reply *wire.Reply) {
+	p, found := &t.plan, reply.Image
+	t.update(found, reply.SentAt)
 	switch {
 	case !p.Uncharged && t.wrote(b.attempt.op): // an earlier copy had been applied
 		if t.sent != nil {
@@ -233,7 +252,7 @@ func (b *batch) refused(ctx context.Context, t *target, reply *reply) {
 	case found == nil && b.roster.mayRetry(): // the bucket is gone, so there is nobody to race with
 		return
 	}
-	t.noteLost(p, found, b.scheduler.conn.now())
+	t.noteLost(p, found, b.scheduler.conn.Now())
 	b.attempt.err = b.attempt.lost()
 }
 
@@ -244,7 +263,7 @@ func (b *batch) finishApplied(ctx context.Context, p *plan.Plan, all []*request)
 	b.scheduler.recordApplied(ctx, t, all, 0, p)
 	if plan.ExpiresTooSoon(t.image) {
 		bounded, cancel := withAttemptTimeout(ctx, all)
-		b.scheduler.conn.repairTTL(bounded, t)
+		b.scheduler.repairTTL(bounded, t)
 		cancel()
 	}
 	b.commit(all)
@@ -269,7 +288,7 @@ const shortestAttempt = 100 * time.Millisecond
 // pause waits for the next attempt, and ends the requests that have none.
 func (b *batch) pause(ctx context.Context) {
 	_, outage := errors.AsType[*store.UnavailableError](b.attempt.err)
-	spent := outage && !b.scheduler.conn.budget.Take(ctx)
+	spent := outage && !b.scheduler.conn.Budget.Take(ctx)
 	for _, r := range b.roster.pending {
 		switch {
 		case r.isOver():
@@ -299,7 +318,7 @@ func (b *batch) pause(ctx context.Context) {
 	defer cancel()
 	select {
 	case <-arrival:
-	case <-b.scheduler.conn.env.Clock.After(time.Duration(b.scheduler.jitter() * float64(longest))):
+	case <-b.scheduler.conn.Env.Clock.After(time.Duration(b.scheduler.jitter() * float64(longest))):
 	case <-ctx.Done():
 		for _, r := range b.roster.pending {
 			if r.isOver() {

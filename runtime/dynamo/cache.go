@@ -9,9 +9,9 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -31,12 +31,12 @@ type bucketKey struct {
 
 // lookup returns the cached bucket of an entity, a new one if there is none. entity is as stored.
 func (c *cache) lookup(r *resource, kind int, entity string) *cachedBucket {
-	key := bucketKey{r, kind, entity[len(r.spec.Kinds[kind].Prefix):]}
+	key := bucketKey{r, kind, entity[len(r.Spec.Kinds[kind].Prefix):]}
 	if cached, ok := c.buckets.Get(key); ok {
 		return cached
 	}
-	fresh := &cachedBucket{partition: item.EntityPrefix + entity}
-	fresh.entity = fresh.partition[len(item.EntityPrefix):]
+	fresh := &cachedBucket{at: wire.Bucket{Resource: &r.Resource, Partition: item.EntityPrefix + entity}}
+	fresh.at.Entity = fresh.at.Partition[len(item.EntityPrefix):]
 	fresh.queue.cached = fresh
 	if cached, ok, _ := c.buckets.PeekOrAdd(key, fresh); ok {
 		return cached
@@ -48,7 +48,7 @@ func (c *cache) lookup(r *resource, kind int, entity string) *cachedBucket {
 // calls share it. Of two true images the younger one stays, whichever arrives last. A predicted image
 // replaces either.
 type cachedBucket struct {
-	partition, entity string // the item's partition key, and the entity as stored
+	at wire.Bucket
 
 	mu sync.Mutex // guards what follows, and the queues
 
@@ -170,11 +170,10 @@ func (c *cachedBucket) queueFor(r *request) *queue {
 
 // resource is a generated resource, opened for a session.
 type resource struct {
-	generated codec.Resource
-	def       store.Definition
-	spec      *store.Spec
-	sortKey   string                              // of its buckets
-	kinds     []atomic.Pointer[override.Override] // by kind, the override of the kind as last read
+	wire.Resource
+
+	def   store.Definition
+	kinds []atomic.Pointer[override.Override] // by kind, the override of the kind as last read
 }
 
 // cachedDenial is a denial from the cache alone. The calls of one millisecond share it: a flood of them makes
@@ -240,7 +239,7 @@ func (s *session) Refused(
 	}
 	next := &cachedDenial{now: now, cost: slices.Clone(cost), images: slices.Clone(seen)}
 	for i, img := range seen {
-		next.err = store.Refuse(next.err, r.spec, all[i].entity, img, cost, now)
+		next.err = store.Refuse(next.err, r.Spec, all[i].at.Entity, img, cost, now)
 	}
 	first := all[0]
 	first.mu.Lock()
@@ -255,6 +254,6 @@ func (s *scheduler) mayDeny(r *resource, cached *cachedBucket, now int64) bool {
 	if cached.image == nil || shape == nil || cached.giveBacks != 0 || !isFresh(cached.seenAt, now, trustedFor) {
 		return false
 	}
-	return s.isFresh(r.spec, shape.ReadAt, now) && !shape.Expired(r.spec, now) &&
+	return s.isFresh(r.Spec, shape.ReadAt, now) && !shape.Expired(r.Spec, now) &&
 		!plan.Outdated(cached.image, &shape.Shape)
 }

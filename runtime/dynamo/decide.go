@@ -14,7 +14,7 @@ import (
 // (denyLeftover), so nobody waits for more than one write. In an overload the queue would otherwise grow
 // without end. Such a request may be overtaken by one that takes less.
 func (b *batch) decide() plan.Decision {
-	now, all := b.scheduler.conn.now(), b.roster.pending
+	now, all := b.scheduler.conn.Now(), b.roster.pending
 	b.roster.leftover, b.attempt.denied = nil, nil
 	if b.targets.unknown() { // nobody joins an op of unknown outcome
 		all = b.roster.maybeApplied
@@ -168,17 +168,17 @@ func (ts targets) needImages(now int64) (found bool) {
 func (ts targets) fit(all []*request, now int64) (together, tooMuch, leftover []*request) {
 	isAcquire := func(r *request) bool { return !r.settle }
 	reshapes := slices.ContainsFunc(all, isAcquire) && slices.ContainsFunc(ts, (*target).isOutdated)
-	rooms := make([]headroom, len(ts))
+	rooms := make([]plan.Headroom, len(ts))
 	for i, t := range ts {
-		rooms[i] = t.headroom(now)
+		rooms[i] = plan.NewHeadroom(t.image, &t.shape.Shape, now)
 		if !reshapes {
-			rooms[i].addGiveBacks(all, i)
+			rooms[i].Return(t.givenBack(all, i))
 		}
 	}
 	for _, r := range all {
 		fits, alone := true, true
 		for i := range rooms {
-			left, whole := rooms[i].has(r.costOf(i))
+			left, whole := rooms[i].Has(r.costOf(i))
 			fits, alone = fits && left, alone && whole
 		}
 		switch {
@@ -188,7 +188,7 @@ func (ts targets) fit(all []*request, now int64) (together, tooMuch, leftover []
 		case fits:
 			together = append(together, r)
 			for i := range rooms {
-				rooms[i].take(r.costOf(i))
+				rooms[i].Take(r.costOf(i))
 			}
 		case !alone:
 			tooMuch = append(tooMuch, r)
@@ -243,7 +243,7 @@ func (o *roster) finish(r *request, err error, ts targets) {
 		return
 	}
 	if err != nil {
-		ts.recordFound(r, o.scheduler.conn.now())
+		ts.recordFound(r, o.scheduler.conn.Now())
 	}
 	o.queue.cached.mu.Lock()
 	r.ended = true
@@ -309,7 +309,7 @@ func (o *roster) denyLeftover(ts targets, plannedAt int64) {
 		var denied *store.DeniedError
 		for i, t := range ts {
 			if t.image != nil && t.confirmed && !t.isOutdated() {
-				denied = store.Refuse(denied, t.resource.spec, t.entity, t.image, r.costOf(i), plannedAt)
+				denied = store.Refuse(denied, t.resource.Spec, t.entity, t.image, r.costOf(i), plannedAt)
 			}
 		}
 		if denied != nil {
@@ -323,7 +323,7 @@ func (o *roster) denyLeftover(ts targets, plannedAt int64) {
 func (o *roster) finishUncertain(ts targets) {
 	for _, r := range o.maybeApplied {
 		if r.isLazy() && r.givesBack() {
-			name := r.portions[0].resource.spec.Resource
+			name := r.portions[0].resource.Spec.Resource
 			o.finish(r, &store.UnavailableError{Resource: name, Attempts: r.attempts, Err: errUncertain}, ts)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -63,25 +65,32 @@ func evaluate(item codec.Item, w *codec.Write) written {
 // scene is a bucket as it is, as a process remembers it, and what that wants to write.
 type scene struct {
 	*target
+
+	at         wire.Bucket
 	remembered *bucket.Image
 	stored     codec.Item
 	want       *plan.Demand
 	now        int64
 }
 
+// bucketOf names a bucket of r.
+func bucketOf(r *resource) wire.Bucket {
+	return wire.Bucket{Resource: &r.Resource, Partition: item.EntityPrefix + "user-1", Entity: "user-1"}
+}
+
 // schemaShape is the shape of a bucket of r's first kind that nothing overrides.
 func schemaShape(r *resource) *plan.Shape {
 	return &plan.Shape{
-		Limits:  r.spec.Kinds[0].Limits,
-		Removed: r.spec.Removed,
-		Version: r.spec.Revision * plan.RevisionUnit,
+		Limits:  r.Spec.Kinds[0].Limits,
+		Removed: r.Spec.Removed,
+		Version: r.Spec.Revision * plan.RevisionUnit,
 	}
 }
 
 // drawScene draws a bucket of r in any state, of which a process may remember another one.
 func drawScene(t *rapid.T, r *resource) scene {
 	shape := schemaShape(r)
-	s := scene{target: &target{resource: r, entity: "user-1", demand: plan.Demand{Shape: shape}}}
+	s := scene{target: &target{demand: plan.Demand{Shape: shape}}, at: bucketOf(r)}
 	img := &bucket.Image{
 		Refilled: t0 + rapid.Int64Range(0, 100_000).Draw(t, "rf"), TTL: t0 / 1000, Op: "before",
 		Version: rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - plan.RevisionUnit,
@@ -154,7 +163,7 @@ func drawScene(t *rapid.T, r *resource) scene {
 
 // item is what holds img, without its first limit if that is missing.
 func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
-	item := s.resource.generated.Key("user-1")
+	item := s.at.Generated.Key("user-1")
 	item["rf"], item["cv"], item["ttl"], item["op"] = codec.N(
 		img.Refilled,
 	), codec.N(
@@ -172,7 +181,7 @@ func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
 	}
 	for i, b := range img.Balances {
 		if i > 0 || !missing {
-			put(s.resource.spec.Limits[i], b)
+			put(s.at.Spec.Limits[i], b)
 		}
 	}
 	for _, named := range img.Extra {
@@ -236,7 +245,7 @@ func (s *scene) build(t propertyTB, p plan.Plan, generic bool) *codec.Write {
 	t.Helper()
 	p.Generic = generic
 	w := &codec.Write{}
-	err := s.target.build(w, &p, "this write")
+	err := s.at.Build(w, &p, "this write")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,8 +321,8 @@ func TestComparisonSees(t *testing.T) {
 	c := newComparison(t)
 	r := c.resource(c.defs[0])
 	s := scene{
-		target: &target{resource: r, entity: "user-1", demand: plan.Demand{Shape: schemaShape(r)}},
-		now:    t0 + 1000,
+		target: &target{demand: plan.Demand{Shape: schemaShape(r)}}, at: bucketOf(r),
+		now: t0 + 1000,
 	}
 	img := &bucket.Image{
 		Refilled: t0, Version: s.target.demand.Shape.Version, Op: "before", Missing: make([]bool, 2),

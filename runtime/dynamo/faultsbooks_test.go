@@ -155,7 +155,7 @@ func (b *books) onWrite(ctx context.Context, all []*request) context.Context {
 				a,
 				errand{
 					d,
-					item.Key{PK: "ENTITY#" + pn.entity, SK: "#BUCKET#" + pn.resource.spec.Resource},
+					item.Key{PK: "ENTITY#" + pn.entity, SK: "#BUCKET#" + pn.resource.Spec.Resource},
 					slices.Clone(pn.cost),
 				},
 			)

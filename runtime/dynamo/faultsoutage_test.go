@@ -43,7 +43,7 @@ type generous struct{ *Store }
 func (g generous) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	opened, err := g.Store.Open(env, defs...)
 	if s, ok := opened.(*session); ok {
-		s.scheduler.conn.budget = wire.NewBudget(1 << 30)
+		s.scheduler.conn.Budget = wire.NewBudget(1 << 30)
 	}
 	return opened, err
 }
@@ -201,7 +201,7 @@ func TestDenialsEarnRetries(t *testing.T) {
 	if err := acquire(10); err != nil {
 		t.Fatal(err)
 	}
-	retries := opened.(*session).scheduler.conn.budget
+	retries := opened.(*session).scheduler.conn.Budget
 	for retries.Take(t.Context()) { // as an outage does
 	}
 	for i := range int64(wire.RetryCost) {

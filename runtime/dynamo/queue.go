@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/background"
 )
 
@@ -222,7 +222,7 @@ func (s *scheduler) deferSettles(all []*request) {
 func (s *scheduler) flushDeferred(cached *cachedBucket) {
 	for wait := deferFor; ; {
 		select {
-		case <-s.conn.env.Clock.After(wait):
+		case <-s.conn.Env.Clock.After(wait):
 		case <-s.closing:
 			wait = 0
 		}
@@ -233,7 +233,7 @@ func (s *scheduler) flushDeferred(cached *cachedBucket) {
 			return
 		}
 		if wait > 0 { // the settles of now may have come later, and the clock may have been set back
-			since := time.Duration(s.conn.now()-cached.deferred[0].called) * time.Millisecond
+			since := time.Duration(s.conn.Now()-cached.deferred[0].called) * time.Millisecond
 			wait = min(deferFor, deferFor-since)
 		}
 		if wait <= 0 {
@@ -288,7 +288,7 @@ func (o *roster) detachLazy(ts targets) {
 // scheduler serves a session's requests. Each bucket and each chain has a queue; a batch serves a queue, one
 // write at a time. It is safe for concurrent use.
 type scheduler struct {
-	conn       *conn
+	conn       *wire.Conn
 	cache      *cache
 	background *background.Tasks
 	closing    <-chan struct{}                    // closed when nothing may wait any more
@@ -325,16 +325,6 @@ func (s *scheduler) peek(r *request, unread func(*target) bool) (*batch, error) 
 		}
 		b.readMissing(r.ctx)
 	}
-	b.targets.recordFound(r, s.conn.now())
+	b.targets.recordFound(r, s.conn.Now())
 	return b, r.err
-}
-
-// nextShape returns the image that the next acquire will find: with the present shape if the bucket is
-// outdated.
-func (t *target) nextShape(now int64) *bucket.Image {
-	if !t.isOutdated() {
-		return t.image
-	}
-	p := plan.NewReshape(make([]int64, len(t.shape.Limits)), t.image, &t.shape.Shape, now)
-	return p.Predict(t.image.Op)
 }

@@ -36,7 +36,7 @@ type reader struct {
 // isFresh reports whether overrides of spec that were read at an instant may be used at now. Those of a
 // resource with regions are used for no longer than a window.
 func (s *scheduler) isFresh(spec *store.Spec, readAt, now int64) bool {
-	ttl := s.conn.env.CacheTTL
+	ttl := s.conn.Env.CacheTTL
 	if spec.Regions != nil {
 		ttl = min(ttl, spec.Regions.Window)
 	}
@@ -46,7 +46,7 @@ func (s *scheduler) isFresh(spec *store.Spec, readAt, now int64) bool {
 // overridesNeeded returns whether t's overrides have to be read: when they are due, at most once in a write,
 // and once more if the bucket has seen newer ones. A settle works with the bucket's own parameters.
 func (r reader) overridesNeeded(t *target, now int64) need {
-	spec := t.resource.spec
+	spec := t.resource.Spec
 	switch {
 	case t.shape == nil:
 		return needOverrides
@@ -78,13 +78,13 @@ func (t *target) wholeNeeded() need {
 func (r reader) heartbeatNeeded(t *target, now int64) bool {
 	known := r.scheduler.heartbeat.Load()
 	return known == nil || t.needsHeartbeat || t.missing&(needNewer|needWhole) != 0 || !known.Alive(now) ||
-		!r.scheduler.isFresh(t.resource.spec, known.ReadAt, now)
+		!r.scheduler.isFresh(t.resource.Spec, known.ReadAt, now)
 }
 
 // needs notes what has to be read: overrides that are due, and images for which unread holds. It reports
 // whether that is anything.
 func (r reader) needs(unread func(*target) bool) (found bool) {
-	now := r.scheduler.conn.now()
+	now := r.scheduler.conn.Now()
 	for _, t := range r.targets {
 		t.missing = r.overridesNeeded(t, now)
 		if unread(t) {
@@ -114,9 +114,9 @@ func (r reader) needsFor(all []*request, now int64) (found bool) {
 // fetch reads what the targets need, in one call. The outcome is that of a write: applied, or why not. If
 // DynamoDB leaves keys unprocessed, it is throttled, and what was read is known.
 func (r reader) fetch(ctx context.Context) (wire.Outcome, error) {
-	now := r.scheduler.conn.now()
+	now := r.scheduler.conn.Now()
 	if len(r.targets) == 1 && r.targets[0].missing == needImage {
-		return r.scheduler.conn.readBucket(ctx, r.targets[0])
+		return r.fetchOne(ctx, r.targets[0])
 	}
 	keys, consistent := r.keys(now)
 	read := fetched{
@@ -124,11 +124,12 @@ func (r reader) fetch(ctx context.Context) (wire.Outcome, error) {
 		consistent: consistent, at: now,
 	}
 	for chunk := range slices.Chunk(keys, wire.MaxBatchGet) {
-		o, rest, err := r.batchGet(ctx, chunk, consistent, read.items)
+		got, o, err := r.scheduler.conn.ReadAll(ctx, r.targets.resourceName(), chunk, consistent)
 		if o != wire.Applied {
 			return r.graceRead(o, now), err
 		}
-		for _, key := range rest {
+		maps.Copy(read.items, got.Items)
+		for _, key := range got.Unprocessed {
 			read.unprocessed[item.KeyOf(key)] = true
 		}
 	}
@@ -143,15 +144,25 @@ func (r reader) fetch(ctx context.Context) (wire.Outcome, error) {
 	return wire.Applied, nil
 }
 
+// fetchOne reads the bucket of t, the only target, of which nothing else is needed.
+func (r reader) fetchOne(ctx context.Context, t *target) (wire.Outcome, error) {
+	img, at, o, err := r.scheduler.conn.Read(ctx, &t.cached.at)
+	if o == wire.Applied {
+		t.update(img, at)
+		t.justRead = true
+	}
+	return o, err
+}
+
 // keys returns the keys of what the targets need, and whether to read them consistently. Overrides alone are
 // not: they are used for longer than a replica lags, and it halves the price. Quotas are: a region gives away
 // what no process in it can still use.
 func (r reader) keys(now int64) (keys []codec.Item, consistent bool) {
 	shared := map[item.Key]codec.Item{} // kinds' overrides and the heartbeat, each once
 	for _, t := range r.targets {
-		spec := t.resource.spec
+		spec := t.resource.Spec
 		if t.missing&needImage != 0 {
-			keys = append(keys, t.resource.generated.Key(t.entity))
+			keys = append(keys, t.resource.Generated.Key(t.entity))
 		}
 		if t.missing&^needImage != 0 {
 			keys = append(keys, item.OverrideKey(spec.Resource, t.entity))
@@ -174,44 +185,6 @@ func (r reader) keys(now int64) (keys []codec.Item, consistent bool) {
 	return slices.AppendSeq(keys, maps.Values(shared)), consistent
 }
 
-// batchGet reads keys into items. It returns the keys that DynamoDB left unprocessed. The outcome is that of
-// a write.
-func (r reader) batchGet(
-	ctx context.Context, keys []codec.Item, consistent bool, items map[item.Key]codec.Item,
-) (wire.Outcome, []codec.Item, error) {
-	conn := r.scheduler.conn
-	began := conn.env.Clock.Now()
-	got, err := wire.BatchGet(ctx, conn.api, conn.table, keys, consistent)
-	event := store.StoreEvent{
-		Call: "BatchGetItem", Path: "levels", Outcome: "found", Read: got.Units, Began: began,
-	}
-	if len(got.Items) == 0 {
-		event.Outcome = "missing"
-	}
-	for _, t := range r.targets {
-		if t.missing&needImage == 0 {
-			continue
-		}
-		event.Path = "read"
-		event.Buckets++
-		if got.Items[item.KeyOf(t.resource.generated.Key(t.entity))] == nil {
-			event.Outcome = "missing"
-		}
-	}
-	first := r.targets[0]
-	if err != nil {
-		o, _ := wire.Classify(err)
-		event.Outcome = "failed"
-		conn.reportFor(ctx, first, event)
-		return o, nil, wire.Explain(conn.table, o, err)
-	}
-	conn.budget.Answered(wire.Applied)
-	conn.reportFor(ctx, first, event)
-	conn.skew.Watch(conn.env, began, got.Metadata)
-	maps.Copy(items, got.Items)
-	return wire.Applied, got.Unprocessed, nil
-}
-
 // fetched is what one fetch read.
 type fetched struct {
 	items       map[item.Key]codec.Item
@@ -223,10 +196,10 @@ type fetched struct {
 // apply updates t from what was read for it: the image, and the overrides if DynamoDB left none of their keys
 // unprocessed.
 func (r reader) apply(t *target, read *fetched) error {
-	spec := t.resource.spec
-	key := item.KeyOf(t.resource.generated.Key(t.entity))
+	spec := t.resource.Spec
+	key := t.cached.at.Key()
 	if t.missing&needImage != 0 && !read.unprocessed[key] {
-		img, err := t.decode(read.items[key])
+		img, err := t.cached.at.Decode(read.items[key])
 		if err != nil {
 			return err
 		}
@@ -308,7 +281,7 @@ func (r reader) graceRead(o wire.Outcome, now int64) wire.Outcome {
 		return o
 	}
 	for _, t := range r.targets {
-		quota := t.resource.spec.Regions != nil && t.missing&needOverrides != 0
+		quota := t.resource.Spec.Regions != nil && t.missing&needOverrides != 0
 		if t.shape == nil || t.missing&(needImage|needWhole) != 0 || quota {
 			return o
 		}
@@ -319,7 +292,7 @@ func (r reader) graceRead(o wire.Outcome, now int64) wire.Outcome {
 		}
 		old := *t.shape
 		if old.Rechecked = true; old.Quota == nil {
-			old.ReadAt = lookups.TTL(r.scheduler.conn.env.CacheTTL).GraceRead(now)
+			old.ReadAt = lookups.TTL(r.scheduler.conn.Env.CacheTTL).GraceRead(now)
 		}
 		t.overridesResolved = true
 		t.cached.setShape(&old)

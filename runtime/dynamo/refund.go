@@ -14,9 +14,9 @@ import (
 func (s *scheduler) refundAbandoned(r *request) {
 	for i := range r.portions {
 		s.background.Start(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), s.conn.env.SettleTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), s.conn.Env.SettleTimeout)
 			defer cancel()
-			_ = s.submit(r.refund(ctx, i, s.conn.now()))
+			_ = s.submit(r.refund(ctx, i, s.conn.Now()))
 		})
 	}
 }
@@ -31,11 +31,11 @@ func (s *scheduler) refundAll(ctx context.Context, charged []*request) {
 	done := make(chan struct{})
 	s.background.Start(func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.env.SettleTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.Env.SettleTimeout)
 		defer cancel()
 		var running sync.WaitGroup
 		for _, r := range charged {
-			running.Go(func() { _ = s.submit(r.refund(ctx, 0, s.conn.now())) })
+			running.Go(func() { _ = s.submit(r.refund(ctx, 0, s.conn.Now())) })
 		}
 		running.Wait()
 	})
@@ -65,14 +65,14 @@ func (b *batch) dropUnknown() {
 // Unlike a settle's refund it may be sent again when its outcome is unknown: its condition is the charge's
 // op, and it leaves its own.
 func (s *scheduler) reverseCharge(ctx context.Context, t *target, lost *sent, op string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.env.SettleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.Env.SettleTimeout)
 	defer cancel()
 	img := lost.plan.Image
 	if lost.plan.Path == plan.Reshape { // if it was applied, the bucket has this schema's limits
 		img = lost.plan.Predict(op)
 	}
-	p := plan.NewAdjust(negated(lost.take), img, &t.shape.Shape, s.conn.now())
-	p.Decision, p.Reverses = plan.Write, op
+	p := t.adjust(negated(lost.take), img, s.conn.Now())
+	p.Reverses = op
 	r := &request{ctx: ctx, settle: true, portions: []portion{{resource: t.resource, entity: t.entity}}}
 	r.deadline, _ = ctx.Deadline()
 	b := s.newDetachedBatch(r)
@@ -80,22 +80,22 @@ func (s *scheduler) reverseCharge(ctx context.Context, t *target, lost *sent, op
 	for !r.ended {
 		b.count(b.roster.pending, nil)
 		bounded, cancel := withAttemptTimeout(ctx, b.roster.pending)
-		reply := s.conn.write(bounded, t, &p, b.attempt.op)
+		reply := s.write(bounded, t, &p, b.attempt.op)
 		cancel()
-		switch reply.outcome {
+		switch reply.Outcome {
 		case wire.Applied:
-			t.update(reply.image, reply.sentAt)
+			t.update(reply.Image, reply.SentAt)
 			if plan.ExpiresTooSoon(t.image) {
-				s.conn.repairTTL(ctx, t)
+				s.repairTTL(ctx, t)
 			}
 			return
 		case wire.Refused:
-			t.update(reply.image, reply.sentAt)
+			t.update(reply.Image, reply.SentAt)
 			return
 		case wire.Conflict:
 			b.attempt.err = b.attempt.lost()
 		case wire.Throttled, wire.NotSent, wire.Unknown:
-			b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.outcome, reply.err)
+			b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.Outcome, reply.Err)
 		default:
 			return
 		}

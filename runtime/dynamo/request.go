@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -113,7 +114,7 @@ func (s *session) newRequest(
 	}
 	if len(r.portions) > maxTargets {
 		return nil, &store.InvalidError{
-			Resource: r.portions[0].resource.spec.Resource, Field: "claims", Value: strconv.Itoa(len(r.portions)),
+			Resource: r.portions[0].resource.Spec.Resource, Field: "claims", Value: strconv.Itoa(len(r.portions)),
 			Reason: fmt.Sprintf("are too many buckets: one transaction takes %d, so split the call", maxTargets),
 		}
 	}
@@ -121,10 +122,10 @@ func (s *session) newRequest(
 }
 
 // loadCached sets after and limits from the cache.
-func (pn *portion) loadCached(c *conn) {
+func (pn *portion) loadCached(c *wire.Conn) {
 	img, _, shape := pn.cached.snapshot()
 	if pn.after = img; shape != nil {
-		pn.limits = shape.InForce(c.now())
+		pn.limits = shape.InForce(c.Now())
 	}
 }
 
@@ -144,7 +145,7 @@ func (pn *portion) changes() bool {
 
 // report fills in the call's buckets: as the request left or found them, or from the cache if the caller did
 // not wait.
-func (r *request) report(c *conn) {
+func (r *request) report(c *wire.Conn) {
 	for i := range r.portions {
 		pn := &r.portions[i]
 		if r.abandoned {
@@ -257,7 +258,7 @@ func (r *request) leaveErr(lastErr error) error {
 // in time.
 func (r *request) overErr(err error) error {
 	pn := &r.portions[0]
-	name := pn.resource.spec.Resource
+	name := pn.resource.Spec.Resource
 	if errors.Is(r.ctx.Err(), context.Canceled) {
 		return fmt.Errorf("sluice: %s for %s: %w", name, pn.entity, context.Canceled)
 	}

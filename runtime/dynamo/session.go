@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -56,7 +55,7 @@ func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 	if err != nil {
 		return err
 	}
-	compensated := r.portions[0].resource.spec.Cascade == store.CascadeCompensated
+	compensated := r.portions[0].resource.Spec.Cascade == store.CascadeCompensated
 	if len(call.Parts) == 1 && len(r.portions) > 1 && compensated {
 		return s.acquireCompensated(r)
 	}
@@ -168,9 +167,9 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	if err != nil {
 		return err
 	}
-	now := s.scheduler.conn.now()
+	now := s.scheduler.conn.Now()
 	for i, t := range b.targets {
-		r.portions[i].after = t.nextShape(now)
+		r.portions[i].after = t.shape.Next(t.image, now)
 	}
 	return nil
 }
@@ -195,11 +194,11 @@ func (s *session) Member(ctx context.Context, entity string) (m store.Member, fo
 func (s *session) readMember(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	conn := s.scheduler.conn
 	retrier := s.scheduler.retrier(lookupAttempts)
-	retrier.Budget = conn.budget // an outage must not be met by more reads than were asked for
+	retrier.Budget = conn.Budget // an outage must not be met by more reads than were asked for
 	var out *dynamodb.GetItemOutput
 	err = retrier.Do(ctx, func() (err error) {
-		began := conn.env.Clock.Now()
-		out, err = members.Get(ctx, conn.api, conn.table, entity)
+		began := conn.Env.Clock.Now()
+		out, err = members.Get(ctx, conn.API, conn.Table, entity)
 		event := store.StoreEvent{Call: "GetItem", Path: "member", Outcome: "found", Began: began}
 		switch {
 		case err != nil:
@@ -210,7 +209,7 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 		if err == nil && out.ConsumedCapacity != nil {
 			event.Read = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
 		}
-		conn.report(ctx, event)
+		conn.Report(ctx, event)
 		return err
 	})
 	if err != nil {
@@ -223,7 +222,7 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 func (s *scheduler) retrier(attempts int) wire.Retrier {
 	conn := s.conn
 	return wire.Retrier{
-		Table: conn.table, Attempts: attempts, After: conn.env.Clock.After, Jitter: s.jitter,
+		Table: conn.Table, Attempts: attempts, After: conn.Env.Clock.After, Jitter: s.jitter,
 	}
 }
 
@@ -240,12 +239,16 @@ func (s *session) acquireCompensated(r *request) error {
 			return r.err
 		}
 	}
-	now := s.scheduler.conn.now()
+	now := s.scheduler.conn.Now()
 	order, rooms := make([]int, len(b.targets)), make([]float64, len(b.targets))
 	for i, t := range b.targets {
 		order[i] = i
 		r.portions[i].confirmed = t.confirmed
-		rooms[i] = t.leastLeft(r.portions[i].cost, now)
+		demand := plan.Demand{Take: r.portions[i].cost}
+		if t.shape != nil {
+			demand.Shape = &t.shape.Shape
+		}
+		rooms[i] = demand.LeastLeft(plan.State{Image: t.image, Confirmed: t.confirmed}, now)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a], rooms[b]) })
 	var charged []*request
@@ -267,28 +270,6 @@ func (s *session) acquireCompensated(r *request) error {
 	return nil
 }
 
-// leastLeft returns the least part of a burst that cost would leave, as far as is known. An unknown bucket
-// counts as full.
-func (t *target) leastLeft(cost []int64, now int64) float64 {
-	least := 1.0
-	if t.shape != nil && t.shape.Ceiling != nil {
-		demand := plan.Demand{Take: cost, Shape: &t.shape.Shape}
-		if _, ok := demand.DenyByQuota(plan.State{Image: t.image, Confirmed: t.confirmed}, now); ok {
-			return math.Inf(-1)
-		}
-	}
-	if t.image == nil {
-		return least
-	}
-	for i, b := range t.image.Balances {
-		if cost[i] > 0 && !t.image.Missing[i] {
-			left := bucket.Sub(bucket.Available(b, t.image.Refilled, now), cost[i])
-			least = min(least, float64(left)/float64(b.Burst))
-		}
-	}
-	return least
-}
-
 // completeDenial adds to a denial by one of r's buckets the refusals of others that were not charged, so that
 // retry after holds for the whole chain. If they cannot be read, the denial stays as it is. If one of them
 // can never hold the cost, the error is that instead.
@@ -302,7 +283,7 @@ func (s *session) completeDenial(r *request, err error, others []int) error {
 	for _, i := range others {
 		rest.portions = append(rest.portions, r.portions[i])
 	}
-	now := s.scheduler.conn.now()
+	now := s.scheduler.conn.Now()
 	b, failed := s.scheduler.peek(&rest, func(t *target) bool { return !t.state(now).Confirmed })
 	if failed != nil {
 		return err
@@ -310,10 +291,10 @@ func (s *session) completeDenial(r *request, err error, others []int) error {
 	planner{s.scheduler, b.targets}.plan([]*request{&rest}, now)
 	for _, t := range b.targets {
 		if t.plan.Decision == plan.TooLarge {
-			return store.Exceeds(t.resource.spec, t.entity, t.plan.Image, t.demand.Take)
+			return store.Exceeds(t.resource.Spec, t.entity, t.plan.Image, t.demand.Take)
 		}
 		if img := t.plan.DeniedImage(); img != nil {
-			denied = store.Refuse(denied, t.resource.spec, t.entity, img, t.demand.Take, now)
+			denied = store.Refuse(denied, t.resource.Spec, t.entity, img, t.demand.Take, now)
 		}
 	}
 	index := func(of store.Refusal) int {

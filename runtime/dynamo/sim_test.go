@@ -409,15 +409,15 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 					store.seams.choose = h.choose
 				}
 			}, defs...)
-			p.clock, p.session.scheduler.conn.env.Clock = clock, clock
+			p.clock, p.session.scheduler.conn.Env.Clock = clock, clock
 			if h.versions != nil {
 				p.names = r.Spec().Limits
 			}
 			if h.cache > 0 {
-				p.session.scheduler.conn.env.CacheTTL = h.cache/2 + time.Duration(seeds.Int64N(int64(h.cache/2)))
+				p.session.scheduler.conn.Env.CacheTTL = h.cache/2 + time.Duration(seeds.Int64N(int64(h.cache/2)))
 			}
 			if h.env != nil {
-				h.env(p.session.scheduler.conn.env)
+				h.env(p.session.scheduler.conn.Env)
 			}
 			return p
 		}

@@ -174,7 +174,7 @@ func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 		for i := range r.portions {
 			pn := &r.portions[i]
 			d, ok := t.wants[pn.entity]
-			cost := p.spread(pn.resource.spec, pn.cost)
+			cost := p.spread(pn.resource.Spec, pn.cost)
 			if n := len(cost); !ok {
 				d = demand{make([]int64, n), make([]int64, n), make([]int64, n)}
 				t.wants[pn.entity] = d

@@ -155,7 +155,7 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	}
 	opened := &session{background: background.Tasks{Within: &s.running}, closing: make(chan struct{})}
 	opened.scheduler = &scheduler{
-		conn: newConn(s.api, s.table, env), cache: &cache{buckets}, background: &opened.background,
+		conn: wire.NewConn(s.api, s.table, env), cache: &cache{buckets}, background: &opened.background,
 		closing: opened.closing, attempts: s.options.attempts, onReshape: opened.recordRevision,
 		seams: s.seams,
 	}
@@ -173,8 +173,9 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 			}
 		}
 		opened.resources = append(opened.resources, &resource{
-			generated: generated, def: def, spec: spec, sortKey: item.KeyOf(generated.Key("")).SK,
-			kinds: make([]atomic.Pointer[override.Override], len(spec.Kinds)),
+			Resource: wire.Resource{Generated: generated, Spec: spec, SortKey: item.KeyOf(generated.Key("")).SK},
+			def:      def,
+			kinds:    make([]atomic.Pointer[override.Override], len(spec.Kinds)),
 		})
 		opened.revision = max(opened.revision, spec.Revision)
 	}
@@ -190,12 +191,12 @@ var (
 // compares this host's clock with the service's. It changes nothing.
 func (s *session) Check(ctx context.Context) error {
 	conn := s.scheduler.conn
-	began := conn.env.Clock.Now()
-	v, _, err := layout.Check(ctx, conn.api, conn.table)
+	began := conn.Env.Clock.Now()
+	v, _, err := layout.Check(ctx, conn.API, conn.Table)
 	if err != nil {
 		return err
 	}
-	if off := wire.Skew(began, conn.env.Clock.Now(), v.Metadata); off != 0 {
+	if off := wire.Skew(began, conn.Env.Clock.Now(), v.Metadata); off != 0 {
 		direction := "ahead of"
 		if off < 0 {
 			direction = "behind"
@@ -208,14 +209,14 @@ func (s *session) Check(ctx context.Context) error {
 	}
 	if v.Revision > s.revision {
 		// An older binary beside newer ones works, with the buckets' own numbers.
-		conn.env.Logger.LogAttrs(ctx, slog.LevelWarn,
+		conn.Env.Logger.LogAttrs(ctx, slog.LevelWarn,
 			"sluice: the table has seen a higher revision of limits.yaml: its numbers stay in force",
-			slog.String("table", conn.table), slog.Int64("seen", v.Revision), slog.Int64("own", s.revision))
+			slog.String("table", conn.Table), slog.Int64("seen", v.Revision), slog.Int64("own", s.revision))
 	}
 	if v.Layout == layout.Carrying {
 		return &layout.CarryingError{SetupError: &store.SetupError{
 			What: fmt.Sprintf("table %s holds per-limit items, which this program would make full buckets beside",
-				conn.table),
+				conn.Table),
 			Do: "use migrating.New instead of dynamo.New, until `sluice migrate --cleanup` has removed the last of " +
 				"them",
 		}}
@@ -229,10 +230,10 @@ func (s *session) recordRevision(ctx context.Context) {
 	s.recorded.Do(func() {
 		s.background.Start(func() {
 			conn := s.scheduler.conn
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.env.SettleTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.Env.SettleTimeout)
 			defer cancel()
-			err := conn.note(ctx, &dynamodb.UpdateItemInput{
-				TableName:           &conn.table,
+			err := conn.Note(ctx, &dynamodb.UpdateItemInput{
+				TableName:           &conn.Table,
 				Key:                 item.VersionKey(),
 				UpdateExpression:    aws.String("SET revision = :revision, layout = if_not_exists(layout, :layout)"),
 				ConditionExpression: aws.String("attribute_not_exists(revision) OR revision < :revision"),
@@ -241,8 +242,8 @@ func (s *session) recordRevision(ctx context.Context) {
 				},
 			})
 			if err != nil {
-				conn.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note the revision in the table",
-					slog.String("table", conn.table), slog.Any("error", err))
+				conn.Env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note the revision in the table",
+					slog.String("table", conn.Table), slog.Any("error", err))
 			}
 		})
 	})
@@ -251,12 +252,12 @@ func (s *session) recordRevision(ctx context.Context) {
 // Members implements store.Session. This session's Member sees their writes at once. Other sessions see them
 // when their cached look-ups are due.
 func (s *session) Members() store.MemberStore {
-	return operator.MembersWith(s.scheduler.conn.api, s.scheduler.retrier(wire.OperatorAttempts),
+	return operator.MembersWith(s.scheduler.conn.API, s.scheduler.retrier(wire.OperatorAttempts),
 		s.lookups.Invalidate)
 }
 
 // Overrides implements store.Session.
 func (s *session) Overrides() store.OverrideStore {
 	conn := s.scheduler.conn
-	return operator.OverridesWith(conn.api, s.scheduler.retrier(wire.OperatorAttempts), conn.env.Clock.Now)
+	return operator.OverridesWith(conn.API, s.scheduler.retrier(wire.OperatorAttempts), conn.Env.Clock.Now)
 }

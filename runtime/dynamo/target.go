@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -118,6 +116,26 @@ func (t *target) add(all []*request, i int) {
 	t.settlesOnly = t.demand.SettlesOnly()
 }
 
+// adjust returns a write of cost that applies even if others write meanwhile.
+func (t *target) adjust(cost []int64, img *bucket.Image, now int64) plan.Plan {
+	p := plan.NewAdjust(cost, img, &t.shape.Shape, now)
+	p.Decision = plan.Write
+	return p
+}
+
+// givenBack returns what the settles among all give back to t, the batch's i-th target.
+func (t *target) givenBack(all []*request, i int) []int64 {
+	back := make([]int64, len(t.shape.Limits))
+	for _, r := range all {
+		for j, c := range r.costOf(i) {
+			if r.settle {
+				back[j] = bucket.Sub(back[j], c)
+			}
+		}
+	}
+	return back
+}
+
 // shouldRead reports whether t's write will probably fail: it needs refill, other writers are at work, and
 // the image is old or predicted. A read costs a fifth of a failed write, and may deny.
 func (t *target) shouldRead(now int64) bool {
@@ -138,7 +156,7 @@ func (t *target) shouldRead(now int64) bool {
 func (t *target) recordApplied(all []*request, i int, p *plan.Plan) {
 	dropped := p.Missing
 	if dropped != nil {
-		dropped = dropped[:len(t.resource.spec.Limits)]
+		dropped = dropped[:len(t.resource.Spec.Limits)]
 	}
 	for _, r := range all {
 		if pn := r.portionOf(i); pn != nil {
@@ -159,21 +177,9 @@ func (t *target) noteLost(p *plan.Plan, found *bucket.Image, now int64) {
 // does not refuse.
 func (t *target) deny(denied *store.DeniedError, now int64) *store.DeniedError {
 	if img := t.plan.DeniedImage(); img != nil && t.missing == 0 {
-		return store.Refuse(denied, t.resource.spec, t.entity, img, t.demand.Take, now)
+		return store.Refuse(denied, t.resource.Spec, t.entity, img, t.demand.Take, now)
 	}
 	return denied
-}
-
-// decode decodes a bucket's item. An empty item is nil.
-func (t *target) decode(stored codec.Item) (*bucket.Image, error) {
-	if len(stored) == 0 {
-		return nil, nil
-	}
-	img := &bucket.Image{}
-	if err := t.resource.generated.Decode(img, stored); err != nil {
-		return nil, wire.Malformed(t.entity, t.resource.spec.Resource, err)
-	}
-	return img, nil
 }
 
 // unknown reports whether a write may have been applied although no reply said so. A transaction is of all
@@ -181,7 +187,7 @@ func (t *target) decode(stored codec.Item) (*bucket.Image, error) {
 func (ts targets) unknown() bool { return len(ts) > 0 && ts[0].sent != nil }
 
 // resourceName returns the first target's resource, for errors.
-func (ts targets) resourceName() string { return ts[0].resource.spec.Resource }
+func (ts targets) resourceName() string { return ts[0].resource.Spec.Resource }
 
 // denied returns the denial by all targets that refuse their demand, nil if none does.
 func (ts targets) denied(now int64) (denied *store.DeniedError) {
@@ -195,79 +201,10 @@ func (ts targets) denied(now int64) (denied *store.DeniedError) {
 func (ts targets) tooLarge() error {
 	for _, t := range ts {
 		if t.plan.Decision == plan.TooLarge {
-			return store.Exceeds(t.resource.spec, t.entity, t.plan.Image, t.demand.Take)
+			return store.Exceeds(t.resource.Spec, t.entity, t.plan.Image, t.demand.Take)
 		}
 	}
 	return nil
-}
-
-// headroom is what acquires may take of one bucket, in millitokens by limit.
-type headroom struct {
-	whole, left []int64 // before and after the requests counted so far
-	most        []int64 // bursts
-}
-
-// headroom returns what the bucket has at now, as far as is known. A limit that is missing in the bucket is
-// not charged, so it has no bound.
-func (t *target) headroom(now int64) headroom {
-	whole, most := make([]int64, len(t.shape.Limits)), make([]int64, len(t.shape.Limits))
-	for i, limit := range t.shape.Limits {
-		whole[i], most[i] = limit.Burst, limit.Burst
-	}
-	switch {
-	case t.image == nil:
-	case t.isOutdated():
-		p := plan.NewReshape(make([]int64, len(whole)), t.image, &t.shape.Shape, now)
-		for i, b := range p.Predict("").Balances {
-			whole[i] = b.Tokens
-		}
-	default:
-		for i, b := range t.image.Balances {
-			whole[i], most[i] = math.MaxInt64, math.MaxInt64
-			if !t.image.Missing[i] {
-				whole[i], most[i] = bucket.Available(b, t.image.Refilled, now), b.Burst
-			}
-		}
-	}
-	if t.shape.Ceiling != nil {
-		for i := range whole {
-			if _, closed := t.shape.ExceedsQuota(t.image, i, 1); closed {
-				whole[i], most[i] = 0, 0
-			}
-		}
-	}
-	return headroom{whole, slices.Clone(whole), most}
-}
-
-// addGiveBacks adds what the settles among all give back to the i-th target: acquires may take it.
-func (h *headroom) addGiveBacks(all []*request, i int) {
-	back := make([]int64, len(h.left))
-	for _, r := range all {
-		for j, c := range r.costOf(i) {
-			if r.settle {
-				back[j] = bucket.Sub(back[j], c)
-			}
-		}
-	}
-	for j, b := range back {
-		h.left[j] = min(bucket.Add(h.left[j], max(b, 0)), h.most[j])
-	}
-}
-
-// has reports whether cost fits into what is left, and whether it would fit into the whole.
-func (h *headroom) has(cost []int64) (left, whole bool) {
-	left, whole = true, true
-	for j, c := range cost {
-		left, whole = left && (c <= 0 || c <= h.left[j]), whole && (c <= 0 || c <= h.whole[j])
-	}
-	return left, whole
-}
-
-// take takes cost from what is left.
-func (h *headroom) take(cost []int64) {
-	for j, c := range cost {
-		h.left[j] = bucket.Sub(h.left[j], c)
-	}
 }
 
 // attempts is the state of one logical write over all its attempts. They share an op unless requests join, so
@@ -282,7 +219,7 @@ type attempts struct {
 	conflicts   int                // attempts that met a transaction
 	throttled   bool               // an attempt was throttled
 	plannedAt   int64              // ms
-	transaction *transaction       // of unknown outcome: the next attempt sends it again, byte for byte
+	transaction *wire.Transaction  // of unknown outcome: the next attempt sends it again, byte for byte
 	denied      *store.DeniedError // of the only request, known while the rest of the chain is still to be read
 	ctx         context.Context    // of the last step
 }
@@ -320,7 +257,7 @@ func (a *attempts) unavailable(resource string, o wire.Outcome, err error) error
 // lost returns the error of an attempt that lost a race or hit a TransactionConflict.
 func (a *attempts) lost() error {
 	return &store.ContendedError{
-		Resource: a.lostAt.resource.spec.Resource, Entity: a.lostAt.entity, Conflicts: a.conflicts,
+		Resource: a.lostAt.resource.Spec.Resource, Entity: a.lostAt.entity, Conflicts: a.conflicts,
 	}
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -89,6 +90,15 @@ func Outdated(img *bucket.Image, s *Shape) bool {
 		return true
 	}
 	return slices.Contains(img.Missing, true)
+}
+
+// Next returns the image that the next acquire will find: with the shape s if the bucket is outdated.
+func (s *Shape) Next(img *bucket.Image, now int64) *bucket.Image {
+	if img == nil || !Outdated(img, s) {
+		return img
+	}
+	p := NewReshape(make([]int64, len(s.Limits)), img, s, now)
+	return p.Predict(img.Op)
 }
 
 // ChooseReshape gives an outdated bucket the shape of d, with the cost if that can be admitted. If not, the
@@ -269,4 +279,25 @@ func (d *Demand) DenyByQuota(s State, now int64) (p Plan, ok bool) {
 		return Plan{Decision: Deny, Image: reshaped.Predict(s.Image.Op)}, true
 	}
 	return Plan{Decision: Deny, Image: s.Image}, true
+}
+
+// LeastLeft returns the least part of a burst that d would leave, as far as is known. An unknown bucket
+// counts as full.
+func (d *Demand) LeastLeft(s State, now int64) float64 {
+	least := 1.0
+	if d.Shape != nil && d.Shape.Ceiling != nil {
+		if _, ok := d.DenyByQuota(s, now); ok {
+			return math.Inf(-1)
+		}
+	}
+	if s.Image == nil {
+		return least
+	}
+	for i, b := range s.Image.Balances {
+		if d.Take[i] > 0 && !s.Image.Missing[i] {
+			left := bucket.Sub(bucket.Available(b, s.Image.Refilled, now), d.Take[i])
+			least = min(least, float64(left)/float64(b.Burst))
+		}
+	}
+	return least
 }

@@ -1,6 +1,7 @@
-// Package wire knows one call to DynamoDB from outside: how it ended (Outcome), what it cost, and whether it
-// may be repeated (Retrier, Budget). It also compares the reply's date with this host's clock. It reads items
-// and index pages. It sends no write that charges: the engine does.
+// Package wire sends calls to DynamoDB: what a plan says, as expressions and values (Bucket.Build), in one
+// update or one transaction (Conn). It knows how a call ended (Outcome), what it cost, and whether it may be
+// repeated (Retrier, Budget). It also compares the reply's date with this host's clock, and reads items and
+// index pages.
 package wire
 
 import (

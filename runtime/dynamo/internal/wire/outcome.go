@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -93,6 +94,17 @@ func ClassifyTransaction(err error, n int) (Outcome, error) {
 		}
 	}
 	return found, err
+}
+
+// FirstConflict returns the index of the first item that met another transaction, -1 if err does not say.
+func FirstConflict(err error) int {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok {
+		return -1
+	}
+	return slices.IndexFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
+		return aws.ToString(r.Code) == ItemInConflict
+	})
 }
 
 // isThrottling reports that a code is one of throttling: of an error, or of a cancelled transaction's reason,

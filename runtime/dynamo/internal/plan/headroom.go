@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Headroom is what acquires may take of one bucket, in millitokens by limit.
+type Headroom struct {
+	whole, left []int64 // before and after the requests counted so far
+	most        []int64 // bursts
+}
+
+// NewHeadroom returns what a bucket with this image has at now, as far as is known: a nil image counts as a
+// full bucket. A limit that is missing in the bucket is not charged, so it has no bound.
+func NewHeadroom(img *bucket.Image, s *Shape, now int64) Headroom {
+	whole, most := make([]int64, len(s.Limits)), make([]int64, len(s.Limits))
+	for i, limit := range s.Limits {
+		whole[i], most[i] = limit.Burst, limit.Burst
+	}
+	switch {
+	case img == nil:
+	case Outdated(img, s):
+		for i, b := range s.Next(img, now).Balances {
+			whole[i] = b.Tokens
+		}
+	default:
+		for i, b := range img.Balances {
+			whole[i], most[i] = math.MaxInt64, math.MaxInt64
+			if !img.Missing[i] {
+				whole[i], most[i] = bucket.Available(b, img.Refilled, now), b.Burst
+			}
+		}
+	}
+	if s.Ceiling != nil {
+		for i := range whole {
+			if _, closed := s.ExceedsQuota(img, i, 1); closed {
+				whole[i], most[i] = 0, 0
+			}
+		}
+	}
+	return Headroom{whole, slices.Clone(whole), most}
+}
+
+// Return adds what is given back: acquires may take it.
+func (h *Headroom) Return(back []int64) {
+	for j, b := range back {
+		h.left[j] = min(bucket.Add(h.left[j], max(b, 0)), h.most[j])
+	}
+}
+
+// Has reports whether cost fits into what is left, and whether it would fit into the whole.
+func (h *Headroom) Has(cost []int64) (left, whole bool) {
+	left, whole = true, true
+	for j, c := range cost {
+		left, whole = left && (c <= 0 || c <= h.left[j]), whole && (c <= 0 || c <= h.whole[j])
+	}
+	return left, whole
+}
+
+// Take takes cost from what is left.
+func (h *Headroom) Take(cost []int64) {
+	for j, c := range cost {
+		h.left[j] = bucket.Sub(h.left[j], c)
+	}
+}

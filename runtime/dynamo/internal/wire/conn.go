@@ -1,0 +1,356 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Conn sends single calls to one table. It reports each to the observer. Answers to calls about buckets fill
+// the retry budget, and their dates are compared with this host's clock. It is safe for concurrent use.
+type Conn struct {
+	API    API
+	Table  string
+	Env    *store.Env
+	Budget *Budget
+
+	skew    SkewWatch
+	inputs  sync.Pool // of *reusableInput
+	noRetry []func(*dynamodb.Options)
+}
+
+// NewConn returns a Conn with a full retry budget.
+func NewConn(api API, table string, env *store.Env) *Conn {
+	return &Conn{
+		API: api, Table: table, Env: env, Budget: NewBudget(BudgetTokens),
+		inputs:  sync.Pool{New: func() any { return new(reusableInput) }},
+		noRetry: []func(*dynamodb.Options){NoRetry},
+	}
+}
+
+// Now returns the clock's time in milliseconds.
+func (c *Conn) Now() int64 { return c.Env.Clock.Now().UnixMilli() }
+
+// Resource is a generated resource.
+type Resource struct {
+	Generated codec.Resource
+	Spec      *store.Spec
+	SortKey   string // of its buckets
+}
+
+// Bucket names the bucket that a call is about.
+type Bucket struct {
+	*Resource
+
+	Partition, Entity string // the item's partition key, and the entity as stored
+}
+
+// Key returns the key of b's item.
+func (b *Bucket) Key() item.Key { return item.Key{PK: b.Partition, SK: b.SortKey} }
+
+// Decode decodes b's item. An empty item is a missing bucket: nil. The error is a *store.SetupError.
+func (b *Bucket) Decode(stored codec.Item) (*bucket.Image, error) {
+	if len(stored) == 0 {
+		return nil, nil
+	}
+	img := &bucket.Image{}
+	if err := b.Generated.Decode(img, stored); err != nil {
+		return nil, Malformed(b.Entity, b.Spec.Resource, err)
+	}
+	return img, nil
+}
+
+// Attempt is one attempt to write to a bucket.
+type Attempt struct {
+	Plan    *plan.Plan
+	Op      string
+	Settles bool // no acquire is among the requests
+	Served  int  // the number of requests
+}
+
+// Reply is how one write ended.
+type Reply struct {
+	Outcome   Outcome
+	Image     *bucket.Image // as an applied write left the bucket or a refused one found it; nil if missing
+	Err       error         // why the write was neither applied nor refused
+	Malformed bool          // the bucket's item cannot be decoded, so the outcome is Failed
+	Stands    bool          // the write was applied all the same
+	SentAt    int64         // ms
+}
+
+// reusableInput is the input of one write. It is used again once the reply is there, since nothing keeps any
+// of it.
+type reusableInput struct {
+	codec.Write
+
+	update dynamodb.UpdateItemInput
+	put    dynamodb.PutItemInput
+}
+
+// Write writes to b, once.
+func (c *Conn) Write(ctx context.Context, b *Bucket, a Attempt) Reply {
+	in := c.inputs.Get().(*reusableInput)
+	defer c.inputs.Put(in)
+	if err := b.Build(&in.Write, a.Plan, a.Op); err != nil {
+		return Reply{Outcome: Failed, Err: err}
+	}
+	began := c.Env.Clock.Now()
+	stored, consumed, metadata, err := c.call(ctx, b, a.Plan, in)
+	r := Reply{Outcome: Applied, SentAt: began.UnixMilli()}
+	if err != nil {
+		r.Outcome, stored = Classify(err)
+		r.Err = Explain(c.Table, r.Outcome, err)
+	}
+	if r.Outcome == Applied && len(stored) == 0 { // not DynamoDB's reply: something in between answered
+		r.Outcome, r.Err = Unknown, errors.New("the reply to an update is empty")
+	}
+	if r.Outcome == Applied || r.Outcome == Refused {
+		if r.Image, err = b.imageOf(r.Outcome, &a, stored); err != nil {
+			r.Outcome, r.Err, r.Malformed, r.Stands = Failed, err, true, r.Outcome == Applied
+		}
+	}
+	c.Budget.Answered(r.Outcome)
+	if c.Env.Observer.Store != nil {
+		event := store.StoreEvent{
+			Call: "UpdateItem", Path: a.Plan.Label(a.Settles), Generic: a.Plan.Generic, Outcome: r.Outcome.String(),
+			Coalesced: a.Served, Write: WriteUnits(r.Outcome, consumed), Began: began,
+		}
+		if a.Plan.Path == plan.Create {
+			event.Call = "PutItem"
+		}
+		if a.Plan.RepairsTTL || a.Plan.Uncharged {
+			event.Coalesced = 0
+		}
+		c.reportFor(ctx, b, event)
+	}
+	c.skew.Watch(c.Env, began, metadata)
+	return r
+}
+
+// call puts or updates the item. It returns the item as the write left it.
+func (c *Conn) call(
+	ctx context.Context, b *Bucket, p *plan.Plan, in *reusableInput,
+) (codec.Item, *types.ConsumedCapacity, middleware.Metadata, error) {
+	if p.Path == plan.Create {
+		in.put = dynamodb.PutItemInput{
+			TableName:                           &c.Table,
+			Item:                                in.Item,
+			ConditionExpression:                 &in.Cond,
+			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}
+		out, err := c.API.PutItem(ctx, &in.put, c.noRetry...)
+		if err != nil {
+			return nil, nil, middleware.Metadata{}, err
+		}
+		return in.Item, out.ConsumedCapacity, out.ResultMetadata, nil
+	}
+	in.SetKey(b.Partition, b.SortKey)
+	in.update = dynamodb.UpdateItemInput{
+		TableName:                           &c.Table,
+		Key:                                 in.Key,
+		UpdateExpression:                    &in.Update,
+		ConditionExpression:                 &in.Cond,
+		ExpressionAttributeNames:            in.Names,
+		ExpressionAttributeValues:           in.Values,
+		ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	out, err := c.API.UpdateItem(ctx, &in.update, c.noRetry...)
+	if err != nil {
+		return nil, nil, middleware.Metadata{}, err
+	}
+	return out.Attributes, out.ConsumedCapacity, out.ResultMetadata, nil
+}
+
+// Read reads b consistently, once. The image is nil if b is missing. The outcome is that of a write: Applied,
+// or why there is no answer, which err says.
+func (c *Conn) Read(ctx context.Context, b *Bucket) (img *bucket.Image, at int64, o Outcome, err error) {
+	began := c.Env.Clock.Now()
+	out, err := c.API.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:              &c.Table,
+		Key:                    b.Generated.Key(b.Entity),
+		ConsistentRead:         aws.Bool(true),
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}, c.noRetry...)
+	event := store.StoreEvent{Call: "GetItem", Path: "read", Outcome: "found", Began: began}
+	if err != nil {
+		o, _ := Classify(err)
+		event.Outcome = "failed"
+		c.reportFor(ctx, b, event)
+		return nil, 0, o, Explain(c.Table, o, err)
+	}
+	if len(out.Item) == 0 {
+		event.Outcome = "missing"
+	}
+	if used := out.ConsumedCapacity; used != nil {
+		event.Read = aws.ToFloat64(used.CapacityUnits)
+	}
+	c.Budget.Answered(Applied)
+	c.reportFor(ctx, b, event)
+	c.skew.Watch(c.Env, began, out.ResultMetadata)
+	if img, err = b.Decode(out.Item); err != nil {
+		return nil, 0, Failed, err
+	}
+	return img, began.UnixMilli(), Applied, nil
+}
+
+// ReadAll reads up to MaxBatchGet keys, once: of buckets, of overrides, of the heartbeat. The event names
+// resource. The outcome is that of a write, as in Read.
+func (c *Conn) ReadAll(
+	ctx context.Context, resource string, keys []codec.Item, consistent bool,
+) (Batch, Outcome, error) {
+	began := c.Env.Clock.Now()
+	got, err := BatchGet(ctx, c.API, c.Table, keys, consistent)
+	event := store.StoreEvent{
+		Call: "BatchGetItem", Path: "levels", Resource: resource, Outcome: "found", Read: got.Units,
+		Began: began,
+	}
+	if len(got.Items) == 0 {
+		event.Outcome = "missing"
+	}
+	for _, stored := range keys {
+		key := item.KeyOf(stored)
+		if !strings.HasPrefix(key.SK, item.BucketPrefix) {
+			continue
+		}
+		event.Path = "read"
+		event.Buckets++
+		if got.Items[key] == nil {
+			event.Outcome = "missing"
+		}
+	}
+	if err != nil {
+		o, _ := Classify(err)
+		event.Outcome = "failed"
+		c.Report(ctx, event)
+		return Batch{}, o, Explain(c.Table, o, err)
+	}
+	c.Budget.Answered(Applied)
+	c.Report(ctx, event)
+	c.skew.Watch(c.Env, began, got.Metadata)
+	return got, Applied, nil
+}
+
+// Transaction is a TransactWriteItems as it was built, with the plans that it was built from. Under its token
+// it may be sent any number of times, and is applied once.
+type Transaction struct {
+	Plans []plan.Plan // with vectors of their own
+	Op    string
+
+	input    *dynamodb.TransactWriteItemsInput
+	resource string // of the first bucket
+}
+
+// NewTransaction returns an empty write under op.
+func NewTransaction(op string) *Transaction {
+	token := NewOp()
+	return &Transaction{Op: op, input: &dynamodb.TransactWriteItemsInput{
+		ClientRequestToken:     &token,
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}}
+}
+
+// Add adds p, a write to b in table. Each bucket may occur once.
+func (tx *Transaction) Add(table *string, b *Bucket, p *plan.Plan) error {
+	w := &codec.Write{}
+	if err := b.Build(w, p, tx.Op); err != nil {
+		return err
+	}
+	if len(tx.Plans) == 0 {
+		tx.resource = b.Spec.Resource
+	}
+	tx.Plans = append(tx.Plans, p.Clone())
+	var write types.TransactWriteItem
+	if p.Path == plan.Create {
+		write.Put = &types.Put{
+			TableName: table, Item: w.Item, ConditionExpression: &w.Cond,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}
+	} else {
+		write.Update = &types.Update{
+			TableName: table, Key: b.Generated.Key(b.Entity), UpdateExpression: &w.Update,
+			ConditionExpression: &w.Cond, ExpressionAttributeNames: w.Names, ExpressionAttributeValues: w.Values,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}
+	}
+	tx.input.TransactItems = append(tx.input.TransactItems, write)
+	return nil
+}
+
+// Transact sends tx once, for so many requests. The error says why the transaction was not applied.
+func (c *Conn) Transact(ctx context.Context, tx *Transaction, served int) (Outcome, error) {
+	began := c.Env.Clock.Now()
+	out, err := c.API.TransactWriteItems(ctx, tx.input, NoRetry)
+	o := Applied
+	event := store.StoreEvent{
+		Call: "TransactWriteItems", Path: "transact", Resource: tx.resource, Buckets: len(tx.Plans),
+		Coalesced: served, Began: began,
+		Generic: slices.ContainsFunc(tx.Plans, func(p plan.Plan) bool { return p.Generic }),
+	}
+	var metadata middleware.Metadata
+	if err == nil {
+		metadata = out.ResultMetadata
+		for _, used := range out.ConsumedCapacity {
+			event.Write += aws.ToFloat64(used.CapacityUnits)
+		}
+	} else {
+		o, err = ClassifyTransaction(err, len(tx.Plans))
+		event.Write = CancelledUnits(o, len(tx.Plans))
+		err = Explain(c.Table, o, err)
+	}
+	c.Budget.Answered(o)
+	event.Outcome = o.String()
+	c.Report(ctx, event)
+	c.skew.Watch(c.Env, began, metadata)
+	return o, err
+}
+
+// Note writes to an item of the table's own. A refused condition means that there is nothing to note.
+func (c *Conn) Note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+	event := store.StoreEvent{Call: "UpdateItem", Path: "system", Began: c.Env.Clock.Now()}
+	out, err := c.API.UpdateItem(ctx, in)
+	o := Applied
+	if err != nil {
+		o, _ = Classify(err)
+		event.Write = WriteUnits(o, nil)
+	} else {
+		event.Write = WriteUnits(o, out.ConsumedCapacity)
+	}
+	event.Outcome = o.String()
+	c.Report(ctx, event)
+	if o == Refused {
+		return nil
+	}
+	return err
+}
+
+// reportFor reports a call that is about b.
+func (c *Conn) reportFor(ctx context.Context, b *Bucket, e store.StoreEvent) {
+	e.Resource = b.Spec.Resource
+	c.Report(ctx, e)
+}
+
+// Report reports a call that has just ended. Its context may be over, or have an earlier deadline than the
+// caller's.
+func (c *Conn) Report(ctx context.Context, e store.StoreEvent) {
+	if f := c.Env.Observer.Store; f != nil {
+		e.System, e.Took = "dynamodb", c.Env.Clock.Now().Sub(e.Began)
+		f(context.WithoutCancel(ctx), e)
+	}
+}

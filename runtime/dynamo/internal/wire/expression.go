@@ -1,0 +1,187 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// imageWithTwo is an image with room for the balances of two limits, in one allocation.
+type imageWithTwo struct {
+	bucket.Image
+
+	balances [2]bucket.Balance
+}
+
+// imageOf decodes the item that a write left or was refused by. An applied Normal or Retry leaves the shape
+// that its plan was made for, so only the balances are decoded.
+func (b *Bucket) imageOf(o Outcome, a *Attempt, stored codec.Item) (*bucket.Image, error) {
+	p := a.Plan
+	plain := p.Path == plan.Normal || p.Path == plan.Retry
+	if o != Applied || p.Generic || !plain || len(p.Image.Extra) > 0 {
+		return b.Decode(stored)
+	}
+	next := &imageWithTwo{Image: *p.Image}
+	img := &next.Image
+	img.TTL, img.Op = p.TTL, a.Op
+	img.Balances = append(next.balances[:0], p.Image.Balances...)
+	for i := range img.Balances {
+		img.Balances[i].Consumed = bucket.Add(img.Balances[i].Consumed, p.Cost[i])
+	}
+	if err := b.Generated.DecodeBalances(img, stored); err != nil {
+		return nil, Malformed(b.Entity, b.Spec.Resource, err)
+	}
+	return img, nil
+}
+
+// Build writes p as expressions and values into w: with the generated text, or with the generic one if the
+// bucket has other limits than the generated text names.
+func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
+	w.Entity, w.Image, w.Limits = b.Entity, p.Image, p.Limits
+	w.Cost, w.Fill, w.Lo, w.Hi = p.Cost, p.Fill, p.Lo, p.Hi
+	w.RF, w.CV, w.TTL, w.Op = p.Refilled, p.Version, p.TTL, op
+	switch {
+	case p.Generic:
+		return buildGeneric(w, p, b.Spec)
+	case p.Path == plan.Create:
+		b.Generated.Create(w)
+	case p.Path == plan.Normal:
+		b.Generated.Normal(w)
+	case p.Path == plan.Retry:
+		b.Generated.Retry(w)
+	case p.Path == plan.Adjust:
+		b.Generated.Adjust(w)
+		if p.Reverses != "" { // a charge of unknown outcome is given back only while it is the last write
+			w.Cond = "op = :undo"
+			w.S(":undo", p.Reverses)
+		}
+	case p.Path == plan.Reshape:
+		b.Generated.Reshape(w)
+	}
+	return nil
+}
+
+// buildGeneric builds p from the image, for a bucket with other limits than the generated text names. This
+// binary is older or newer than the one that gave the bucket its shape. The paths mean the same
+// (docs/design.md, "Overrides and cv").
+func buildGeneric(w *codec.Write, p *plan.Plan, spec *store.Spec) error {
+	g := genericBuilder{write: w, plan: p}
+	g.update = expression.Set(expression.Name("op"), expression.Value(w.Op)).
+		Set(expression.Name(item.TTL), expression.Value(w.TTL))
+	g.condition = expression.Name("op").NotEqual(expression.Value(w.Op))
+	if p.Path != plan.Adjust {
+		g.condition = g.condition.And(expression.Name("cv").Equal(expression.Value(p.Image.Version)))
+	}
+	if p.Path == plan.Normal || p.Path == plan.Reshape {
+		g.update = g.update.Set(expression.Name("rf"), expression.Value(w.RF))
+		g.condition = g.condition.And(expression.Name("rf").Equal(expression.Value(p.Image.Refilled)))
+	}
+	if p.Path == plan.Reshape {
+		g.update = g.update.Set(expression.Name("cv"), expression.Value(w.CV))
+	}
+	for i, limit := range limitsOf(spec, p.Image) {
+		unknown := i >= len(spec.Limits)
+		switch {
+		case p.Path == plan.Reshape && unknown:
+			g.remove(limit)
+		case p.Path == plan.Reshape:
+			g.reshape(limit, i)
+		case unknown && p.Path != plan.Normal: // no refill to claim for it
+			if p.DebtGuarded {
+				g.guard(limit, i)
+			}
+		case p.Missing == nil || !p.Missing[i]:
+			g.addTo(limit, i)
+		}
+	}
+	if p.Reverses != "" { // as in Build
+		g.condition = expression.Name("op").Equal(expression.Value(p.Reverses))
+	}
+	built, err := expression.NewBuilder().WithUpdate(g.update).WithCondition(g.condition).Build()
+	if err != nil {
+		return fmt.Errorf("expression for %s: %w", spec.Resource, err)
+	}
+	w.Update, w.Cond, w.Names, w.Values = *built.Update(), *built.Condition(), built.Names(), built.Values()
+	return nil
+}
+
+// genericBuilder collects the clauses of one generic write, limit by limit.
+type genericBuilder struct {
+	write     *codec.Write
+	plan      *plan.Plan
+	update    expression.UpdateBuilder
+	condition expression.ConditionBuilder
+}
+
+// addTo adds the i-th limit of a Normal, Retry or Adjust.
+func (g *genericBuilder) addTo(limit string, i int) {
+	p, tk := g.plan, attribute(limit, "tk")
+	g.update = g.update.Add(tk, expression.Value(bucket.Sub(p.Fill[i], p.Cost[i]))).
+		Add(attribute(limit, "tc"), expression.Value(p.Cost[i]))
+	if p.Path == plan.Adjust {
+		g.condition = g.condition.And(tk.AttributeExists())
+		return
+	}
+	g.guard(limit, i)
+}
+
+// guard bounds the i-th limit's balance.
+func (g *genericBuilder) guard(limit string, i int) {
+	g.condition = g.condition.And(attribute(limit, "tk").Between(bound(g.plan.Lo[i]), bound(g.plan.Hi[i])))
+}
+
+// reshape adds the i-th limit of a Reshape.
+func (g *genericBuilder) reshape(limit string, i int) {
+	p, numbers := g.plan, g.write.Limits[i]
+	attr := func(field string) expression.NameBuilder { return attribute(limit, field) }
+	sum := func(field string, start, change int64) expression.SetValueBuilder {
+		stored := expression.IfNotExists(attr(field), expression.Value(start))
+		return expression.Plus(stored, expression.Value(change))
+	}
+	g.update = g.update.
+		Set(attr("tk"), sum("tk", numbers.Burst, bucket.Sub(p.Fill[i], p.Cost[i]))).
+		Set(attr("tc"), sum("tc", 0, p.Cost[i])).
+		Set(attr("cp"), expression.Value(numbers.Capacity)).
+		Set(attr("bx"), expression.Value(numbers.Burst)).
+		Set(attr("ra"), expression.Value(numbers.Refill)).
+		Set(attr("rp"), expression.Value(numbers.Period))
+	g.condition = g.condition.And(expression.Or(
+		attr("tk").AttributeNotExists(), attr("tk").Between(bound(p.Lo[i]), bound(p.Hi[i]))))
+}
+
+// remove drops a limit that the schema no longer has.
+func (g *genericBuilder) remove(limit string) {
+	for _, field := range item.LimitFields {
+		g.update = g.update.Remove(attribute(limit, field))
+	}
+}
+
+func attribute(limit, field string) expression.NameBuilder {
+	return expression.Name(item.LimitAttribute(limit, field))
+}
+
+// limitsOf returns the schema's limits and those that img has besides, in the order of a plan's vectors.
+func limitsOf(spec *store.Spec, img *bucket.Image) []string {
+	all := append([]string(nil), spec.Limits...)
+	for _, named := range img.Extra {
+		all = append(all, named.Name)
+	}
+	return all
+}
+
+// bound is codec.Bound for the expression package.
+func bound(v int64) expression.ValueBuilder {
+	if v == math.MinInt64 || v == math.MaxInt64 {
+		return expression.Value(attributevalue.Number(codec.Bound(v).(*types.AttributeValueMemberN).Value))
+	}
+	return expression.Value(v)
+}
