@@ -1,13 +1,6 @@
 // Package style measures what linters cannot: sizes of types, files and packages, columns, sentences of
-// comments, private words, exported names, and couplings of the DynamoDB store's files.
-//
-// Its test fails if a rule has more findings than baseline.txt allows. To see the findings of a folder:
-//
-//	go test ./internal/test/style -v -run TestStyle -args -list runtime/dynamo
-//
-// To lower the allowed numbers to the present ones (it never raises them):
-//
-//	go test ./internal/test/style -run TestStyle -update
+// comments, private words, exported names, and couplings of the DynamoDB store's files. Its test fails with
+// each finding.
 package style
 
 import (
@@ -24,7 +17,7 @@ import (
 	"strings"
 )
 
-// Rules, by the name that findings and the baseline have for them.
+// Rules, by the name that findings have for them.
 const (
 	Columns  = "columns"  // a line has at most 110 columns, a tab being one
 	Sentence = "sentence" // a sentence of a comment has at most 30 words
@@ -40,7 +33,7 @@ const (
 	Coupling = "coupling" // at most 200 pairs of files of runtime/dynamo; none against the direction of packages
 )
 
-// Rules lists all rules, in the order of the baseline.
+// Rules lists all rules.
 var Rules = []string{Columns, Sentence, Opening, Name, Prose, Methods, Package, File, Function, Exported,
 	Coupling}
 
@@ -67,12 +60,6 @@ type Finding struct {
 // String returns the finding as compilers print theirs.
 func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", f.Path, f.Line, f.Rule, f.Text)
-}
-
-// In reports whether the finding is of a folder or of one below it.
-func (f Finding) In(folder string) bool {
-	folder = path.Clean(filepath.ToSlash(folder))
-	return folder == "." || f.Path == folder || strings.HasPrefix(f.Path, folder+"/")
 }
 
 // file is one Go file that is neither generated nor below a folder named testdata.
