@@ -16,6 +16,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -31,13 +32,13 @@ import (
 	streams "github.com/sluice-go/sluice/runtime/usage"
 )
 
-// oldItem is a per-limit item of gpt-4: its balance, and when it was refilled, ms since t0.
+// oldItem is a per-limit item of gpt-4: its balance, and when it was refilled, ms since T0.
 func oldItem(entity, limit string, b bucket.Balance, refilled int64) codec.Item {
 	return codec.Item{
 		"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#gpt-4#" + limit),
 		perlimit.Tokens: codec.N(
 			b.Tokens,
-		), perlimit.Consumed: codec.N(b.Consumed), perlimit.Refilled: codec.N(t0 + refilled),
+		), perlimit.Consumed: codec.N(b.Consumed), perlimit.Refilled: codec.N(storetest.T0 + refilled),
 		perlimit.Capacity: codec.N(b.Capacity), perlimit.Burst: codec.N(b.Burst),
 		perlimit.Refill: codec.N(b.Refill), perlimit.Period: codec.N(b.Period),
 	}
@@ -47,23 +48,23 @@ func oldItem(entity, limit string, b bucket.Balance, refilled int64) codec.Item 
 // full.
 func (e *engine) putOld(t testing.TB) {
 	t.Helper()
-	e.put(
+	e.Put(
 		t,
 		oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 40_000, Consumed: 7_000_000}, -3000),
 	)
-	e.put(
+	e.Put(
 		t,
 		oldItem("user-1", "tpm", bucket.Balance{Limit: userTPM, Tokens: 15_000_000, Consumed: 9_000_000}, -3000),
 	)
 }
 
-// marked holds the per-limit items of user-1 that are marked, and when, ms since t0: "rpm 0".
+// marked holds the per-limit items of user-1 that are marked, and when, ms since T0: "rpm 0".
 func (e *engine) marked(t testing.TB, want ...string) {
 	t.Helper()
 	items, err := readItems(
 		t.Context(),
-		e.client,
-		e.table,
+		e.Client,
+		e.Name,
 		"user-1",
 		"gpt-4",
 		func(*dynamodb.QueryOutput, error) {},
@@ -74,7 +75,7 @@ func (e *engine) marked(t testing.TB, want ...string) {
 	var got []string
 	for _, i := range items {
 		if !i.Counts() {
-			got = append(got, fmt.Sprint(i.Name, " ", i.Migrated-t0))
+			got = append(got, fmt.Sprint(i.Name, " ", i.Migrated-storetest.T0))
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -82,7 +83,7 @@ func (e *engine) marked(t testing.TB, want ...string) {
 	}
 }
 
-// carriedRow is the bucket of putOld's items at t0 less a cost.
+// carriedRow is the bucket of putOld's items at T0 less a cost.
 func carriedRow(rpm, tpm int64) row {
 	return row{CV: 1, TTL: 180, Limits: holds(45_000-rpm, 7_000_000+rpm, 15_000_000-tpm, 9_000_000+tpm)}
 }
@@ -90,20 +91,11 @@ func carriedRow(rpm, tpm int64) row {
 // storedCarried is stored for a bucket that was carried over from putOld's items.
 func (e *engine) storedCarried(t testing.TB, want row) {
 	t.Helper()
-	stored := want.item(t)
+	stored := want.Item(t)
 	stored["m_rpm"], stored["m_tpm"] = codec.N(7_000_000), codec.N(9_000_000)
-	got := e.get(t, item.BucketKey("user-1", "gpt-4"))
+	got := e.Get(t, item.BucketKey("user-1", "gpt-4"))
 	stored["op"] = got["op"]
-	if diff := cmp.Diff(plain(stored), plain(got)); diff != "" {
-		t.Errorf("the bucket, - wanted, + stored:\n%s", diff)
-	}
-}
-
-// rateDesk is a process that carries over.
-func rateDesk(t testing.TB, e *engine, api wire.API) *desk {
-	t.Helper()
-	gpt4, _ := generated(t)
-	return e.desk(t, New(api, e.table), withNumbers(gpt4, userRPM, userTPM))
+	storetest.Equal(t, stored, got)
 }
 
 // carrying is a table that a test's case prepares.
@@ -114,13 +106,13 @@ type carrying struct {
 
 func (s carrying) has(stored codec.Item) {
 	s.Helper()
-	s.put(s.T, stored)
+	s.Put(s.T, stored)
 }
 
 // carried has the items of putOld carried over by an acquire of so many.
 func (s carrying) carried(rpm int64) {
 	s.Helper()
-	if _, err := rateDesk(s.T, s.engine, s.client).Acquire(s.Context(), "1", tokens{rpm, 0}); err != nil {
+	if _, err := startRates(s.T, s.engine, s.Client).Acquire(s.Context(), "1", tokens{rpm, 0}); err != nil {
 		s.Error(err)
 	}
 }
@@ -135,12 +127,12 @@ func (s carrying) expired() {
 func TestCarryOver(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
-	d := rateDesk(t, e, e.client)
+	d := startRates(t, e, e.Client)
 	lease, err := d.Acquire(t.Context(), "1", tokens{5, 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.calls(
+	d.Calls(
 		t,
 		"read missing",
 		"perlimit found",
@@ -156,16 +148,16 @@ func TestCarryOver(t *testing.T) {
 	if err := d.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := number(e.get(t, item.VersionKey())["layout"]); got != layout.Carrying {
+	if got := number(e.Get(t, item.VersionKey())["layout"]); got != layout.Carrying {
 		t.Errorf("layout %d", got)
 	}
 
 	// One that forgot, or another process, finds the bucket: nothing is read of the old items.
-	other := rateDesk(t, e, e.client)
+	other := startRates(t, e, e.Client)
 	if _, err := other.Acquire(t.Context(), "1", tokens{45, 0}); err != nil {
 		t.Fatal(err)
 	}
-	other.calls(t, "read found", "retry applied")
+	other.Calls(t, "read found", "retry applied")
 	_, err = other.Acquire(t.Context(), "1", tokens{1, 0})
 	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond {
 		t.Errorf("got %v, want a denial for 600 ms", err)
@@ -177,18 +169,18 @@ func TestCarryOver(t *testing.T) {
 func TestCarryOverOnce(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
-	d := rateDesk(t, e, e.client)
+	d := startRates(t, e, e.Client)
 	if _, err := d.Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
 		t.Fatal(err)
 	}
 	e.remove(t, item.BucketKey("user-1", "gpt-4"))
-	e.clock.set(300_000)
-	d.store = nil
+	e.clock.Set(300_000)
+	d.Paths = nil
 	if _, err := d.Acquire(t.Context(), "1", tokens{100, 0}); err != nil {
 		t.Fatal(err)
 	}
-	d.calls(t, "normal refused", "create applied")
-	e.stored(t, row{RF: 300_000, CV: 1, TTL: 480, Limits: holds(0, 100_000, 15_000_000, 0)})
+	d.Calls(t, "normal refused", "create applied")
+	e.Stored(t, row{RF: 300_000, CV: 1, TTL: 480, Limits: holds(0, 100_000, 15_000_000, 0)})
 	e.marked(t, "rpm 0", "tpm 0")
 }
 
@@ -196,31 +188,30 @@ func TestCarryOverOnce(t *testing.T) {
 // they are not looked for.
 func TestCarryOverNothing(t *testing.T) {
 	e := newEngine(t)
-	d := rateDesk(t, e, e.client)
+	d := startRates(t, e, e.Client)
 	if _, err := d.Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
 		t.Fatal(err)
 	}
-	d.calls(t, "read missing", "perlimit missing", "read missing", "create applied")
+	d.Calls(t, "read missing", "perlimit missing", "read missing", "create applied")
 
-	gpt4, _ := generated(t)
-	without := e.desk(t, dynamo.New(e.client, e.table), withNumbers(gpt4, userRPM, userTPM))
+	without := start[user](t, e, dynamo.New(e.Client, e.Name), rates(t))
 	if _, err := without.Acquire(t.Context(), "2", tokens{1, 0}); err != nil {
 		t.Fatal(err)
 	}
-	without.calls(t, "read missing", "create applied")
+	without.Calls(t, "read missing", "create applied")
 }
 
 // TestCarryOverDenied: who asks for more than was carried over is denied by it, and the bucket stands.
 func TestCarryOverDenied(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
-	d := rateDesk(t, e, e.client)
+	d := startRates(t, e, e.Client)
 	_, err := d.Acquire(t.Context(), "1", tokens{46, 0})
 	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond ||
 		denied.Limit != "rpm" {
 		t.Errorf("got %v, want a denial by rpm for 600 ms", err)
 	}
-	d.calls(t, "read missing", "perlimit found", "levels missing", "carry applied", "read found")
+	d.Calls(t, "read missing", "perlimit found", "levels missing", "carry applied", "read found")
 	e.storedCarried(t, carriedRow(0, 0))
 }
 
@@ -228,18 +219,18 @@ func TestCarryOverDenied(t *testing.T) {
 func TestCarryOverTogether(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
-	desks := make([]*desk, 3)
-	for i := range desks {
-		desks[i] = rateDesk(t, e, e.client)
+	processes := make([]*process[user], 3)
+	for i := range processes {
+		processes[i] = startRates(t, e, e.Client)
 	}
-	together(t, 12, func(i int) error {
-		_, err := desks[i%3].Acquire(t.Context(), "1", tokens{2, 1})
+	storetest.Together(t, 12, func(i int) error {
+		_, err := processes[i%3].Acquire(t.Context(), "1", tokens{2, 1})
 		return err
 	})
 	e.storedCarried(t, carriedRow(24_000, 12_000))
 	carried := 0
-	for _, d := range desks {
-		carried += d.count("carry applied")
+	for _, d := range processes {
+		carried += d.Count("carry applied")
 	}
 	if carried != 1 {
 		t.Errorf("carried over %d times", carried)
@@ -313,15 +304,15 @@ func TestCarryOverRaces(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
 			e.putOld(t)
-			m := &meddler{API: e.client}
+			m := &meddler{API: e.Client}
 			test.meddle(carrying{t, e}, m)
-			d := rateDesk(t, e, m)
+			d := startRates(t, e, m)
 			_, err := d.Acquire(t.Context(), "1", tokens{5, 0})
 			if err != nil {
 				t.Fatal(err)
 			}
-			d.calls(t, test.calls...)
-			if tk, tc := e.balance(t, "gpt-4", "rpm"); tk != test.rpm || tc != test.consumed {
+			d.Calls(t, test.calls...)
+			if tk, tc := e.Balance(t, "gpt-4", "rpm"); tk != test.rpm || tc != test.consumed {
 				t.Errorf("left %d, consumed %d; want %d and %d", tk, tc, test.rpm, test.consumed)
 			}
 		})
@@ -330,25 +321,10 @@ func TestCarryOverRaces(t *testing.T) {
 
 func (e *engine) remove(t testing.TB, key codec.Item) {
 	t.Helper()
-	if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table,
+	if _, err := e.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.Name,
 		Key: key}); err != nil {
 		t.Error(err)
 	}
-}
-
-// carryingHouse is a process with embeddings that carries over.
-func (e *engine) carryingHouse(t testing.TB, api wire.API, cascade store.Cascade) *house {
-	t.Helper()
-	_, embeddings := generated(t)
-	h := &house{events: &events{}}
-	b := runtime.NewBuilder(New(api, e.table), e.options(h.events)...)
-	h.at = append(h.at, runtime.Bind[member](b, family(embeddings, cascade, minute(1000), minute(100)),
-		func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v }))
-	var err error
-	if h.Limiter, err = b.Limiter(); err != nil {
-		t.Fatal(err)
-	}
-	return h
 }
 
 // TestCarryOverChain: each bucket of a chain is carried over by itself, before the transaction charges them
@@ -364,12 +340,14 @@ func TestCarryOverChain(t *testing.T) {
 				0,
 			)
 			stored["SK"] = codec.S("#BUCKET#embeddings#rps")
-			e.put(t, stored)
+			e.Put(t, stored)
 		}
-		h := e.carryingHouse(t, e.client, cascade)
-		h.acquire(t, alicesHome, 30)
-		e.holding(t, "user-1 10 90", "project-1 10 90")
-		if n := h.count("carry applied"); n != 2 {
+		h := startChain(t, e, e.Client, cascade)
+		if _, err := h.Acquire(t.Context(), alice{}, tokens{30}); err != nil {
+			t.Fatal(err)
+		}
+		e.Holding(t, "user-1 10 90", "project-1 10 90")
+		if n := h.Count("carry applied"); n != 2 {
 			t.Errorf("%v: carried over %d", cascade, n)
 		}
 	}
@@ -383,9 +361,9 @@ func TestCarryOverChainDenied(t *testing.T) {
 		for who, tokens := range map[string]int64{"user-1": 20_000, "project-1": -200_000} {
 			stored := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: tokens}, 0)
 			stored["SK"] = codec.S("#BUCKET#embeddings#rps")
-			e.put(t, stored)
+			e.Put(t, stored)
 		}
-		_, err := e.carryingHouse(t, e.client, cascade).at[0].Acquire(t.Context(), alicesHome, tokens{30})
+		_, err := startChain(t, e, e.Client, cascade).Acquire(t.Context(), alice{}, tokens{30})
 		denied, ok := errors.AsType[*store.DeniedError](err)
 		if !ok || len(denied.Refusals) != 2 || denied.RetryAfter != 13_800*time.Millisecond {
 			t.Errorf(
@@ -401,9 +379,8 @@ func TestCarryOverChainDenied(t *testing.T) {
 // of what acquires and settles took since, and of nothing else.
 func TestCarryOverDeltas(t *testing.T) {
 	e, memory := newFaulty(t)
-	e.ttl = time.Hour
 	e.putOld(t)
-	d := rateDesk(t, e, e.client)
+	d := startRates(t, e, e.Client)
 	lease, err := d.Acquire(t.Context(), "1", tokens{5, 100})
 	if err == nil {
 		err = lease.Settle(t.Context(), tokens{5, 40})
@@ -411,12 +388,12 @@ func TestCarryOverDeltas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := e.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &e.table})
+	table, err := e.Client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &e.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]int64{}
-	for r := range records(t, memory.Streams(), *table.Table.LatestStreamArn) {
+	for r := range storetest.Records(t, memory.Streams(), *table.Table.LatestStreamArn) {
 		rec, err := streams.FromStreams(r)
 		if err != nil {
 			t.Fatal(err)
@@ -438,7 +415,7 @@ func TestCarryOverDeltas(t *testing.T) {
 // are marked and dropped, those of unknown limits are left alone, and new limits are full.
 func TestCarryOverShape(t *testing.T) {
 	e := newEngine(t)
-	e.put(
+	e.Put(
 		t,
 		oldItem(
 			"user-1",
@@ -447,28 +424,28 @@ func TestCarryOverShape(t *testing.T) {
 			0,
 		),
 	)
-	e.put(t, oldItem("user-1", "rpd", bucket.Balance{Limit: userRPM, Tokens: 1_000, Consumed: 2_000}, 0))
-	e.put(t, oldItem("user-1", "rph", bucket.Balance{Limit: userRPM, Tokens: 1_000, Consumed: 2_000}, 0))
-	if _, err := e.operator(e.client, 0).Set(t.Context(), rates(), stored("user-1", "", 200)); err != nil {
+	e.Put(t, oldItem("user-1", "rpd", bucket.Balance{Limit: userRPM, Tokens: 1_000, Consumed: 2_000}, 0))
+	e.Put(t, oldItem("user-1", "rph", bucket.Balance{Limit: userRPM, Tokens: 1_000, Consumed: 2_000}, 0))
+	def := rates(t)
+	lower := bucket.Per(200, time.Minute)
+	overrides := operator.NewOverrides(e.Client, e.Name, e.clock.Now)
+	if _, err := overrides.Set(t.Context(), def.Spec(),
+		store.Stored{At: "user-1", Limits: []*bucket.Limit{&lower, nil}}); err != nil {
 		t.Fatal(err)
 	}
-	gpt4, _ := generated(t)
-	def := withNumbers(gpt4, userRPM, userTPM)
-	def.spec.Removed = []string{"rpd"}
-	d := e.desk(t, New(e.client, e.table), def)
+	def.Spec().Removed = []string{"rpd"}
+	d := start[user](t, e, New(e.Client, e.Name), def)
 	if _, err := d.Acquire(t.Context(), "1", tokens{5, 100}); err != nil {
 		t.Fatal(err)
 	}
 	want := row{TTL: 180, Limits: map[string]bucket.Balance{
 		"rpm": {Limit: bucket.Per(200, time.Minute), Tokens: 195_000, Consumed: 6_000},
 		"tpm": {Limit: userTPM, Tokens: 14_900_000, Consumed: 100_000},
-	}}.item(t)
-	want["cv"], want["m_rpm"] = codec.N(plan.RevisionUnit+t0), codec.N(1_000)
-	got := e.get(t, item.BucketKey("user-1", "gpt-4"))
+	}}.Item(t)
+	want["cv"], want["m_rpm"] = codec.N(plan.RevisionUnit+storetest.T0), codec.N(1_000)
+	got := e.Get(t, item.BucketKey("user-1", "gpt-4"))
 	want["op"] = got["op"]
-	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
-		t.Errorf("the bucket, - wanted, + stored:\n%s", diff)
-	}
+	storetest.Equal(t, want, got)
 	e.marked(t, "rpd 0", "rpm 0")
 }
 
@@ -476,7 +453,7 @@ func TestCarryOverShape(t *testing.T) {
 func TestCarryOverPeek(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
-	d := rateDesk(t, e, e.client)
+	d := startRates(t, e, e.Client)
 	snapshot, err := d.Peek(t.Context(), "1")
 	if err != nil {
 		t.Fatal(err)
@@ -484,9 +461,9 @@ func TestCarryOverPeek(t *testing.T) {
 	if diff := cmp.Diff(tokens{45, 15_000}, snapshot.Available); diff != "" {
 		t.Errorf("available (-want +got):\n%s", diff)
 	}
-	d.calls(t, "read missing", "perlimit found", "levels missing")
+	d.Calls(t, "read missing", "perlimit found", "levels missing")
 	e.marked(t)
-	if e.get(t, item.BucketKey("user-1", "gpt-4")) != nil {
+	if e.Get(t, item.BucketKey("user-1", "gpt-4")) != nil {
 		t.Error("a bucket was made")
 	}
 }
@@ -518,22 +495,21 @@ func TestCarryOverMalformed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
 			test.change(carrying{t, e})
-			gpt4, _ := generated(t)
-			def := withNumbers(gpt4, userRPM, userTPM)
+			def := rates(t)
 			for i := range 100 {
-				def.spec.Removed = append(def.spec.Removed, fmt.Sprint("l", i))
+				def.Spec().Removed = append(def.Spec().Removed, fmt.Sprint("l", i))
 			}
-			d := e.desk(t, New(e.client, e.table), def)
+			d := start[user](t, e, New(e.Client, e.Name), def)
 			if _, err := d.Acquire(t.Context(), "1", tokens{1, 1}); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
-			if e.get(t, item.BucketKey("user-1", "gpt-4")) != nil {
+			if e.Get(t, item.BucketKey("user-1", "gpt-4")) != nil {
 				t.Error("a bucket was made")
 			}
 			if _, err := d.Peek(t.Context(), "1"); err == nil || err.Error() != test.want {
 				t.Errorf("a peek got  %v\nwant %s", err, test.want)
 			}
-			if _, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), def.spec,
+			if _, err := NewCarrier(e.Client, e.Name, e.clock.Now).Carry(t.Context(), def.Spec(),
 				"user-1"); err == nil ||
 				err.Error() != test.want {
 				t.Errorf("a Carrier got  %v\nwant %s", err, test.want)
@@ -563,17 +539,16 @@ func (q *lateQuery) Query(
 // TestCarryOverBetweenReads: a bucket that is carried over after it was read as missing, and before its items
 // are, is neither full to a peek nor expired to a Carrier.
 func TestCarryOverBetweenReads(t *testing.T) {
-	gpt4, _ := generated(t)
-	def := withNumbers(gpt4, userRPM, userTPM)
+	def := rates(t)
 	prepared := func(t *testing.T) (*engine, *lateQuery) {
 		t.Helper()
 		e := newEngine(t)
 		e.putOld(t)
-		return e, &lateQuery{e.client, func() { carrying{t, e}.carried(10) }}
+		return e, &lateQuery{e.Client, func() { carrying{t, e}.carried(10) }}
 	}
 	t.Run("peek", func(t *testing.T) {
 		e, q := prepared(t)
-		d := rateDesk(t, e, q)
+		d := startRates(t, e, q)
 		snapshot, err := d.Peek(t.Context(), "1")
 		if err != nil {
 			t.Fatal(err)
@@ -581,11 +556,11 @@ func TestCarryOverBetweenReads(t *testing.T) {
 		if diff := cmp.Diff(tokens{35, 15_000}, snapshot.Available); diff != "" {
 			t.Errorf("available (-want +got):\n%s", diff)
 		}
-		d.calls(t, "read missing", "perlimit found", "read found")
+		d.Calls(t, "read missing", "perlimit found", "read found")
 	})
 	t.Run("look", func(t *testing.T) {
 		e, q := prepared(t)
-		if saw, err := NewCarrier(q, e.table, e.clock.Now).Look(t.Context(), def.spec, "user-1"); err != nil ||
+		if saw, err := NewCarrier(q, e.Name, e.clock.Now).Look(t.Context(), def.Spec(), "user-1"); err != nil ||
 			saw.State != CarriedOver ||
 			saw.Image == nil {
 			t.Errorf("saw %+v, %v", saw, err)
@@ -595,8 +570,7 @@ func TestCarryOverBetweenReads(t *testing.T) {
 
 // TestCarrier: what a migration sees of a bucket in each state, and does to it.
 func TestCarrier(t *testing.T) {
-	gpt4, _ := generated(t)
-	spec := withNumbers(gpt4, userRPM, userTPM).spec
+	spec := rates(t).Spec()
 	spec.Removed = []string{"rpd"}
 	for _, test := range []struct {
 		name    string
@@ -619,7 +593,7 @@ func TestCarrier(t *testing.T) {
 			s.carried(1)
 		}, CarriedOver, CarriedOver, ""},
 		{"a bucket alone", func(s carrying) {
-			s.has(row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.item(s.T))
+			s.has(row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.Item(s.T))
 		}, CarriedOver, CarriedOver, ""},
 		{"expired since", func(s carrying) {
 			s.putOld(s.T)
@@ -628,13 +602,13 @@ func TestCarrier(t *testing.T) {
 		}, CarryExpired, CarryExpired, ""},
 		{"a bucket beside", func(s carrying) {
 			s.putOld(s.T)
-			s.has(row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.item(s.T))
+			s.has(row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.Item(s.T))
 		}, CarryBeside, CarryBeside, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
 			test.before(carrying{t, e})
-			c := NewCarrier(e.client, e.table, e.clock.Now)
+			c := NewCarrier(e.Client, e.Name, e.clock.Now)
 			saw, err := c.Look(t.Context(), spec, "user-1")
 			if err != nil || saw.State != test.looks || strings.Join(saw.UnknownLimits, " ") != test.unknown {
 				t.Errorf("saw %+v, %v", saw, err)
@@ -654,8 +628,8 @@ func TestCarrier(t *testing.T) {
 		})
 	}
 	e := newEngine(t)
-	_, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), spec, "team-1")
-	if want := "sluice: "; !isA[*store.InvalidError](err) || !strings.HasPrefix(err.Error(), want) {
+	_, err := NewCarrier(e.Client, e.Name, e.clock.Now).Carry(t.Context(), spec, "team-1")
+	if _, ok := errors.AsType[*store.InvalidError](err); !ok || !strings.HasPrefix(err.Error(), "sluice: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -664,18 +638,17 @@ func TestCarrier(t *testing.T) {
 func TestCarrierRaces(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
-	m := &meddler{API: e.client, before: func() {
-		e.put(
+	m := &meddler{API: e.Client, before: func() {
+		e.Put(
 			t,
 			oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000),
 		)
 	}}
-	gpt4, _ := generated(t)
 	did, err := NewCarrier(
 		m,
-		e.table,
+		e.Name,
 		e.clock.Now,
-	).Carry(t.Context(), withNumbers(gpt4, userRPM, userTPM).spec, "user-1")
+	).Carry(t.Context(), rates(t).Spec(), "user-1")
 	if err != nil || did.State != Carried || did.Image.Balances[0].Tokens != 35_000 {
 		t.Errorf("got %+v, %v", did, err)
 	}
@@ -683,15 +656,23 @@ func TestCarrierRaces(t *testing.T) {
 
 // TestLayoutWhileCarrying: from Begin to End programs that use dynamo.New do not pass Check.
 func TestLayoutWhileCarrying(t *testing.T) {
-	client := dynamotest.Client(t)
-	e := &engine{client: client, table: ttlOn(t, client, func(*dynamodb.CreateTableInput) {})}
-	c := NewCarrier(client, e.table, e.clock.Now)
-	passes := func() bool {
-		text, _ := checked(t, client, e.table, 0)
-		return text == ""
+	e := newEngine(t)
+	client := e.Client
+	if _, err := client.UpdateTimeToLive(t.Context(),
+		operator.Definition{Table: e.Name}.TimeToLive()); err != nil {
+		t.Fatal(err)
 	}
+	c := NewCarrier(client, e.Name, e.clock.Now)
+	check := func(s store.Store) error {
+		l, err := limits.New(s, runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		if err == nil {
+			err = l.Check(t.Context())
+		}
+		return err
+	}
+	passes := func() bool { return check(dynamo.New(client, e.Name)) == nil }
 	noted := func() bool {
-		notes, err := operator.CheckTable(t.Context(), client, e.table)
+		notes, err := operator.CheckTable(t.Context(), client, e.Name)
 		if err != nil {
 			t.Error(err)
 		}
@@ -707,11 +688,7 @@ func TestLayoutWhileCarrying(t *testing.T) {
 		if passes() || !noted() {
 			t.Error("nobody hears of the items while they are carried over")
 		}
-		l, err := limits.New(New(client, e.table), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-		if err == nil {
-			err = l.Check(t.Context())
-		}
-		if err != nil {
+		if err := check(New(client, e.Name)); err != nil {
 			t.Errorf("a store that knows the items: %v", err)
 		}
 	}
@@ -725,11 +702,11 @@ func TestLayoutWhileCarrying(t *testing.T) {
 	}
 	stored := item.VersionKey()
 	stored["layout"], stored["revision"] = codec.N(9), codec.N(0)
-	e.put(t, stored)
+	e.Put(t, stored)
 	if err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := number(e.get(t, item.VersionKey())["layout"]); got != 9 {
+	if got := number(e.Get(t, item.VersionKey())["layout"]); got != 9 {
 		t.Errorf("Begin made of layout 9 layout %d", got)
 	}
 }
@@ -744,10 +721,11 @@ type account struct {
 func TestCarryOverReported(t *testing.T) {
 	db := memdynamo.New()
 	client := db.Client()
-	e := &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: time.Minute}
+	name := dynamotest.Table(t, client, operator.Table)
+	e := &engine{Table: storetest.Table{Client: client, Name: name}, ttl: time.Minute}
 	e.putOld(t)
 	db.ResetConsumed()
-	d := rateDesk(t, e, e.client)
+	d := startRates(t, e, e.Client)
 	if _, err := d.Peek(t.Context(), "1"); err != nil {
 		t.Fatal(err)
 	}
@@ -760,14 +738,14 @@ func TestCarryOverReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	reported, paths := map[string]account{}, []string{}
-	for _, event := range d.all {
+	for _, event := range d.All {
 		sum := reported[event.Call]
 		reported[event.Call] = account{sum.Calls + 1, sum.Read + event.Read, sum.Write + event.Write}
 		paths = append(paths, event.Path+" "+event.Outcome)
 	}
 	billed, consumed := map[string]account{}, db.Consumed()
 	for operation, n := range consumed.Requests {
-		units := consumed.Tables[e.table][operation].Total()
+		units := consumed.Tables[e.Name][operation].Total()
 		billed[operation] = account{n, units.Read, units.Write}
 	}
 	if diff := cmp.Diff(billed, reported); diff != "" {
@@ -784,13 +762,13 @@ func TestCarryOverReported(t *testing.T) {
 func TestFirstUseOnce(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
-	d := rateDesk(t, e, e.client)
-	together(t, 12, func(int) error {
+	d := startRates(t, e, e.Client)
+	storetest.Together(t, 12, func(int) error {
 		_, err := d.Acquire(t.Context(), "1", tokens{2, 1})
 		return err
 	})
 	for _, what := range []string{"read missing", "perlimit found", "carry applied"} {
-		if n := d.count(what); n != 1 {
+		if n := d.Count(what); n != 1 {
 			t.Errorf("%d times %q", n, what)
 		}
 	}
@@ -823,8 +801,8 @@ func (q *heldQuery) Query(
 func TestFirstUseCancelled(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
-	q := &heldQuery{API: e.client, reached: make(chan struct{}), proceed: make(chan struct{})}
-	d := rateDesk(t, e, q)
+	q := &heldQuery{API: e.Client, reached: make(chan struct{}), proceed: make(chan struct{})}
+	d := startRates(t, e, q)
 	acquire := func(ctx context.Context, failed chan<- error) {
 		_, err := d.Acquire(ctx, "1", tokens{1, 0})
 		failed <- err
@@ -847,7 +825,7 @@ func TestFirstUseCancelled(t *testing.T) {
 	if err := <-failed[2]; err != nil {
 		t.Errorf("the third caller got %v", err)
 	}
-	if tk, tc := e.balance(t, "gpt-4", "rpm"); tk != 44_000 || tc != 7_001_000 {
+	if tk, tc := e.Balance(t, "gpt-4", "rpm"); tk != 44_000 || tc != 7_001_000 {
 		t.Errorf("left %d, consumed %d", tk, tc)
 	}
 }

@@ -51,10 +51,9 @@ func cross(
 ) (wrong string) {
 	t.Helper()
 	e, memory := newFaulty(t)
-	e.ttl = time.Hour
 	c := &crossing{engine: e, expires: expires}
 	for _, who := range c.who() {
-		e.put(t, c.old(who))
+		e.Put(t, c.old(who))
 	}
 	faults := memory.Faults()
 	faults.InternalErrors(0.03)
@@ -63,10 +62,10 @@ func cross(
 	faults.Conflict(0.1)
 	faults.Unprocessed(0.1)
 	var running sync.WaitGroup
-	var houses []*house
+	var processes []*process[alice]
 	for range 3 {
-		h := e.carryingHouse(t, carriesOtherwise{e.client, edit}, cascade)
-		houses = append(houses, h)
+		h := startChain(t, e, carriesOtherwise{e.Client, edit}, cascade)
+		processes = append(processes, h)
 		for range 3 {
 			running.Go(func() { c.use(t.Context(), h) })
 		}
@@ -79,7 +78,7 @@ func cross(
 	}
 	running.Wait()
 	faults.Clear()
-	for _, h := range houses {
+	for _, h := range processes {
 		if err := h.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -101,9 +100,9 @@ func (c *crossing) old(who string) codec.Item {
 }
 
 // use acquires a token at a time, and releases every other one.
-func (c *crossing) use(ctx context.Context, h *house) {
+func (c *crossing) use(ctx context.Context, h *process[alice]) {
 	for i := range 4 {
-		lease, err := h.at[0].Acquire(ctx, alicesHome, tokens{1})
+		lease, err := h.Acquire(ctx, alice{}, tokens{1})
 		switch {
 		case err != nil: // denied, contended or unavailable
 		case i%2 == 0:
@@ -121,8 +120,8 @@ func (c *crossing) use(ctx context.Context, h *house) {
 func (c *crossing) write(ctx context.Context, who string) {
 	stored := c.old(who)
 	for range 12 {
-		_, _ = c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: &c.table, Key: codec.Item{"PK": stored["PK"], "SK": stored["SK"]},
+		_, _ = c.Client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: &c.Name, Key: codec.Item{"PK": stored["PK"], "SK": stored["SK"]},
 			UpdateExpression:          aws.String("ADD tokens_milli :less, total_consumed_milli :more"),
 			ConditionExpression:       aws.String("tokens_milli >= :more AND attribute_not_exists(migrated)"),
 			ExpressionAttributeValues: codec.Item{":less": codec.N(-1000), ":more": codec.N(1000)},
@@ -133,8 +132,8 @@ func (c *crossing) write(ctx context.Context, who string) {
 // expire deletes the user's bucket time and again, full or not.
 func (c *crossing) expire(ctx context.Context) {
 	for range 40 {
-		out, err := c.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-			TableName: &c.table, Key: item.BucketKey("user-1", "embeddings"), ReturnValues: types.ReturnValueAllOld,
+		out, err := c.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: &c.Name, Key: item.BucketKey("user-1", "embeddings"), ReturnValues: types.ReturnValueAllOld,
 		}, wire.NoRetry)
 		if err == nil && out.Attributes["m_rps"] != nil {
 			c.mu.Lock()
@@ -148,11 +147,11 @@ func (c *crossing) expire(ctx context.Context) {
 func (c *crossing) wrong(t *testing.T, who string) string {
 	t.Helper()
 	stored := c.old(who)
-	old, err := perlimit.Decode(c.get(t, codec.Item{"PK": stored["PK"], "SK": stored["SK"]}))
+	old, err := perlimit.Decode(c.Get(t, codec.Item{"PK": stored["PK"], "SK": stored["SK"]}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := c.get(t, item.BucketKey(who, "embeddings"))
+	got := c.Get(t, item.BucketKey(who, "embeddings"))
 	expires := c.expires && who == "user-1"
 	if got == nil {
 		if expires || old.Counts() {
