@@ -154,7 +154,7 @@ func (s *spending) house(api wire.API, cascade store.Cascade, revision int64) *h
 	_, embeddings := generated(s)
 	hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
 	def := family(embeddings, cascade, hour(1000), hour(100))
-	def.spec.Revision = revision
+	def.Numbers.Revision = revision
 	return s.engine.house(s, api, def)
 }
 
@@ -178,10 +178,10 @@ func (s *spending) settle(n int64) {
 }
 
 // later is when what is remembered may no longer refuse.
-func (s *spending) later() { s.clock.since.Add(trustedFor + 1) }
+func (s *spending) later() { s.clock.Since.Add(trustedFor + 1) }
 
 // next is when each write has refill to claim that would be clamped.
-func (s *spending) next() { s.clock.since.Add(time.Hour.Milliseconds()) }
+func (s *spending) next() { s.clock.Since.Add(time.Hour.Milliseconds()) }
 
 // atOnce starts all, and lets the first of what they send to project-1 through when the rest waits for it. It
 // runs in a bubble of testing/synctest.
@@ -289,7 +289,7 @@ func TestCapacityBudget(t *testing.T) {
 				s.take(solo, 990)
 				s.other.acquire(s, solo, 5)
 				s.refused(solo, 8)       // by a lost race
-				s.clock.since.Add(9_900) // 2.7 more
+				s.clock.Since.Add(9_900) // 2.7 more
 				s.other.acquire(s, solo, 7)
 			}, func(s *spending) { s.refused(solo, 7) }, read,
 		},

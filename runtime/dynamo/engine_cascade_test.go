@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -22,18 +23,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// family returns r as if its schema gave projects and their users these limits.
-func family(r codec.Resource, cascade store.Cascade, project, user []bucket.Limit) *variant {
-	spec := *r.Spec()
-	perCall := make([]int64, len(user))
-	spec.Cascade = cascade
-	spec.Kinds = []store.Kind{
-		{Name: "project", Prefix: "project-", Parent: store.NoParent, Limits: project, PerCall: perCall},
-		{Name: "user", Prefix: "user-", Parent: 0, Limits: user, PerCall: perCall},
-	}
-	return &variant{Resource: r, spec: &spec}
-}
 
 // member is a user of a project, or, without a user, the project.
 type member struct{ user, project string }
@@ -66,15 +55,7 @@ func (e *engine) houseWith(
 ) *house {
 	t.Helper()
 	h := &house{events: &events{}}
-	b := runtime.NewBuilder(New(api, e.table), append(e.options(h.events), opts...)...)
-	for _, def := range defs {
-		h.at = append(h.at, runtime.Bind[member](b, def,
-			func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v }))
-	}
-	var err error
-	if h.Limiter, err = b.Limiter(); err != nil {
-		t.Fatal(err)
-	}
+	h.Limiter, h.at = storetest.Open[member](t, New(api, e.table), append(e.options(h.events), opts...), defs...)
 	return h
 }
 
@@ -88,32 +69,7 @@ func (h *house) acquire(t testing.TB, m member, cost ...int64) *runtime.Lease[to
 	return lease
 }
 
-// held returns an entity's balance and consumption of embeddings, in whole tokens.
-func (e *engine) held(t testing.TB, entity string) (tk, tc int64) {
-	t.Helper()
-	item := e.get(t, item.BucketKey(entity, "embeddings"))
-	if item["b_rps_tk"] == nil {
-		return 0, 0
-	}
-	return number(item["b_rps_tk"]) / bucket.Milli, number(item["b_rps_tc"]) / bucket.Milli
-}
-
-// holding holds entities' balances and consumption to want: "user-1 3 7".
-func (e *engine) holding(t testing.TB, want ...string) {
-	t.Helper()
-	for _, line := range want {
-		entity, _, _ := strings.Cut(line, " ")
-		tk, tc := e.held(t, entity)
-		if got := fmt.Sprint(entity, " ", tk, " ", tc); got != line {
-			t.Errorf("got %q, want %q", got, line)
-		}
-	}
-}
-
 var alicesHome = member{"1", "1"}
-
-// minute returns limits of so many tokens a minute: nothing refills between a test's steps.
-func minute(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Minute)} }
 
 // TestCascadePaths: each bucket of a chain takes the path that it needs.
 func TestCascadePaths(t *testing.T) {
@@ -216,7 +172,7 @@ func TestCascadeDeniedOutdated(t *testing.T) {
 			h.acquire(t, alicesHome, 100)
 			h.acquire(t, member{project: "1"}, 895) // 5 are left
 			lower := family(embeddings, cascade, minute(60), minute(100))
-			lower.spec.Revision = 2
+			lower.Numbers.Revision = 2
 			_, err := e.house(t, e.client, lower).at[0].Acquire(t.Context(), alicesHome, tokens{20})
 			denied, ok := errors.AsType[*store.DeniedError](err)
 			if !ok {

@@ -280,7 +280,7 @@ func TestSkewIsObserved(t *testing.T) {
 func TestRevisionIsRecorded(t *testing.T) {
 	e := newEngine(t)
 	gpt4, _ := generated(t)
-	e.put(t, row{CV: 1, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.item(t))
+	e.put(t, row{CV: 1, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.Item(t))
 	for _, revision := range []int64{3, 2} { // the second is too late: it reshapes nothing
 		d := e.desk(t, e.client, withNumbers(gpt4, revision, userRPM, userTPM))
 		for range 2 {

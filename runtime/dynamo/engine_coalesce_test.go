@@ -60,7 +60,7 @@ func crowded(
 				Tokens:   level * bucket.Milli,
 				Consumed: (100 - level) * bucket.Milli,
 			},
-		}}.item(t))
+		}}.Item(t))
 		if _, err := c.Peek(t.Context(), "1"); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func crowded(
 			}
 			held = append(held, lease)
 		}
-		c.store = nil
+		c.Paths = nil
 		c.clock.set(trustedFor + 1)
 		c.wire.expect()
 		c.gate.shut()
@@ -444,8 +444,8 @@ func TestSettlesTogether(t *testing.T) {
 				t.Errorf("%d remain, want 37", got)
 			}
 		}
-		if len(c.failed) > 0 {
-			t.Errorf("told of %v", c.failed)
+		if len(c.Failures) > 0 {
+			t.Errorf("told of %v", c.Failures)
 		}
 	})
 }
@@ -568,10 +568,10 @@ func TestReleaseTogetherOnce(t *testing.T) {
 				c.admitted(first, a, b)
 				c.calls(t, test.calls...)
 				c.left(40 - 5 - 3 - 7 + test.back)
-				if reported := len(c.failed) > 0; reported != test.fails {
-					t.Errorf("told of %v", c.failed)
+				if reported := len(c.Failures) > 0; reported != test.fails {
+					t.Errorf("told of %v", c.Failures)
 				}
-				for _, err := range c.failed {
+				for _, err := range c.Failures {
 					if u, ok := errors.AsType[*store.UnavailableError](err); !ok || u.Attempts != 1 {
 						t.Errorf("told of %v, want an UnavailableError after 1 attempt", err)
 					}
@@ -652,8 +652,8 @@ func TestTogetherDeleted(t *testing.T) {
 		if tk, tc := c.balance(t, "embeddings", "rps"); tk != 75_000 || tc != 25_000 {
 			t.Errorf("%d left and %d consumed, want 75000 and 25000", tk, tc)
 		}
-		if len(c.failed) > 0 {
-			t.Errorf("told of %v", c.failed)
+		if len(c.Failures) > 0 {
+			t.Errorf("told of %v", c.Failures)
 		}
 	})
 }
@@ -735,7 +735,7 @@ func TestTogetherDropped(t *testing.T) {
 				CV:     3,
 				Op:     "before",
 				Limits: map[string]bucket.Balance{"rpm": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000}},
-			}.item(
+			}.Item(
 				t,
 			),
 		)
@@ -817,7 +817,7 @@ func TestSameChainTogether(t *testing.T) {
 				if !isA[*store.CostExceedsBurstError](never.err) {
 					t.Errorf("%v, want that it can never be", never.err)
 				}
-				if got := c.store; !slices.Equal(
+				if got := c.Paths; !slices.Equal(
 					slices.DeleteFunc(slices.Clone(got), func(s string) bool { return s == "read found" }),
 					append([]string{"transact applied"}, test.calls...),
 				) {
@@ -956,7 +956,7 @@ func TestParentTogether(t *testing.T) {
 		}
 		s.take(member{project: "1"}, 1000-children-10) // 10 are left
 		s.later()
-		s.h.calls(t, s.h.store...)
+		s.h.calls(t, s.h.Paths...)
 		errs := make([]error, children)
 		s.atOnce(
 			sixteen(
@@ -1008,7 +1008,7 @@ func chained(t *testing.T, f func(*testing.T, *chain)) {
 		c.house = e.house(t, c.gate, def)
 		c.acquire(t, alicesHome, 1)
 		c.acquire(t, member{"2", "1"}, 1)
-		c.store = nil
+		c.Paths = nil
 		c.gate.shut()
 		f(t, c)
 		c.wg.Wait()

@@ -65,7 +65,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 // TestDenied holds the whole of a denial to what the stored bucket says.
 func TestDenied(t *testing.T) {
 	e := newEngine(t)
-	e.put(t, row{CV: 1, Op: "before", Limits: holds(-1000, 101_000, 10_999_999, 0)}.item(t))
+	e.put(t, row{CV: 1, Op: "before", Limits: holds(-1000, 101_000, 10_999_999, 0)}.Item(t))
 	process := e.demo(t, e.client)
 	_, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 2, TPM: 14_000})
 	denied, ok := errors.AsType[*store.DeniedError](err)

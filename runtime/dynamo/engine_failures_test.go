@@ -50,7 +50,7 @@ func TestExhausted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			e.put(t, half().item(t))
+			e.put(t, half().Item(t))
 			client, w := e.withNetwork()
 			process := e.demo(t, client, option(Attempts(test.attempts)))
 			if _, err := process.GPT4.Peek(t.Context(), alice); err != nil {
@@ -79,7 +79,7 @@ func TestContended(t *testing.T) {
 	race := func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 		other.acquire(level, 0)
 		r, err := apply()
-		e.clock.set(e.clock.since.Load() + 60_000) // full again
+		e.clock.set(e.clock.Since.Load() + 60_000) // full again
 		level = 100
 		return r, err
 	}
@@ -104,7 +104,7 @@ func TestContended(t *testing.T) {
 // tried.
 func TestConnectionRefused(t *testing.T) {
 	e := newEngine(t)
-	e.put(t, half().item(t))
+	e.put(t, half().Item(t))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ type movable struct{ wire.API }
 // TestSetupErrors holds what a failed call asks somebody to fix.
 func TestSetupErrors(t *testing.T) {
 	e := newEngine(t)
-	e.put(t, half().item(t))
+	e.put(t, half().Item(t))
 	otherKeys := tableWith(t, e.client, func(in *dynamodb.CreateTableInput) {
 		in.KeySchema[0].AttributeName, in.AttributeDefinitions[0].AttributeName = aws.String("Id"), aws.String("Id")
 	})
@@ -212,8 +212,8 @@ func TestSetupErrors(t *testing.T) {
 				t.Errorf("got a %T", err)
 			}
 			wantErr(t, err, strings.ReplaceAll(test.err, "TABLE", table))
-			if len(process.failed) != 1 || !errors.Is(process.failed[0], err) {
-				t.Errorf("observed %v", process.failed)
+			if len(process.Failures) != 1 || !errors.Is(process.Failures[0], err) {
+				t.Errorf("observed %v", process.Failures)
 			}
 		})
 	}
@@ -275,7 +275,7 @@ func TestMalformed(t *testing.T) {
 			want := "setup: the bucket of user-1 on gpt-4 is malformed | " + test.err +
 				" | fix or delete the item: a missing bucket is a full one"
 			e, process, _ := wired(t)
-			stored := half().item(t)
+			stored := half().Item(t)
 			test.spoil(stored)
 			e.put(t, stored)
 			fresh := e.demo(t, e.client)

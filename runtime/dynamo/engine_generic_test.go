@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -223,14 +224,14 @@ type comparison struct {
 func newComparison(t *testing.T) *comparison {
 	t.Helper()
 	e := newEngine(t)
-	var captured capture
-	if _, err := removed.New(&captured); err != nil {
+	next, err := definitions.Of(removed.New)
+	if err != nil {
 		t.Fatal(err)
 	}
 	gpt4, _ := generated(t)
 	c := &comparison{
 		engine: e,
-		defs:   []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), captured.defs[0]},
+		defs:   []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), next[0]},
 	}
 	opened, err := New(e.client, e.table).Open(&store.Env{}, c.defs...)
 	if err != nil {

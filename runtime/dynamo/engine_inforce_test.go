@@ -217,7 +217,7 @@ func TestOverridesStorm(t *testing.T) {
 				default:
 					t.Errorf("process %d: %v", i, err)
 				}
-				e.clock.since.Add(100)
+				e.clock.Since.Add(100)
 			}
 		})
 	}
@@ -239,7 +239,7 @@ func TestOverridesStorm(t *testing.T) {
 	if reshapes == 0 || reshapes > changes {
 		t.Errorf("%d reshapes for %d changes", reshapes, changes)
 	}
-	lasted := time.Duration(e.clock.since.Load()) * time.Millisecond
+	lasted := time.Duration(e.clock.Since.Load()) * time.Millisecond
 	if most := processes * (2*int(lasted/e.ttl) + 2); counter.n > most {
 		t.Errorf(
 			"overrides were read %d times in %v by %d processes, want %d at the most",
@@ -252,7 +252,7 @@ func TestOverridesStorm(t *testing.T) {
 
 	// Once it is calm and caches have expired, everybody works by what is stored.
 	want := e.final(t, def)
-	e.clock.since.Add(120_000)
+	e.clock.Since.Add(120_000)
 	for _, d := range desks {
 		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil && !isA[*store.DeniedError](err) {
 			t.Fatal(err)
@@ -378,7 +378,7 @@ func TestOverridesAreReadOnce(t *testing.T) {
 			api := &batches{
 				API: e.client,
 				answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
-					e.clock.since.Add(2000) // what it takes
+					e.clock.Since.Add(2000) // what it takes
 					return nil, failure
 				},
 			}
@@ -391,7 +391,7 @@ func TestOverridesAreReadOnce(t *testing.T) {
 				if api.calls != n+1 {
 					t.Fatalf("%d reads of the overrides by call %d", api.calls, n+1)
 				}
-				e.clock.since.Add(60_000)
+				e.clock.Since.Add(60_000)
 			}
 		})
 	}
@@ -418,7 +418,7 @@ func TestOverridesLeftUnread(t *testing.T) {
 		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
 			t.Fatal(err)
 		}
-		e.clock.since.Add(61_000)
+		e.clock.Since.Add(61_000)
 		unread = true
 	}
 	d.calls(t, "read missing", "create applied", "levels missing", "normal applied")

@@ -84,13 +84,13 @@ func (i *idler) settle(t *testing.T, lease *runtime.Lease[tokens], n int64) {
 // told in any order.
 func (i *idler) reported(t *testing.T, want ...string) {
 	t.Helper()
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	slices.Sort(i.other)
-	if slices.Sort(want); !slices.Equal(i.other, want) {
-		t.Errorf("told of %q, want %q", i.other, want)
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	slices.Sort(i.Verbs)
+	if slices.Sort(want); !slices.Equal(i.Verbs, want) {
+		t.Errorf("told of %q, want %q", i.Verbs, want)
 	}
-	i.other = nil
+	i.Verbs = nil
 }
 
 // elapse lets d pass, and what is due then happen.
@@ -272,7 +272,7 @@ func TestLazyIsThere(t *testing.T) {
 					t.Errorf("%d writes, want 1", writes)
 				}
 				synctest.Wait()
-				slices.Sort(i.other)
+				slices.Sort(i.Verbs)
 				i.reported(t, "acquired", "acquired", "denied", "released")
 			})
 		})
@@ -315,7 +315,7 @@ func TestLazyDenied(t *testing.T) {
 					t.Error(err)
 				}
 				elapse(deferFor)
-				slices.Sort(i.other) // who is denied need not be told first
+				slices.Sort(i.Verbs) // who is denied need not be told first
 				i.reported(t, "acquired", "denied", "settled")
 				i.holding(t, "project-1 909 91")
 				if who != solo {
@@ -381,7 +381,7 @@ func TestLazyOnce(t *testing.T) {
 					i.holding(t, fmt.Sprint("user-1 ", 100-test.consume, " ", test.consume))
 				}
 				var failed error
-				for _, err := range i.failed {
+				for _, err := range i.Failures {
 					if !isA[*store.SetupError](err) {
 						failed = err
 					}
@@ -412,17 +412,17 @@ func TestLazyGivesUp(t *testing.T) {
 		if took := time.Since(began); took > 21*time.Second {
 			t.Errorf("told after %v", took)
 		}
-		if !isA[*store.UnavailableError](i.failed[0]) {
-			t.Error(i.failed[0])
+		if !isA[*store.UnavailableError](i.Failures[0]) {
+			t.Error(i.Failures[0])
 		}
 		i.wire.expect()
 	})
 }
 
 func (i *idler) failures() int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return len(i.failed)
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	return len(i.Failures)
 }
 
 // TestLazyDeleted: to a bucket that has been deleted nothing is given back, and what settles take is.

@@ -37,7 +37,7 @@ func (e *engine) session(
 	t.Helper()
 	seen := &events{}
 	opened, err := newStore(api, e.table, opts...).Open(&store.Env{
-		Clock: clock, Observer: seen.observer(), SettleTimeout: 20 * time.Second, CacheTTL: time.Minute,
+		Clock: clock, Observer: seen.Observer(), SettleTimeout: 20 * time.Second, CacheTTL: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func (o *observed) desk(t testing.TB, def store.Definition, opts ...storeChange)
 func (o *observed) reported(keep func(store.StoreEvent) bool) map[string]account {
 	var all []store.StoreEvent
 	for _, seen := range o.seen {
-		all = append(all, seen.all...)
+		all = append(all, seen.All...)
 	}
 	return reportedOf(slices.DeleteFunc(all, func(e store.StoreEvent) bool { return !keep(e) }))
 }
@@ -115,7 +115,7 @@ var scenes = []struct {
 						limits.GPT4Cost{TPM: 100},
 					),
 				)
-				o.clock.set(o.clock.since.Load() + 1000)
+				o.clock.set(o.clock.Since.Load() + 1000)
 				if err := lease.Settle(o.Context(), limits.GPT4Cost{TPM: 150}); err != nil {
 					o.Error(err)
 				}
@@ -241,7 +241,7 @@ var scenes = []struct {
 				must(d.Acquire(o.Context(), "1", tokens{1, 1}))
 			}
 			for range 3 {
-				o.clock.set(o.clock.since.Load() + 61_000)
+				o.clock.set(o.clock.Since.Load() + 61_000)
 				must(after.Acquire(o.Context(), "1", tokens{1, 1}))
 			}
 			closeAll(o.T, before.Limiter, after.Limiter)
@@ -298,7 +298,7 @@ func TestObserverSeesEveryCall(t *testing.T) {
 			}
 			found := map[string]bool{}
 			for _, seen := range o.seen {
-				for _, e := range seen.all {
+				for _, e := range seen.All {
 					found[e.Path+" "+e.Outcome] = true
 					if e.System != "dynamodb" || e.Began.IsZero() {
 						t.Errorf("told %+v", e)
@@ -319,7 +319,7 @@ func TestAccountsSee(t *testing.T) {
 	o := newObserved(t)
 	o.db.ResetConsumed()
 	scenes[0].play(o)
-	billed, all := billedOf(o.db.Consumed(), o.table), o.seen[0].all
+	billed, all := billedOf(o.db.Consumed(), o.table), o.seen[0].All
 	last := len(all) - 1
 	for name, wrong := range map[string][]store.StoreEvent{
 		"not told":   all[:last],

@@ -25,7 +25,7 @@ func half() row {
 func wired(t *testing.T) (*engine, demo, *network) {
 	t.Helper()
 	e := newEngine(t)
-	e.put(t, half().item(t))
+	e.put(t, half().Item(t))
 	client, w := e.withNetwork()
 	process := e.demo(t, client)
 	if _, err := process.GPT4.Peek(t.Context(), alice); err != nil {
@@ -122,7 +122,7 @@ func TestReshapedOnce(t *testing.T) {
 	for name, cost := range map[string]int64{"with its cost": 10, "bare": 60} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			e.put(t, half().item(t))
+			e.put(t, half().Item(t))
 			client, _ := e.withNetwork(loseReply)
 			d := e.desk(t, client, withNumbers(gpt4, 2, userRPM, userTPM))
 			_, err := d.Acquire(t.Context(), "1", tokens{cost, 0})
@@ -249,8 +249,8 @@ func TestGivenBackAtMostOnce(t *testing.T) {
 			w.writes(t, test.writes)
 			e.charged(t, test.charged)
 			var reported error
-			if len(process.failed) > 0 {
-				reported = process.failed[0]
+			if len(process.Failures) > 0 {
+				reported = process.Failures[0]
 			}
 			if !test.fails {
 				if err != nil || reported != nil {
@@ -333,7 +333,7 @@ func TestAbandonedCallerGeneric(t *testing.T) {
 	gpt4, _ := generated(t)
 	e := newEngine(t)
 	left := map[string]bucket.Balance{"rpm": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000}}
-	e.put(t, row{CV: 3, Op: "before", Limits: left}.item(t))
+	e.put(t, row{CV: 3, Op: "before", Limits: left}.Item(t))
 	client, w := e.withNetwork()
 	d := e.desk(t, client, withNumbers(gpt4, 2, userRPM, userTPM))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -440,7 +440,7 @@ func TestAbandonedCallerOfOtherPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			if test.before != nil {
-				e.put(t, test.before.item(t))
+				e.put(t, test.before.Item(t))
 			}
 			e.clock.set(1000)
 			ctx, cancel := context.WithCancel(t.Context())

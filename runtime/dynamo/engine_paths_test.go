@@ -173,7 +173,7 @@ func TestPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			if test.before != nil {
-				e.put(t, test.before.item(t))
+				e.put(t, test.before.Item(t))
 			}
 			s := script{t, e, e.demo(t, e.client)}
 			test.do(s)
@@ -267,7 +267,7 @@ func TestOpIsNew(t *testing.T) {
 // it computed from the old balance is repaired.
 func TestRepair(t *testing.T) {
 	e := newEngine(t)
-	e.put(t, row{CV: 1, TTL: 180, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.item(t))
+	e.put(t, row{CV: 1, TTL: 180, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.Item(t))
 	stale := script{t, e, e.demo(t, e.client)}
 	lease := stale.acquire(1, 0)
 	other := script{t, e, e.demo(t, e.client)}

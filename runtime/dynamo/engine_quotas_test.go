@@ -32,13 +32,13 @@ var daily = bucket.Per(1000, 24*time.Hour)
 
 // inRegions returns r as if two regions shared its limits out.
 func inRegions(r *variant) *variant {
-	spec := *r.spec
+	spec := *r.Numbers
 	spec.Regions = &store.Regions{
 		Names:  []string{"eu-west-1", "us-east-1"},
 		Floor:  5,
 		Window: window * time.Millisecond,
 	}
-	return &variant{Resource: r.Resource, spec: &spec}
+	return &variant{Resource: r.Resource, Numbers: &spec}
 }
 
 // global is embeddings with daily as all regions' limit.
@@ -514,7 +514,7 @@ func TestWaitForQuota(t *testing.T) {
 		if waits++; pause != window*time.Millisecond {
 			t.Errorf("it waits for %v, want a window", pause)
 		}
-		e.clock.since.Add(pause.Milliseconds())
+		e.clock.Since.Add(pause.Milliseconds())
 		if s.alive(1); waits == 2 {
 			s.gives(1, "user-1", 300)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -68,13 +69,10 @@ func newQuotaStorm(
 	s.operator = e.manager(s.def, ahead())
 	for _, ttl := range []time.Duration{time.Second, 7 * time.Second, time.Minute} {
 		d := &desk{events: &events{}}
-		b := runtime.NewBuilder(newStore(through(e.client), e.table, opts...),
-			append(e.options(d.events), runtime.WithClock(skewed{&e.clock, ahead()}), runtime.WithCacheTTL(ttl))...)
-		d.Resource = runtime.Bind[user](b, s.def,
-			func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v })
-		if _, err := b.Limiter(); err != nil {
-			t.Fatal(err)
-		}
+		options := append(e.options(d.events),
+			runtime.WithClock(skewed{&e.clock, ahead()}), runtime.WithCacheTTL(ttl))
+		_, resources := storetest.Open[user](t, newStore(through(e.client), e.table, opts...), options, s.def)
+		d.Resource = resources[0]
 		s.processes = append(s.processes, d)
 	}
 	s.note()
@@ -83,7 +81,7 @@ func newQuotaStorm(
 
 // stored is what is in force at an instant by what is stored, by the words of the issue.
 func (s *quotaStorm) stored(at int64) int64 {
-	overrides, err := s.operator.Get(s.t.Context(), s.def.spec, "user-1")
+	overrides, err := s.operator.Get(s.t.Context(), s.def.Spec(), "user-1")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -100,7 +98,7 @@ func (s *quotaStorm) stored(at int64) int64 {
 
 // note notes what is in force now.
 func (s *quotaStorm) note() {
-	now := s.clock.since.Load()
+	now := s.clock.Since.Load()
 	if is := s.stored(now); len(s.was) == 0 || s.was[len(s.was)-1].tokens != is {
 		s.was = append(s.was, moment{now, is})
 	}
@@ -112,7 +110,7 @@ func (s *quotaStorm) passes(ms int64) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	now := s.clock.since.Load()
+	now := s.clock.Since.Load()
 	if end := beat.Expires - t0; now < end && end < now+ms {
 		s.clock.set(end)
 		s.note()
@@ -124,7 +122,7 @@ func (s *quotaStorm) passes(ms int64) {
 // lately reports that so many tokens were in force at some instant within the last window, by one of the
 // clocks.
 func (s *quotaStorm) lately(tokens int64) bool {
-	from := s.clock.since.Load() - window - 2*mostSkew
+	from := s.clock.Since.Load() - window - 2*mostSkew
 	for i, m := range s.was {
 		over := i+1 < len(s.was) && s.was[i+1].at < from
 		if m.tokens == tokens && !over {
@@ -132,7 +130,7 @@ func (s *quotaStorm) lately(tokens int64) bool {
 		}
 	}
 	// A clock that is ahead sees the heartbeat end before the tests' does.
-	return tokens == s.stored(s.clock.since.Load()+2*mostSkew)
+	return tokens == s.stored(s.clock.Since.Load()+2*mostSkew)
 }
 
 // happens is something that sync, an operator or time does.
@@ -148,7 +146,7 @@ func (s *quotaStorm) happens() string {
 			part := daily.Quota(n)
 			quota.Limits[0] = &part
 		}
-		if _, err := s.sync.PutQuota(s.t.Context(), s.def.spec, quota); err != nil &&
+		if _, err := s.sync.PutQuota(s.t.Context(), s.def.Spec(), quota); err != nil &&
 			!isA[*store.ConflictError](err) {
 			s.t.Fatal(err)
 		}
@@ -195,7 +193,7 @@ func (s *quotaStorm) run(steps int) (wrong []string, reshapes int) {
 						"after %s, process %d at %d: admitted by a bucket of %d, in force were %v",
 						what,
 						i,
-						s.clock.since.Load(),
+						s.clock.Since.Load(),
 						is,
 						s.was[max(0, len(s.was)-4):],
 					),
@@ -211,7 +209,7 @@ func (s *quotaStorm) run(steps int) (wrong []string, reshapes int) {
 		if _, err := d.Acquire(s.t.Context(), "1", tokens{1}); err != nil && !isA[*store.DeniedError](err) {
 			s.t.Fatal(err)
 		}
-		if is, want := s.holds(), s.stored(s.clock.since.Load()); is != want {
+		if is, want := s.holds(), s.stored(s.clock.Since.Load()); is != want {
 			wrong = append(wrong, fmt.Sprintf("in the end, process %d leaves a bucket of %d, want %d", i, is, want))
 		}
 	}

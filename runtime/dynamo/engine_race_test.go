@@ -50,7 +50,7 @@ func TestTrace(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
-			e.put(t, row{CV: 1, Op: "before", Limits: holds(90_000, 10_000, 15_000_000, 0)}.item(t))
+			e.put(t, row{CV: 1, Op: "before", Limits: holds(90_000, 10_000, 15_000_000, 0)}.Item(t))
 			processes := make([]demo, 2)
 			e.clock.set(-1) // what is seen now is no longer the truth at 1000
 			for i := range processes {
@@ -78,29 +78,12 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// together calls do(0) to do(n-1) at once and fails the test on errors.
-func together(t *testing.T, n int, do func(int) error) {
-	t.Helper()
-	var wg sync.WaitGroup
-	start := make(chan struct{})
-	for i := range n {
-		wg.Go(func() {
-			<-start
-			if err := do(i); err != nil {
-				t.Errorf("process %d: %v", i, err)
-			}
-		})
-	}
-	close(start)
-	wg.Wait()
-}
-
 // TestDoubt: while others write to a bucket, a write that needs refill by an older image is likely to fail.
 // So the bucket is read first. A limit that is not asked for, be it in debt, casts no doubt.
 func TestDoubt(t *testing.T) {
 	gpt4, _ := generated(t)
 	e := newEngine(t)
-	e.put(t, row{CV: 1, Op: "before", Limits: holds(50_000, 50_000, -5_000_000, 20_000_000)}.item(t))
+	e.put(t, row{CV: 1, Op: "before", Limits: holds(50_000, 50_000, -5_000_000, 20_000_000)}.Item(t))
 	def := withNumbers(gpt4, 1, userRPM, userTPM)
 	d, other := e.desk(t, e.client, def), e.desk(t, e.client, def)
 	if _, err := d.Peek(t.Context(), "1"); err != nil {
@@ -192,7 +175,7 @@ func TestNoneTooMany(t *testing.T) {
 			switch {
 			case refused:
 				denied++
-				e.clock.since.Add(1001) // what denied may not do so again
+				e.clock.Since.Add(1001) // what denied may not do so again
 				continue
 			case contended:
 				continue
@@ -210,7 +193,7 @@ func TestNoneTooMany(t *testing.T) {
 		}
 		return nil
 	})
-	e.clock.since.Add(1001)
+	e.clock.Since.Add(1001)
 	for { // what was settled last may be there still
 		_, err := desks[0].Acquire(t.Context(), "1", tokens{1})
 		if err != nil {

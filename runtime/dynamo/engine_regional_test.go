@@ -438,7 +438,7 @@ func TestRegionalCosts(t *testing.T) {
 	}
 	shared := func(perMinute ...int64) error {
 		_, err := r.PutQuota(t.Context(), spec, quotaOf("user-1", 1, "", perMinute...))
-		e.clock.since.Add(1000)
+		e.clock.Since.Add(1000)
 		return err
 	}
 	beats := func() error {
@@ -460,11 +460,11 @@ func TestEach(t *testing.T) {
 		for _, kind := range []string{"user", "project"} {
 			id := fmt.Sprintf("%s-%d", kind, i)
 			want = append(want, id)
-			e.put(t, row{Entity: id, RF: 0, CV: 1, TTL: 60, Op: "x", Limits: holds(int64(i), 0, 0, 0)}.item(t))
+			e.put(t, row{Entity: id, RF: 0, CV: 1, TTL: 60, Op: "x", Limits: holds(int64(i), 0, 0, 0)}.Item(t))
 		}
 	}
-	e.put(t, row{Entity: "user-9", Resource: "embeddings", Op: "x"}.item(t))
-	bad := row{Entity: "user-8", RF: 0, CV: 1, TTL: 60, Op: "x", Limits: holds(1, 0, 0, 0)}.item(t)
+	e.put(t, row{Entity: "user-9", Resource: "embeddings", Op: "x"}.Item(t))
+	bad := row{Entity: "user-8", RF: 0, CV: 1, TTL: 60, Op: "x", Limits: holds(1, 0, 0, 0)}.Item(t)
 	bad["b_rpm_tk"] = codec.S("many")
 	e.put(t, bad)
 	var got []string

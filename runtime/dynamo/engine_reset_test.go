@@ -44,7 +44,7 @@ func TestReset(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			before := used()
-			e.put(t, before.item(t))
+			e.put(t, before.Item(t))
 			got, err := operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", test.limits...)
 			if !slices.Equal(got, test.want) || err != nil {
 				t.Errorf("filled %v, %v; want %v", got, err, test.want)
@@ -67,7 +67,7 @@ func TestReset(t *testing.T) {
 // TestResetRefused: what is misspelt is said, with what there is, and nothing is filled.
 func TestResetRefused(t *testing.T) {
 	e := newEngine(t)
-	e.put(t, used().item(t))
+	e.put(t, used().Item(t))
 	got, err := operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "rpm", "rmp")
 	if !isA[*store.InvalidError](err) || got != nil {
 		t.Errorf("filled %v, a %T", got, err)
@@ -86,7 +86,7 @@ func TestResetRefused(t *testing.T) {
 		t.Errorf("made %v", item)
 	}
 
-	torn := used().item(t)
+	torn := used().Item(t)
 	delete(torn, "b_rpm_bx")
 	e.put(t, torn)
 	_, err = operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "tpm")
@@ -121,7 +121,7 @@ func TestResetAgain(t *testing.T) {
 		"a limit removed meanwhile": {change(func(e *engine) {
 			less := used()
 			delete(less.Limits, "ipm")
-			e.put(t, less.item(t))
+			e.put(t, less.Item(t))
 		}), all[1:], 2},
 		"deleted meanwhile": {change(func(e *engine) {
 			_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table,
@@ -133,7 +133,7 @@ func TestResetAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			e.put(t, used().item(t))
+			e.put(t, used().Item(t))
 			client, w := e.withNetwork()
 			w.expect(test.mishap(e))
 			got, err := operator.Reset(t.Context(), client, e.table, "user-1", "gpt-4")
@@ -163,18 +163,18 @@ func TestResetAgain(t *testing.T) {
 			} else {
 				delete(next.Limits, "rpm")
 			}
-			e.put(t, next.item(t))
+			e.put(t, next.Item(t))
 		})(e)
 		full := used()
 		delete(full.Limits, "rpm")
-		e.put(t, full.item(t))
+		e.put(t, full.Item(t))
 		w.expect(slices.Repeat([]mishap{toggle}, wire.OperatorAttempts)...)
 		_, err := operator.Reset(t.Context(), client, e.table, "user-1", "gpt-4")
 		wantErr(t, err, "contended gpt-4 user-1 10")
 	})
 	t.Run("down", func(t *testing.T) {
 		e, memory := newFaulty(t)
-		e.put(t, used().item(t))
+		e.put(t, used().Item(t))
 		o := e.client.Options()
 		o.Retryer = aws.NopRetryer{} // of the read: its pauses take real time
 		memory.Faults().InternalErrors(1)

@@ -106,7 +106,7 @@ func TestReshape(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			test.before.Op = "before"
-			e.put(t, test.before.item(t))
+			e.put(t, test.before.Item(t))
 			d := e.desk(t, e.client, withNumbers(gpt4, 2, test.rpm, userTPM))
 			e.clock.set(test.at)
 			_, err := d.Acquire(t.Context(), "1", test.cost)
@@ -131,7 +131,7 @@ func TestReshapeRemoved(t *testing.T) {
 		"rps": {Limit: perSecond, Tokens: 4000, Consumed: 6000},
 		"rpm": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000},
 		"a_b": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000},
-	}}.item(t))
+	}}.Item(t))
 	seen := &events{}
 	l, err := removed.New(New(e.client, e.table), e.options(seen)...)
 	if err != nil {
@@ -329,7 +329,7 @@ func TestMissingLimit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
 			left := map[string]bucket.Balance{"rpm": {Limit: userRPM, Tokens: 50_000}}
-			e.put(t, row{CV: 3, Op: "before", Limits: left}.item(t))
+			e.put(t, row{CV: 3, Op: "before", Limits: left}.Item(t))
 			d := e.desk(t, e.client, withNumbers(gpt4, 2, userRPM, userTPM))
 			lease, err := d.Acquire(t.Context(), "1", tokens{10, 5000})
 			if err != nil {

@@ -46,7 +46,7 @@ func lineage(r codec.Resource, cascade store.Cascade, limits ...[]bucket.Limit) 
 			Name: name, Prefix: name + "-", Parent: i - 1, Limits: own, PerCall: make([]int64, len(own)),
 		})
 	}
-	return &variant{Resource: r, spec: &spec}
+	return &variant{Resource: r, Numbers: &spec}
 }
 
 // bubble is an engine and a table of it, within a bubble of testing/synctest.

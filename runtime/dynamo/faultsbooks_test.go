@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -364,38 +363,6 @@ func (d *deed) book(at item.Key, change []int64) {
 	}
 	for i, n := range change {
 		d.net[at][i] += n
-	}
-}
-
-// records reads a stream from its beginning to where it ends now.
-func records(t testing.TB, client *dynamodbstreams.Client, arn string) iter.Seq[streamtypes.Record] {
-	t.Helper()
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return func(yield func(streamtypes.Record) bool) {
-		stream, err := client.DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
-		must(err)
-		for _, shard := range stream.StreamDescription.Shards {
-			at, err := client.GetShardIterator(t.Context(), &dynamodbstreams.GetShardIteratorInput{
-				StreamArn: &arn, ShardId: shard.ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
-			})
-			must(err)
-			for next := at.ShardIterator; next != nil; {
-				page, err := client.GetRecords(t.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: next})
-				must(err)
-				for _, r := range page.Records {
-					if !yield(r) {
-						return
-					}
-				}
-				if next = page.NextShardIterator; len(page.Records) == 0 {
-					break
-				}
-			}
-		}
 	}
 }
 

@@ -30,7 +30,7 @@ func (c *slowReads) GetItem(
 	in *dynamodb.GetItemInput,
 	opts ...func(*dynamodb.Options),
 ) (*dynamodb.GetItemOutput, error) {
-	defer c.clock.since.Add(staleAfter + 1)
+	defer c.clock.Since.Add(staleAfter + 1)
 	return c.API.GetItem(ctx, in, opts...)
 }
 
@@ -39,7 +39,7 @@ func (c *slowReads) BatchGetItem(
 	in *dynamodb.BatchGetItemInput,
 	opts ...func(*dynamodb.Options),
 ) (*dynamodb.BatchGetItemOutput, error) {
-	defer c.clock.since.Add(staleAfter + 1)
+	defer c.clock.Since.Add(staleAfter + 1)
 	return c.API.BatchGetItem(ctx, in, opts...)
 }
 
@@ -67,7 +67,7 @@ func TestDoubtEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.ttl = ttl
-			e.put(t, row{CV: 1, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.item(t))
+			e.put(t, row{CV: 1, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.Item(t))
 			def := withNumbers(gpt4, 1, userRPM, userTPM)
 			d, other := e.desk(t, &slowReads{e.client, &e.clock}, def), e.desk(t, e.client, def)
 			if _, err := d.Peek(t.Context(), "1"); err != nil {

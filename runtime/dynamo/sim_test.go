@@ -20,10 +20,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 
-	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/internal/seal"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -55,43 +53,6 @@ func (c turnClock) at(t time.Time) int64 { return t.Add(time.Duration(c.offsetCl
 
 func (c turnClock) After(d time.Duration) <-chan time.Time { return time.After(until(d, c.turn)) }
 
-// generated returns the generated code of the demonstration's resources.
-func generated(t testing.TB) (gpt4, embeddings codec.Resource) {
-	t.Helper()
-	var store capture
-	if _, err := limits.New(&store); err != nil {
-		t.Fatal(err)
-	}
-	return store.defs[0].(codec.Resource), store.defs[1].(codec.Resource)
-}
-
-// capture is a store that only looks at what is opened.
-type capture struct{ defs []store.Definition }
-
-func (c *capture) Sealed(seal.Sealed) {}
-func (c *capture) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
-	c.defs = defs
-	return nil, nil
-}
-
-// variant is a generated resource with other numbers.
-type variant struct {
-	codec.Resource
-	spec *store.Spec
-}
-
-func (v *variant) Spec() *store.Spec { return v.spec }
-
-// withNumbers returns the resource as if its schema had these limits under that revision.
-func withNumbers(r codec.Resource, revision int64, limits ...bucket.Limit) *variant {
-	spec := *r.Spec()
-	spec.Revision = revision
-	spec.Kinds = []store.Kind{
-		{Name: "user", Prefix: "user-", Limits: limits, PerCall: make([]int64, len(limits))},
-	}
-	return &variant{Resource: r, spec: &spec}
-}
-
 // withChain returns the resource as if these limits were a user's, and each of its ancestors' so many times
 // as much.
 func withChain(
@@ -102,8 +63,8 @@ func withChain(
 	limits ...bucket.Limit,
 ) *variant {
 	v := withNumbers(r, revision, limits...)
-	v.spec.Cascade = cascade
-	kinds := v.spec.Kinds
+	v.Numbers.Cascade = cascade
+	kinds := v.Numbers.Kinds
 	for i, name := range ancestors[:len(above)] {
 		kinds[i].Parent = i + 1
 		kinds = append(
@@ -112,7 +73,7 @@ func withChain(
 		)
 	}
 	kinds[len(above)].Parent = store.NoParent
-	v.spec.Kinds = kinds
+	v.Numbers.Kinds = kinds
 	return v
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -98,11 +97,6 @@ func (e *evaluator) operand() types.AttributeValue {
 		return v
 	}
 	return e.item[e.name()]
-}
-
-func number(v types.AttributeValue) int64 {
-	n, _ := strconv.ParseInt(v.(*types.AttributeValueMemberN).Value, 10, 64) // saturates
-	return n
 }
 
 func compare(a, b types.AttributeValue) (int, bool) {

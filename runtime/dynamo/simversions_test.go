@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/internal/test/definitions"
 	v1 "github.com/sluice-go/sluice/internal/test/evolution/v1/limits"
 	v2 "github.com/sluice-go/sluice/internal/test/evolution/v2/limits"
 	v3 "github.com/sluice-go/sluice/internal/test/evolution/v3/limits"
@@ -30,15 +31,16 @@ import (
 // the fourth has it again.
 func versions(t testing.TB) (first, second, third, fourth codec.Resource) {
 	t.Helper()
-	var of [4]capture
-	_, err1 := v1.New(&of[0])
-	_, err2 := v2.New(&of[1])
-	_, err3 := v3.New(&of[2])
-	_, err4 := v4.New(&of[3])
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	var of [4][]store.Definition
+	var errs [4]error
+	of[0], errs[0] = definitions.Of(v1.New)
+	of[1], errs[1] = definitions.Of(v2.New)
+	of[2], errs[2] = definitions.Of(v3.New)
+	of[3], errs[3] = definitions.Of(v4.New)
+	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
-	code := func(n int) codec.Resource { return of[n].defs[0].(codec.Resource) }
+	code := func(n int) codec.Resource { return of[n][0].(codec.Resource) }
 	return code(0), code(1), code(2), code(3)
 }
 

@@ -12,11 +12,11 @@ import (
 
 // Events records what an observer saw. The zero value is empty.
 type Events struct {
-	Mu     sync.Mutex // guards the fields below while calls are under way
-	Paths  []string   // path and outcome of each call to the store, except those in the background
-	Failed []error
-	Verbs  []string           // acquired, denied, settled, released
-	All    []store.StoreEvent // every call to the store
+	Mu       sync.Mutex // guards the fields below while calls are under way
+	Paths    []string   // path and outcome of each call to the store, except those in the background
+	Failures []error
+	Verbs    []string           // acquired, denied, settled, released
+	All      []store.StoreEvent // every call to the store
 }
 
 // Observer returns the observer that e records.
@@ -33,7 +33,7 @@ func (e *Events) Observer() *store.Observer {
 		Failed: func(_ context.Context, v store.Event) {
 			e.Mu.Lock()
 			defer e.Mu.Unlock()
-			e.Failed = append(e.Failed, v.Err)
+			e.Failures = append(e.Failures, v.Err)
 		},
 		Store: func(_ context.Context, v store.StoreEvent) {
 			e.Mu.Lock()

@@ -25,13 +25,15 @@ const T0 = 1_800_000_000_000
 
 // Clock implements store.Clock. A test sets its time, and a pause takes none of it. The zero value stands at
 // T0. It is safe for concurrent use.
-type Clock struct{ since atomic.Int64 }
+type Clock struct {
+	Since atomic.Int64 // milliseconds since T0
+}
 
 // Now implements store.Clock.
-func (c *Clock) Now() time.Time { return time.UnixMilli(T0 + c.since.Load()) }
+func (c *Clock) Now() time.Time { return time.UnixMilli(T0 + c.Since.Load()) }
 
 // Set sets the time to so many milliseconds after T0.
-func (c *Clock) Set(ms int64) { c.since.Store(ms) }
+func (c *Clock) Set(ms int64) { c.Since.Store(ms) }
 
 // After implements store.Clock. The pause is over at once.
 func (c *Clock) After(time.Duration) <-chan time.Time {
