@@ -193,7 +193,7 @@ func TestDocsRegionsCosts(t *testing.T) {
 			got["heartbeat"] = billed("PutItem").Write
 		}
 		if n := (after.Requests["UpdateItem"] - before.Requests["UpdateItem"]); n == users {
-			kind := "share"
+			kind := "quota"
 			if _, first := got["first"]; !first {
 				kind = "first"
 			}
@@ -225,7 +225,7 @@ func costs(t *testing.T) map[string]float64 {
 	_, table, _ := strings.Cut(read(t, "docs/regions.md"), "| what | units |\n|---|--:|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	all := map[string]float64{}
-	for i, name := range []string{"bucket", "kind", "share", "first", "heartbeat"} {
+	for i, name := range []string{"bucket", "kind", "quota", "first", "heartbeat"} {
 		cells := strings.Split(strings.Split(table, "\n")[i], "|")
 		n, err := strconv.ParseFloat(strings.TrimSpace(cells[2]), 64)
 		if err != nil {
@@ -297,7 +297,7 @@ func TestDocsRegionsExample(t *testing.T) {
 	)
 	units := costs(t)
 	reads := entities*resources*units["bucket"] + resources*units["kind"]
-	written := writes*units["share"] + units["heartbeat"]
+	written := writes*units["quota"] + units["heartbeat"]
 	plain, packed := snapshotSize(t, entities, resources)
 	const mega = 1_000_000
 	monthly := func(packed int, n int64) string {

@@ -469,7 +469,7 @@ func TestBreakingErrors(t *testing.T) {
 	}
 }
 
-// TestBreakingWindow: who may use a share for longer is rolled out to last where the window is longer, and
+// TestBreakingWindow: who may use a quota for longer is rolled out to last where the window is longer, and
 // first where it is shorter.
 func TestBreakingWindow(t *testing.T) {
 	dir := filepath.Join(breakingFolder, "region_window_changed")

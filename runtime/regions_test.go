@@ -34,13 +34,13 @@ func TestExplainRegions(t *testing.T) {
 		want   []explained
 	}{
 		"nothing": {alive, nil, []explained{{At: "user-1"}, all(floor), {At: "user"}, schema}},
-		"a share": {alive, []store.Stored{quota}, []explained{
+		"a quota": {alive, []store.Stored{quota}, []explained{
 			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true, Wins: []string{"rpm", "tpm"}}, floor,
 			{At: "user"}, schema}},
-		"a share that is not in force": {store.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1},
+		"a quota that is not in force": {store.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1},
 			[]store.Stored{quota}, []explained{
 				{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
-		"a share of another epoch": {store.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires},
+		"a quota of another epoch": {store.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires},
 			[]store.Stored{quota}, []explained{
 				{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
 		"an operator's": {store.Heartbeat{}, []store.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}},
@@ -70,7 +70,7 @@ func TestExplainRegions(t *testing.T) {
 	}
 }
 
-// TestRefuseExceedsQuota: what a share will never hold is refused for a window, and so is anything of a
+// TestRefuseExceedsQuota: what a quota will never hold is refused for a window, and so is anything of a
 // closed one, whatever its balance.
 func TestRefuseExceedsQuota(t *testing.T) {
 	img := &bucket.Image{Refilled: 0, Missing: make([]bool, 2), Balances: bucket.Full([]bucket.Limit{

@@ -129,7 +129,7 @@ func TestViolation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.check(); err == nil || !strings.Contains(err.Error(), "user-1 on model-1: rpm: shares") {
+	if err := p.check(); err == nil || !strings.Contains(err.Error(), "user-1 on model-1: rpm: quotas") {
 		t.Errorf("the check returns %v", err)
 	}
 	var out strings.Builder

@@ -73,7 +73,7 @@ func (s sync1) alive(epoch int64) {
 	}
 }
 
-// gives makes whole tokens the share of an entity under an epoch, none of them the tombstone where tokens are
+// gives makes whole tokens the quota of an entity under an epoch, none of them the tombstone where tokens are
 // below 0.
 func (s sync1) gives(epoch int64, entity string, tokens int64) {
 	s.t.Helper()
@@ -110,14 +110,14 @@ func TestWhatIsInForce(t *testing.T) {
 		want int
 	}{
 		"nothing":  {func(sync1, manager) {}, 50},
-		"no share": {func(s sync1, _ manager) { s.alive(3) }, 50},
-		"a share": {func(s sync1, _ manager) {
+		"no quota": {func(s sync1, _ manager) { s.alive(3) }, 50},
+		"a quota": {func(s sync1, _ manager) {
 			s.alive(3)
 			s.gives(3, "user-1", 300)
 		}, 300},
-		"a share below the floor":   {func(s sync1, _ manager) { s.alive(3); s.gives(3, "user-1", 7) }, 7},
-		"a share of another epoch":  {func(s sync1, _ manager) { s.alive(3); s.gives(2, "user-1", 300) }, 50},
-		"a share without heartbeat": {func(s sync1, _ manager) { s.gives(3, "user-1", 300) }, 50},
+		"a quota below the floor":   {func(s sync1, _ manager) { s.alive(3); s.gives(3, "user-1", 7) }, 7},
+		"a quota of another epoch":  {func(s sync1, _ manager) { s.alive(3); s.gives(2, "user-1", 300) }, 50},
+		"a quota without heartbeat": {func(s sync1, _ manager) { s.gives(3, "user-1", 300) }, 50},
 		"a tombstone of sync": {func(s sync1, _ manager) {
 			s.alive(3)
 			s.gives(3, "user-1", 300)
@@ -306,7 +306,7 @@ func TestQuotasAreNotKept(t *testing.T) {
 	}
 	lease, err := local.Acquire(t.Context(), "1", tokens{200})
 	if err != nil || !lease.Degraded() {
-		t.Errorf("%v, want a local lease of the share as it was known", err)
+		t.Errorf("%v, want a local lease of the quota as it was known", err)
 	}
 	e.clock.set(3 * window)
 	_, err = local.Acquire(t.Context(), "1", tokens{60})
@@ -338,7 +338,7 @@ func TestQuotasAreNotKept(t *testing.T) {
 	}
 }
 
-// TestDeniedByQuota: more than the share will ever hold is denied for a window, and nothing is taken; more
+// TestDeniedByQuota: more than the quota will ever hold is denied for a window, and nothing is taken; more
 // than all regions have is refused for good. Regional sync sees by the bucket that somebody has called.
 func TestDeniedByQuota(t *testing.T) {
 	def := global(t)
@@ -402,7 +402,7 @@ func TestDeniedByQuota(t *testing.T) {
 	denied("1", 301, 200)
 	d.calls(t, "read found")
 
-	// And of one whose share has been taken from it: it is left as it is.
+	// And of one whose quota has been taken from it: it is left as it is.
 	s.gives(1, "user-1", 0)
 	e.clock.set(12_000)
 	denied("1", 1, 0)
@@ -501,7 +501,7 @@ func TestClosedParent(t *testing.T) {
 }
 
 // TestWaitForQuota: who waits for a closed limit asks again after a window, and is served once there is a
-// share.
+// quota.
 func TestWaitForQuota(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)

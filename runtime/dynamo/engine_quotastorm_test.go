@@ -150,7 +150,7 @@ func (s *quotaStorm) happens() string {
 			!isA[*store.ConflictError](err) {
 			s.t.Fatal(err)
 		}
-		return "share"
+		return "quota"
 	case 6:
 		s.epoch++
 		err := s.sync.PutHeartbeat(s.t.Context(), store.Heartbeat{Epoch: s.epoch, Expires: s.now().UnixMilli()})
@@ -240,7 +240,7 @@ func TestQuotaStorm(t *testing.T) {
 	t.Logf("%d reshapes for %d changes", reshapes, changes)
 }
 
-// TestQuotaStormControl: where a share that comes back does not count in the version, or all regions' limit
+// TestQuotaStormControl: where a quota that comes back does not count in the version, or all regions' limit
 // is in force, the storm shows it.
 func TestQuotaStormControl(t *testing.T) {
 	whole := func(store *Store) {

@@ -106,18 +106,18 @@ func TestQuotaItems(t *testing.T) {
 	closed.Limits[0] = &none
 
 	step(
-		"a share",
+		"a quota",
 		quotas(quotaOf("user-1", 7, "", 30)),
 		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 7"})...)
-	step("a closed share", quotas(closed), slices.Concat(listed, rpm(0, 1000), []string{"managed", "N 7"})...)
+	step("a closed quota", quotas(closed), slices.Concat(listed, rpm(0, 1000), []string{"managed", "N 7"})...)
 	if got, err := sync.Get(t.Context(), spec, "user-1"); err != nil || got[0].Epoch != 7 ||
 		!got[0].Limits[0].Closed() ||
 		got[0].Revision != last {
-		t.Errorf("%+v, %v; want the closed share", got, err)
+		t.Errorf("%+v, %v; want the closed quota", got, err)
 	}
 	step("its end", quotas(quotaOf("user-1", 8, "")), "managed", "N 8")
 	step(
-		"a share again",
+		"a quota again",
 		quotas(quotaOf("user-1", 8, "", 30)),
 		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 8"})...)
 	step("taken over", sets(stored("user-1", "", 5)), slices.Concat(listed, rpm(5000, 5000))...)
@@ -129,7 +129,7 @@ func TestQuotaItems(t *testing.T) {
 	}
 	step("given back", sets(stored("user-1", "")), "managed", "N 0")
 	step(
-		"a share of what was given back",
+		"a quota of what was given back",
 		quotas(quotaOf("user-1", 9, "", 30)),
 		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 9"})...)
 
@@ -146,7 +146,7 @@ func TestQuotaItems(t *testing.T) {
 	set(t, operator, stored("user-2", ""))
 	if got, err := sync.PutQuota(t.Context(), spec, quotaOf("user-2", 9, "", 30)); err != nil ||
 		got != rev(ms+1) {
-		t.Errorf("%s, %v; want the share to be above the tombstone's %s", got, err, rev(ms))
+		t.Errorf("%s, %v; want the quota to be above the tombstone's %s", got, err, rev(ms))
 	}
 }
 
@@ -189,7 +189,7 @@ func TestClosedOverride(t *testing.T) {
 		"ENTITY#user-1 / #CONFIG#gpt-4")
 }
 
-// TestQuotaRefused: what cannot be a share is met before anything is written.
+// TestQuotaRefused: what cannot be a quota is met before anything is written.
 func TestQuotaRefused(t *testing.T) {
 	e := newEngine(t)
 	sync := e.regional(e.client, 0)
@@ -228,7 +228,7 @@ func TestQuotaRefused(t *testing.T) {
 	}
 }
 
-// TestQuotaVersions: a share's version is above that which it is for, that which it finds, and the last
+// TestQuotaVersions: a quota's version is above that which it is for, that which it finds, and the last
 // change of the heartbeat, whatever the clock says.
 func TestQuotaVersions(t *testing.T) {
 	e := newEngine(t)
@@ -257,14 +257,14 @@ func TestQuotaVersions(t *testing.T) {
 	}
 	gets(quotaOf("user-2", 1, "", 30), 50_001)
 
-	// An operator takes over under a version that is above the share's as it counts.
+	// An operator takes over under a version that is above the quota's as it counts.
 	operator := e.operator(e.client, -50_000)
 	if got, err := operator.Set(t.Context(), spec, stored("user-3", "", 5)); err != nil || got != rev(50_001) {
 		t.Errorf("revision %s, %v; want %s", got, err, rev(50_001))
 	}
 }
 
-// TestQuotaOnce lets mishaps befall a share and a heartbeat: each is stored once, and its caller told so.
+// TestQuotaOnce lets mishaps befall a quota and a heartbeat: each is stored once, and its caller told so.
 func TestQuotaOnce(t *testing.T) {
 	throttle := reject("ProvisionedThroughputExceededException", "slow down")
 	for name, mishaps := range map[string][]mishap{
@@ -304,7 +304,7 @@ func TestQuotaOnce(t *testing.T) {
 	}
 }
 
-// TestLateQuota: a copy of a share that arrives after a newer one changes nothing.
+// TestLateQuota: a copy of a quota that arrives after a newer one changes nothing.
 func TestLateQuota(t *testing.T) {
 	e := newEngine(t)
 	client, w := e.withNetwork(delay)
@@ -423,8 +423,8 @@ func (e *engine) heartbeat(t testing.TB) store.Heartbeat {
 	return h
 }
 
-// TestRegionalCosts holds each call to the engine's bill: a share and a heartbeat are one write unit, and a
-// first share is one more in the index.
+// TestRegionalCosts holds each call to the engine's bill: a quota and a heartbeat are one write unit, and a
+// first quota is one more in the index.
 func TestRegionalCosts(t *testing.T) {
 	e := newEngine(t)
 	m := newMeter(t, e.client)
@@ -446,7 +446,7 @@ func TestRegionalCosts(t *testing.T) {
 	}
 	do("the first heartbeat", beats(), usage{Calls: 2, Reads: 1, Writes: 1, Units: 1 + 1})
 	do("the next", beats(), usage{Calls: 1, Writes: 1, Units: 1})
-	do("a first share", shared(30, 300), usage{Calls: 1, Writes: 1, Units: 1, Indexes: 1})
+	do("a first quota", shared(30, 300), usage{Calls: 1, Writes: 1, Units: 1, Indexes: 1})
 	do("another", shared(40, 400), usage{Calls: 1, Writes: 1, Units: 1})
 	_, err := r.Heartbeat(t.Context())
 	do("reading the heartbeat", err, usage{Calls: 1, Reads: 1, Units: 1})

@@ -113,12 +113,12 @@ func TestHandlerFails(t *testing.T) {
 		t.Error(err)
 	}
 	for i := range 5 {
-		r.Failed = append(r.Failed, fmt.Errorf("share %d", i))
+		r.Failed = append(r.Failed, fmt.Errorf("quota %d", i))
 	}
-	if err := r.Failures(5); err.Error() != "share 0\nshare 1\nshare 2\nshare 3\nshare 4" {
+	if err := r.Failures(5); err.Error() != "quota 0\nquota 1\nquota 2\nquota 3\nquota 4" {
 		t.Error(err)
 	}
-	if err := r.Failures(2); err.Error() != "share 0\nshare 1\nand 3 more" || !errors.Is(err, r.Failed[1]) {
+	if err := r.Failures(2); err.Error() != "quota 0\nquota 1\nand 3 more" || !errors.Is(err, r.Failed[1]) {
 		t.Error(err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // These wrappers distort what a sync sees of its table and of the store, so that it acts as a broken sync
 // would.
 
-// lowering keeps back what lowers a share until the sync takes it for certain that nobody has seen more for a
+// lowering keeps back what lowers a quota until the sync takes it for certain that nobody has seen more for a
 // window.
 type lowering struct {
 	region.Table
@@ -208,7 +208,7 @@ func (t halving) PutQuota(ctx context.Context, spec *store.Spec, quota store.Sto
 	return t.Table.PutQuota(ctx, spec, quota)
 }
 
-// halves has shares below the floor.
+// halves has quotas below the floor.
 func halves(_ int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) {
 	return halving{t}, s
 }

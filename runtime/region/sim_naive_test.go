@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// naive is a sync without escrow: each computes the same targets from the same snapshots, lowers its share
+// naive is a sync without escrow: each computes the same targets from the same snapshots, lowers its quota
 // first, and raises it into what the others show to be free. Two that look at once both take it.
 type naive struct {
 	region.Config

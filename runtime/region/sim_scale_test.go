@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
-// atMost is how many of the shares of a region a cycle may write in the steady state: 600 of 20,000.
+// atMost is how many of the quotas of a region a cycle may write in the steady state: 600 of 20,000.
 const atMost = 0.03
 
 // busy is a world of 10 resources in three regions. Four in five of its loads are stable but for noise, 5 %
@@ -45,14 +45,14 @@ func busy(entities int, drift int64) regionsim.World {
 	return w
 }
 
-// steady is what a world is like once shares have followed demand.
+// steady is what a world is like once quotas have followed demand.
 type steady struct {
-	writes   float64 // of a cycle, as a part of all shares of its region
+	writes   float64 // of a cycle, as a part of all quotas of its region
 	distance float64 // from what demand would have, as a part of the limit
 	triggers map[region.Trigger]int
 }
 
-// steadyState plays w, and measures it once shares have followed demand.
+// steadyState plays w, and measures it once quotas have followed demand.
 func steadyState(t testing.TB, w regionsim.World) steady {
 	t.Helper()
 	// buckets that ran low while all had the floor alone are full again by then
@@ -78,18 +78,18 @@ func steadyState(t testing.TB, w regionsim.World) steady {
 	return s
 }
 
-// TestSimScale writes few of the shares of a tenth of the case that BenchmarkSim has whole.
+// TestSimScale writes few of the quotas of a tenth of the case that BenchmarkSim has whole.
 func TestSimScale(t *testing.T) {
 	entities := longform.Count(t, "entities", 200, 20)
 	s := steadyState(t, busy(entities, 15))
-	t.Logf("%.2f %% of the shares are written in a cycle, %v in all; they are %.1f ‰ from where demand is",
+	t.Logf("%.2f %% of the quotas are written in a cycle, %v in all; they are %.1f ‰ from where demand is",
 		s.writes*100, s.triggers, s.distance*1000)
 	if s.writes > atMost {
-		t.Errorf("a cycle writes %.2f %% of all shares, want at most %.0f %%", s.writes*100, atMost*100)
+		t.Errorf("a cycle writes %.2f %% of all quotas, want at most %.0f %%", s.writes*100, atMost*100)
 	}
 	// the control: what writes small changes as well is caught
 	if every := steadyState(t, busy(20, 1)); every.writes <= atMost {
-		t.Errorf("with a threshold of 1 %% a cycle writes %.2f %% of all shares", every.writes*100)
+		t.Errorf("with a threshold of 1 %% a cycle writes %.2f %% of all quotas", every.writes*100)
 	}
 }
 
@@ -103,7 +103,7 @@ func BenchmarkSim(b *testing.B) {
 				b.ReportMetric(s.writes*20_000, "writes/cycle")
 				b.ReportMetric(s.distance*1000, "‰-from-target")
 				if drift == 15 && s.writes > atMost {
-					b.Errorf("a cycle writes %.0f of 20,000 shares, want at most %.0f", s.writes*20_000, atMost*20_000)
+					b.Errorf("a cycle writes %.0f of 20,000 quotas, want at most %.0f", s.writes*20_000, atMost*20_000)
 				}
 			}
 		})

@@ -167,7 +167,7 @@ func (e *Entry) wrong() string {
 		}
 		outside := func(tokens int64) bool { return tokens < 0 || tokens > maxTokens }
 		if slices.ContainsFunc([]int64{h.Whole, h.Held, h.Quota, h.Written}, outside) || h.Rate < 0 {
-			return fmt.Sprintf("whole %d, held %d, share %d, written %d, rate %d of limit %s: "+
+			return fmt.Sprintf("whole %d, held %d, quota %d, written %d, rate %d of limit %s: "+
 				"want none below 0, and all but the rate at most %d",
 				h.Whole, h.Held, h.Quota, h.Written, h.Rate, h.Limit, int64(maxTokens))
 		}

@@ -48,7 +48,7 @@ func TestDecode(t *testing.T) {
 			"has for gpt-4 of user-1 more than one entry" + foreign},
 		"a limit twice": {strings.Replace(object, limit, limit+","+limit, 1), "a",
 			"has for gpt-4 of user-1 more than one entry of limit rpm" + foreign},
-		"a negative share": {strings.Replace(object, `"share":`, `"share":-`, 1), "a", foreign},
+		"a negative quota": {strings.Replace(object, `"share":`, `"share":-`, 1), "a", foreign},
 		"negative gifts": {strings.Replace(object, `"given":{"b":`, `"given":{"b":-`, 1), "a",
 			"moved with b of limit rpm: want 0 or above" + foreign},
 	} {

@@ -58,7 +58,7 @@ func TestStartedAgain(t *testing.T) {
 	w.want(135, 730, 135)
 }
 
-// TestSilentRegion keeps its share until it is gone, and then no more than the floor; when it returns it
+// TestSilentRegion keeps its quota until it is gone, and then no more than the floor; when it returns it
 // begins there.
 func TestSilentRegion(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b", "c")
@@ -160,7 +160,7 @@ func TestFewerTokensThanRegions(t *testing.T) {
 	w.want(0, 1, 1)
 }
 
-// TestStoreDown raises nothing while a region does not reach the store, and its shares end with the
+// TestStoreDown raises nothing while a region does not reach the store, and its quotas end with the
 // heartbeat.
 func TestStoreDown(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")

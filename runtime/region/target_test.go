@@ -62,7 +62,7 @@ func TestTargetsDivideAll(t *testing.T) {
 			}
 		}
 		if sum != whole {
-			t.Errorf("%d shares are %d, want %d", targets, sum, whole)
+			t.Errorf("%d quotas are %d, want %d", targets, sum, whole)
 		}
 	})
 }

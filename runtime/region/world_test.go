@@ -34,7 +34,7 @@ type site struct {
 	stored map[string]store.Stored
 	ours   map[string]bool // stored that sync may write
 	beat   store.Heartbeat
-	rates  map[string]int64 // asked for, in tokens a second, by entity: it is given what its share refills
+	rates  map[string]int64 // asked for, in tokens a second, by entity: it is given what its quota refills
 	used   map[string]int64
 	last   map[string]time.Time // when that was; now where it is not said
 	report *Report
@@ -129,7 +129,7 @@ func (w *world) check() {
 	}
 }
 
-// want fails unless the regions' shares of user are these, or differ by a hundredth of the whole: what drifts
+// want fails unless the regions' quotas of user are these, or differ by a hundredth of the whole: what drifts
 // by less is not written.
 func (w *world) want(quotas ...int64) {
 	w.t.Helper()

@@ -57,7 +57,7 @@ type act struct {
 	with    []outcome       // what is billed besides
 	more    memdynamo.Units // the same, in units
 	skip    func(subject) bool
-	passes  bool // so much time that shares are due
+	passes  bool // so much time that quotas are due
 }
 
 // acts has one of each outcome.
@@ -150,7 +150,7 @@ func off(a act, r *model.Resource, c *model.Charged, got memdynamo.Units) string
 		with = append(with, overrides)
 	}
 	if r.Regions != nil && a.outcome == reshape {
-		want.Read -= 2 // a share that is due is read together with all that it depends on
+		want.Read -= 2 // a quota that is due is read together with all that it depends on
 	}
 	for _, o := range with {
 		said := cost(o, r, c)

@@ -76,7 +76,7 @@ func (t tableFace) Get(_ context.Context, spec *store.Spec, at ...string) ([]sto
 
 // PutQuota stores a quota.
 func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, quota store.Stored) (store.Revision, error) {
-	err := t.call(quotas, "share")
+	err := t.call(quotas, "quota")
 	if err != nil && !errors.Is(err, errUnsure) {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, quota store.Sto
 	}
 	e := &t.home.table.entries[s.index]
 	if e.operator && e.overrides() {
-		t.world.trace(t.home, "share %s on %s: an operator's", s.entity, s.place.resource)
+		t.world.trace(t.home, "quota %s on %s: an operator's", s.entity, s.place.resource)
 		return "", &store.ConflictError{Resource: spec.Resource, At: quota.At}
 	}
 	version := max(e.version+1, t.world.millis(0))
@@ -97,7 +97,7 @@ func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, quota store.Sto
 		}
 		version = max(version, known+1)
 	}
-	t.world.trace(t.home, "share %s on %s: %s -> %s, epoch %d %s", s.entity, s.place.resource,
+	t.world.trace(t.home, "quota %s on %s: %s -> %s, epoch %d %s", s.entity, s.place.resource,
 		inTokens(e.limits), inTokens(quota.Limits), quota.Epoch, lost(err))
 	t.home.table.put(s, terms{limits: slices.Clone(quota.Limits), epoch: quota.Epoch}, version)
 	t.world.judge.shared(t.home, s)

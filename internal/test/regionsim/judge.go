@@ -41,7 +41,7 @@ type judge struct {
 	Result
 	world    *world
 	digest   hash.Hash64
-	alive    []bool                 // by region: its shares are in force
+	alive    []bool                 // by region: its quotas are in force
 	epochs   []int64                // of which
 	sampled  Result                 // as it was at the last sample
 	triggers map[region.Trigger]int // since then
@@ -73,7 +73,7 @@ func (j *judge) check(h *home, s *series) {
 	for i, l := range j.world.Resources[s.resource].Limits {
 		most, least := j.world.wholes(s, i)
 		if sum, each := j.sum(s, i); sum > most {
-			j.wrong(h, s, fmt.Sprintf("%s: shares %v are in force, %d of %d", l.Name, each, sum, most))
+			j.wrong(h, s, fmt.Sprintf("%s: quotas %v are in force, %d of %d", l.Name, each, sum, most))
 		}
 		e := &h.table.entries[s.index]
 		quota := limitOf(e.terms, i)
@@ -107,7 +107,7 @@ func (j *judge) shared(h *home, s *series) {
 	j.check(h, s)
 }
 
-// beaten is told that a heartbeat was written. Only one that brings shares into force can break anything.
+// beaten is told that a heartbeat was written. Only one that brings quotas into force can break anything.
 func (j *judge) beaten(h *home) {
 	j.Beats++
 	slow := j.world.millis(-j.world.Skew)

@@ -79,7 +79,7 @@ func (t *table) put(s *series, now terms, version int64) {
 	e.terms, e.version = now, max(version, e.version+1)
 }
 
-// overrides reports that what e says is a share, or an operator's.
+// overrides reports that what e says is a quota, or an operator's.
 func (e terms) overrides() bool {
 	return slices.ContainsFunc(e.limits, func(l *bucket.Limit) bool { return l != nil })
 }
@@ -152,7 +152,7 @@ func (t *table) most(s *series, limit int) int64 {
 	return most
 }
 
-// alive reports that somebody may believe that shares of epoch are in force.
+// alive reports that somebody may believe that quotas of epoch are in force.
 func (t *table) alive(epoch, now int64) bool {
 	if t.beat.Epoch == epoch && t.beat.Alive(now) {
 		return true

@@ -26,7 +26,7 @@ type World struct {
 	Window   time.Duration // between two cycles of a region
 	Floor    int64         // what each region keeps of a limit, percent
 	Evict    time.Duration // as region.Config has it
-	Writers  int           // as if so many shares were written at once: each takes that much less; 0 is 1
+	Writers  int           // as if so many quotas were written at once: each takes that much less; 0 is 1
 	Duration time.Duration
 	Skew     time.Duration // clocks are up to so much off, either way: those of syncs, and of processes
 
