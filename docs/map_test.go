@@ -18,7 +18,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestMapControl has a folder too many, and maps that lack a folder or name one that is gone.
+// TestMapControl has a folder too many, and maps without a folder or with one that is not there.
 func TestMapControl(t *testing.T) {
 	tree := fstest.MapFS{"a/a.go": {}, "b/c/c.go": {}, "b/c/testdata/x/x.go": {}, "d/readme.txt": {}}
 	for text, want := range map[string]string{

@@ -322,7 +322,7 @@ func (s *onCall) onRedis() (addr string, given map[string]func()) {
 			server.SetError("READONLY You can't write against a read only replica.")
 			return errors.Join(err, call())
 		}),
-		"another one is the master, and lacks the last write": s.do(func() error {
+		"another one is the master, without the last write": s.do(func() error {
 			server.SetError("")
 			for key, tokens := range replicated {
 				server.HSet(key, "tokens", tokens)

@@ -47,7 +47,7 @@ func TestWrite(t *testing.T) {
 	}
 	generate(t, dir)
 	if diff := cmp.Diff(before, tree(t, dir)); diff != "" {
-		t.Errorf("an edited file was not mended:\n%s", diff)
+		t.Errorf("an edited file was not repaired:\n%s", diff)
 	}
 
 	// Other files stay, and stale ones are removed.
@@ -68,7 +68,7 @@ func TestWrite(t *testing.T) {
 			"\n", "\n-const Revision = 3\n+const Revision = 4\n",
 	} {
 		if !strings.Contains(diff, line) {
-			t.Errorf("the diff lacks %q:\n%s", line, diff)
+			t.Errorf("the diff has no %q:\n%s", line, diff)
 		}
 	}
 	generate(t, dir)

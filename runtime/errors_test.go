@@ -103,8 +103,8 @@ func TestRefuse(t *testing.T) {
 		count int
 	}{
 		{"enough", image(1000, 1000), []int64{1000, 1000}, "", 0, 0},
-		{"one lacks", image(999, 1000), []int64{1000, 1000}, "rpm", time.Millisecond, 1},
-		{"both lack alike: the first", image(-9000, -999_000), []int64{1000, 1000}, "rpm", 10 * time.Second, 2},
+		{"one is short", image(999, 1000), []int64{1000, 1000}, "rpm", time.Millisecond, 1},
+		{"both are short: the first", image(-9000, -999_000), []int64{1000, 1000}, "rpm", 10 * time.Second, 2},
 		{"the longer", image(0, -999_000), []int64{1000, 1000}, "tpm", 10 * time.Second, 2},
 		{"a cost of 0 is not guarded", image(-1, -1), []int64{0, 0}, "", 0, 0},
 		{"nor what is given back", image(-1, -1), []int64{-1, -1}, "", 0, 0},

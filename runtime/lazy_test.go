@@ -70,7 +70,7 @@ func TestLazySettle(t *testing.T) {
 		got = nil
 		check(t, settled.Settle(t.Context(), cost{TPM: -1}),
 			`invalid gpt-4 cost of tpm "-1"`)
-		equal(t, "told of it", len(got), 1)
+		equal(t, "reports of it", len(got), 1)
 		got = nil
 		check(t, settled.Settle(t.Context(), cost{TPM: 40}), "")
 		released.Release(t.Context())

@@ -41,8 +41,8 @@ func TestLocalStarts(t *testing.T) {
 		balances[0].Tokens, balances[1].Tokens = rpm*bucket.Milli, tpm*bucket.Milli
 		return &bucket.Image{Balances: balances, Missing: make([]bool, 2)}
 	}
-	lacking := image(10, 0)
-	lacking.Missing[1], lacking.Balances[1] = true, bucket.Balance{}
+	partial := image(10, 0)
+	partial.Missing[1], partial.Balances[1] = true, bucket.Balance{}
 	lowered := []bucket.Limit{bucket.Per(5, time.Minute), bucket.Per(12_000, time.Minute)}
 	raised := image(10, 100)
 	raised.Balances[0].Limit = bucket.Per(120, time.Minute)
@@ -59,7 +59,7 @@ func TestLocalStarts(t *testing.T) {
 		{"above its burst", image(70, 7000), nil, cost{59, 6000}},
 		{"with parameters of its own", raised, nil, cost{13, 300}},
 		{"with other parameters now", image(10, 100), lowered, cost{4, 300}},
-		{"without a limit", lacking, nil, cost{11, 6000}},
+		{"without a limit", partial, nil, cost{11, 6000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

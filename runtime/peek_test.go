@@ -29,7 +29,7 @@ func TestPeek(t *testing.T) {
 		{"the slowest limit counts", func(f *fake) { f.put(0, 50, 5999) }, cost{50, 5999}, 10 * time.Second, true},
 		{"refill counts", func(f *fake) { f.put(4*time.Second, 50, 5999) }, cost{54, 6000}, 6 * time.Second, true},
 		{"debt is 0", func(f *fake) { f.put(0, 60, -1000) }, cost{60, 0}, 70 * time.Second, true},
-		{"a limit that it lacks is full", func(f *fake) {
+		{"a missing limit is full", func(f *fake) {
 			f.put(0, 50, 0)
 			img := f.buckets["user-1"]
 			img.Missing[1], img.Balances[1] = true, bucket.Balance{}

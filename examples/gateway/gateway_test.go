@@ -39,7 +39,7 @@ func TestExact(t *testing.T) {
 	}
 	c := sim.meter.counts()
 	if c.admitted == 0 || c.settled == 0 || c.released == 0 {
-		t.Errorf("the traffic lacks something: %+v", c)
+		t.Errorf("the traffic is incomplete: %+v", c)
 	}
 	t.Logf("%+v", c) // on a busy machine some calls are contended: they fail, and charge nothing
 	// On a slow machine the buckets of embeddings, which live for two seconds, may have expired.

@@ -63,8 +63,8 @@ func eachItem(field []string, f func(name string, param func(string) int64)) err
 func (r rateLimit) wait(need map[string]int64) (longest time.Duration) {
 	for name, n := range need {
 		if l := r[name]; n > l.left && l.quota > 0 {
-			lacking := float64(n - l.left)
-			longest = max(longest, time.Duration(lacking*float64(l.window)/float64(l.quota)))
+			missing := float64(n - l.left)
+			longest = max(longest, time.Duration(missing*float64(l.window)/float64(l.quota)))
 		}
 	}
 	return longest

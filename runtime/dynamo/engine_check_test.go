@@ -272,7 +272,7 @@ func TestSkewIsObserved(t *testing.T) {
 		}
 	}
 	if len(seen) != 2 || seen[0] < time.Hour {
-		t.Errorf("told of %v, want two clocks far ahead", seen)
+		t.Errorf("reported %v, want two clocks far ahead", seen)
 	}
 }
 

@@ -445,7 +445,7 @@ func TestSettlesTogether(t *testing.T) {
 			}
 		}
 		if len(c.Failures) > 0 {
-			t.Errorf("told of %v", c.Failures)
+			t.Errorf("reported %v", c.Failures)
 		}
 	})
 }
@@ -569,11 +569,11 @@ func TestReleaseTogetherOnce(t *testing.T) {
 				c.calls(t, test.calls...)
 				c.left(40 - 5 - 3 - 7 + test.back)
 				if reported := len(c.Failures) > 0; reported != test.fails {
-					t.Errorf("told of %v", c.Failures)
+					t.Errorf("reported %v", c.Failures)
 				}
 				for _, err := range c.Failures {
 					if u, ok := errors.AsType[*store.UnavailableError](err); !ok || u.Attempts != 1 {
-						t.Errorf("told of %v, want an UnavailableError after 1 attempt", err)
+						t.Errorf("reported %v, want an UnavailableError after 1 attempt", err)
 					}
 				}
 			})
@@ -653,7 +653,7 @@ func TestTogetherDeleted(t *testing.T) {
 			t.Errorf("%d left and %d consumed, want 75000 and 25000", tk, tc)
 		}
 		if len(c.Failures) > 0 {
-			t.Errorf("told of %v", c.Failures)
+			t.Errorf("reported %v", c.Failures)
 		}
 	})
 }

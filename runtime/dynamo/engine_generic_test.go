@@ -353,7 +353,7 @@ func TestComparisonSees(t *testing.T) {
 	}
 }
 
-// TestDroppedByAnEarlierTry: what a bucket lacked when a Wait tried before says nothing of what it has now.
+// TestDroppedByAnEarlierTry: limits missing when a Wait last tried may be there now.
 func TestDroppedByAnEarlierTry(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)

@@ -88,7 +88,7 @@ func (i *idler) reported(t *testing.T, want ...string) {
 	defer i.Mu.Unlock()
 	slices.Sort(i.Verbs)
 	if slices.Sort(want); !slices.Equal(i.Verbs, want) {
-		t.Errorf("told of %q, want %q", i.Verbs, want)
+		t.Errorf("reported %q, want %q", i.Verbs, want)
 	}
 	i.Verbs = nil
 }
@@ -387,7 +387,7 @@ func TestLazyOnce(t *testing.T) {
 					}
 				}
 				if _, ok := errors.AsType[*store.UnavailableError](failed); ok != test.reported || !ok && failed != nil {
-					t.Errorf("told of %v", failed)
+					t.Errorf("reported %v", failed)
 				}
 			})
 		})

@@ -187,7 +187,7 @@ func TestResetAgain(t *testing.T) {
 	})
 }
 
-// ledger is an API that notes what rpm lacked when it was updated.
+// ledger is an API that notes what rpm was short of when it was updated.
 type ledger struct {
 	wire.API
 	filled int64
@@ -277,8 +277,8 @@ func TestResetControl(t *testing.T) {
 	}
 	_, err := noting.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: &e.table, Key: item.BucketKey("user-1", "gpt-4"),
-		UpdateExpression:          aws.String("SET op = :op ADD b_rpm_tk :lack"),
-		ExpressionAttributeValues: codec.Item{":op": codec.S(wire.NewOp()), ":lack": codec.N(missing)},
+		UpdateExpression:          aws.String("SET op = :op ADD b_rpm_tk :missing"),
+		ExpressionAttributeValues: codec.Item{":op": codec.S(wire.NewOp()), ":missing": codec.N(missing)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, com
 			return fmt.Sprintf("denied from %d to %d without a refusal", d.began.UnixMilli(), d.ended.UnixMilli())
 		}
 		for _, r := range d.refusals {
-			if lacked, _ := d.lacked(logs[r.Entity], slices.Index(spec.Limits, r.Limit)); !lacked {
+			if short, _ := d.short(logs[r.Entity], slices.Index(spec.Limits, r.Limit)); !short {
 				return fmt.Sprintf(
 					"denied from %d to %d, skew %v, what %s had all the time: %v of %s",
 					d.began.UnixMilli(),
@@ -53,9 +53,9 @@ func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, com
 					d.refusals,
 					func(r store.Refusal) bool { return r.Entity == b.Entity && r.Limit == name },
 				)
-				if _, always := d.lacked(logs[b.Entity], i); complete && always && !named {
+				if _, always := d.short(logs[b.Entity], i); complete && always && !named {
 					return fmt.Sprintf(
-						"denied from %d to %d, skew %v, but not for the %d of %s that %s lacked whenever it was seen: %v",
+						"denied from %d to %d, skew %v, but not for the %d of %s that %s was short of whenever it was seen: %v",
 						d.began.UnixMilli(),
 						d.ended.UnixMilli(),
 						time.Duration(d.by.clock.offsetClock),
@@ -80,9 +80,9 @@ func (c *commit) isShortOf(cost []int64, limit int, at int64) bool {
 // remembered is for how long an image may refuse, by a clock that cuts off fractions of milliseconds.
 const remembered = (trustedFor + 1) * time.Millisecond
 
-// lacked reports whether the bucket of that log was short of d's cost of a limit at some moment at which it
+// short reports whether the bucket of that log was short of d's cost of a limit at some moment at which it
 // may have been seen. The second result is whether it was so at every moment of the call.
-func (d *denial) lacked(log []commit, limit int) (once, always bool) {
+func (d *denial) short(log []commit, limit int) (once, always bool) {
 	if d.cost[limit] <= 0 {
 		return false, false
 	}
@@ -94,7 +94,7 @@ func (d *denial) lacked(log []commit, limit int) (once, always bool) {
 		if log[k].at.After(from) {
 			from = log[k].at
 		}
-		lacking := func(at time.Time) bool {
+		shortAt := func(at time.Time) bool {
 			return log[k].isShortOf(d.cost, limit, d.by.clock.at(at))
 		}
 		// A request behind others of its process is refused by what their write leaves when it is planned. Then it
@@ -102,7 +102,7 @@ func (d *denial) lacked(log []commit, limit int) (once, always bool) {
 		if c := &log[k]; c.tag.by == d.by && c.tag.included > 0 && c.tag.sent >= d.by.clock.at(began) {
 			once = once || c.isShortOf(d.cost, limit, c.tag.sent)
 		}
-		once, always = once || lacking(from), always && lacking(d.ended)
+		once, always = once || shortAt(from), always && shortAt(d.ended)
 	}
 	return once, always
 }

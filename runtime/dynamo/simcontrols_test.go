@@ -100,9 +100,9 @@ func controls() map[string][]control {
 				return chooseIdle(w, v, now)
 			}
 		}, "atomic, idle bursts"),
-		"transaction without the fence": oneOf(func(h *history) {
+		"transaction without the debt guard": oneOf(func(h *history) {
 			h.edit = func(_ plan.Path, w *codec.Write) {
-				for name, hi := range w.Values { // what has no upper bound has a lower one by the fence alone
+				for name, hi := range w.Values { // without an upper bound, the lower bound is the debt guard
 					limit, ok := strings.CutSuffix(name, "_hi")
 					if lo := limit + "_lo"; ok && number(hi) == math.MaxInt64 && number(w.Values[lo]) < 0 {
 						w.Bound(lo, math.MinInt64)
@@ -115,7 +115,7 @@ func controls() map[string][]control {
 			"crowd, full",
 			"crowd, settles",
 		),
-		"room for the largest acquire of a batch alone": oneOf(wrapped(leastForLargest), "crowd, overload"),
+		"headroom for the largest acquire of a batch alone": oneOf(wrapped(leastForLargest), "crowd, overload"),
 		"batches that give back repeated": oneOf(
 			wrapped(func(api wire.API) wire.API { return &insistent{api, true} }),
 			"crowd, lost replies",
@@ -124,7 +124,7 @@ func controls() map[string][]control {
 			wrapped(func(api wire.API) wire.API { return &optimist{api} }),
 			"crowd, lost replies",
 		),
-		"callers who left charged": oneOf(
+		"abandoned callers charged": oneOf(
 			func(h *history) { h.env = func(e *store.Env) { e.SettleTimeout = -1 } },
 			"crowd, cancelled callers",
 		),
@@ -160,7 +160,7 @@ func controls() map[string][]control {
 				return plan.Choose(&unversioned, v, now)
 			}
 		}, "atomic, overrides", "compensated, overrides"),
-		"Reshape by whoever knows another shape": oneOf(func(h *history) {
+		"Reshape to lower versions too": oneOf(func(h *history) {
 			wrapped(func(api wire.API) wire.API { return &stuck{API: api, seen: map[string]codec.Item{}} })(h)
 			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 				if !w.SettlesOnly() && v.Image != nil && v.Image.Version != w.Shape.Version {

@@ -47,7 +47,7 @@ func deploymentControls() map[string]control {
 				}
 			}),
 		},
-		"fence around known limits alone": {"chains, debt", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+		"debt guard of known limits only": {"chains, debt", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
 			if p.Path == plan.Retry && !p.Generic {
 				p.Lo, p.Hi = p.Lo[:len(p.Image.Balances)], p.Hi[:len(p.Image.Balances)]
 			}
@@ -57,7 +57,7 @@ func deploymentControls() map[string]control {
 				p.TTL = plan.Expiry(p.Predict("").Balances, p.Refilled)
 			}
 		})},
-		"Reshape by whoever has another revision": {
+		"Reshape to lower revisions too": {
 			"rolling",
 			chosen(func(w *plan.Demand, v plan.State, now int64, good plan.Plan) plan.Plan {
 				if !w.SettlesOnly() && v.Image != nil && v.Image.Version != w.Shape.Version {

@@ -80,7 +80,7 @@ func (c *changed) UpdateItem(
 	return c.API.UpdateItem(ctx, in, opts...)
 }
 
-// leastForLargest has the lower bound of a write for several leave room for the largest acquire alone.
+// leastForLargest has the lower bound of a write for several leave headroom for the largest acquire alone.
 func leastForLargest(api wire.API) wire.API {
 	return &changed{api, func(where tag, values codec.Item) map[string]int64 {
 		bounds := map[string]int64{}

@@ -25,16 +25,16 @@ end
 
 local outcomes = {}
 for i = 2 * n + 2, #ARGV, n + 1 do
-  local refused, lacks = false, {}
+  local refused, denied = false, {}
   for k = 1, n do
     local cost = ARGV[i + k] + 0
-    lacks[k] = 0
+    denied[k] = 0
     if ARGV[i] == '1' and cost > 0 and tokens[k] + 1e-9 < cost then
-      refused, lacks[k] = true, cost
+      refused, denied[k] = true, cost
     end
   end
   if refused then
-    outcomes[#outcomes + 1] = lacks
+    outcomes[#outcomes + 1] = denied
   else
     outcomes[#outcomes + 1] = false
     for k = 1, n do
@@ -53,16 +53,16 @@ for k = 1, n do
   end
   reply[#reply + 1] = math.floor((tokens[k] + 1e-9) * 1000)
 end
-for _, lacks in ipairs(outcomes) do
-  reply[#reply + 1] = lacks and 1 or 0
-  for k = 1, lacks and n or 0 do
+for _, denied in ipairs(outcomes) do
+  reply[#reply + 1] = denied and 1 or 0
+  for k = 1, denied and n or 0 do
     local wait = 0
-    if lacks[k] > 0 then
-      wait = math.min(1e14, math.max(1, math.ceil((lacks[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now))
+    if denied[k] > 0 then
+      wait = math.min(1e14, math.max(1, math.ceil((denied[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now))
       -- Compute the sum exactly as the next call will, so that rounding does not deny a call after its wait. A wait
       -- is at most 1e14 ms, 3,000 years: debt may take any time, and from 2^53 on adding 1 to a float changes
       -- nothing, so this loop would not end.
-      while wait < 1e14 and stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < lacks[k] do wait = wait + 1 end
+      while wait < 1e14 and stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < denied[k] do wait = wait + 1 end
     end
     reply[#reply + 1] = wait
   end

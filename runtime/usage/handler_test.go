@@ -13,7 +13,7 @@ import (
 )
 
 // lambdaEvent is a batch as Lambda decodes it: of user-1's bucket, which takes a token of rpm with each
-// record; those of bad lack the old image.
+// record; those of bad have no old image.
 func lambdaEvent(t *testing.T, from, to int, bad ...int) events.DynamoDBEvent {
 	t.Helper()
 	image := func(tc int) string {

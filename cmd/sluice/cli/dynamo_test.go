@@ -284,5 +284,5 @@ func TestPeekFails(t *testing.T) {
 	code, out, errs = sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 1, "", "sluice: the bucket of user-123 on gpt-4 is malformed: "+
 		"attribute rf: of type S, want an integer of 64 bits; "+
-		"mend or delete the item: a missing bucket is a full one\n")
+		"fix or delete the item: a missing bucket is a full one\n")
 }

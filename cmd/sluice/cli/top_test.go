@@ -276,7 +276,7 @@ func TestTopMalformed(t *testing.T) {
 		if i < 10 {
 			wrong += "sluice: the bucket of " + b.Entity +
 				" on gpt-4 is malformed: attribute rf: of type S, want an integer of 64 bits; " +
-				"mend or delete the item: a missing bucket is a full one\n"
+				"fix or delete the item: a missing bucket is a full one\n"
 		}
 	}
 	r.run("top gpt-4 --most 1", 1, `ENTITY  LIMIT                        USED  AVAILABLE  BURST  FULL IN

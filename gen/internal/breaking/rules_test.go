@@ -17,7 +17,7 @@ func TestRules(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range Rules() {
 		if seen[r.ID] || r.Purpose == "" || r.check == nil || !slices.Contains(categories, r.Category) {
-			t.Errorf("rule %s stands there twice, or lacks something: %+v", r.ID, r)
+			t.Errorf("rule %s stands there twice, or is incomplete: %+v", r.ID, r)
 		}
 		seen[r.ID] = true
 	}

@@ -81,7 +81,7 @@ func unavailableAllow(w *world) {
 		}
 	}
 	if n := degraded(); n != 3 || logged.count() == 0 {
-		w.Errorf("the observer was told of %d degraded calls, and the log of none", n)
+		w.Errorf("the observer got %d degraded calls, and the log of none", n)
 	}
 	w.store.Repair()
 	w.Limiter = w.process() // whose breaker is closed
@@ -123,7 +123,7 @@ func unavailableLocal(w *world) {
 		w.Errorf("after the release: %v", err)
 	}
 	if n := degraded(); n != 2 || logged.count() == 0 {
-		w.Errorf("the observer was told of %d degraded calls, and the log of none", n)
+		w.Errorf("the observer got %d degraded calls, and the log of none", n)
 	}
 	w.store.Repair()
 	w.Limiter = w.process()

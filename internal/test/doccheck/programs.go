@@ -37,7 +37,7 @@ func (d *document) build(ctx context.Context, blocks []block) {
 	found := false
 	for _, b := range blocks {
 		if strings.Contains(string(out), folder(b)) {
-			d.add(b, "Go does not build and run it as a file of its own: mend it, or quote it from a file:\n%s", out)
+			d.add(b, "Go does not build and run it as a file of its own: fix it, or quote it from a file:\n%s", out)
 			found = true
 		}
 	}

@@ -144,7 +144,7 @@ func (d *deployment) acquire(t *testing.T, version int64) string {
 		return what + ", denied"
 	}
 	if !admits {
-		t.Errorf("%s: admitted, but tokens were lacking", what)
+		t.Errorf("%s: admitted, but tokens were missing", what)
 	}
 	d.admitted++
 	d.changed = d.now.Load()

@@ -183,7 +183,7 @@ func take(t testing.TB, p *process, c cost, opts ...runtime.CallOption) *lease {
 	return l
 }
 
-// denied reports whether tokens were lacking; any other error fails the test.
+// denied reports whether tokens were missing; any other error fails the test.
 func denied(t testing.TB, err error) bool {
 	t.Helper()
 	_, is := errors.AsType[*runtime.DeniedError](err)

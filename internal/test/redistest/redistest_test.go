@@ -84,7 +84,7 @@ func TestBreak(t *testing.T) {
 	}
 	r.Repair()
 	if err := r.Client.Get(t.Context(), r.Prefix).Err(); !errors.Is(err, redis.Nil) {
-		t.Errorf("mended: %v", err)
+		t.Errorf("repaired: %v", err)
 	}
 }
 

@@ -37,7 +37,7 @@ const (
 	lineColour = "#d1560b"
 )
 
-// SVG writes c as a picture of its own, without scripts and without fonts that a reader may lack.
+// SVG writes c as a picture of its own, without scripts and without fonts that a reader may not have.
 func (c Chart) SVG(w io.Writer) error {
 	height := headHeight + len(c.Panels)*(panelTop+plotHeight+panelSpace)
 	var s svg

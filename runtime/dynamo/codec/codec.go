@@ -52,7 +52,7 @@ func N(v int64) types.AttributeValue {
 }
 
 // PutBalance puts the six attributes of one limit into item, as Decoder.Balance reads them. A limit that its
-// item lacked, which refills nothing, is left out; one that is closed, of capacity 0, is not.
+// item did not have, which refills nothing, is left out; one that is closed, of capacity 0, is not.
 func PutBalance(item Item, b *bucket.Balance, tk, cp, bx, ra, rp, tc string) {
 	if b.Refill == 0 {
 		return

@@ -106,13 +106,13 @@ func TestDecodeAgain(t *testing.T) {
 		RPM: bucket.Balance{Limit: bucket.Limit{Capacity: 1, Burst: 2, Refill: 3, Period: 4}, Tokens: -5},
 		TPM: bucket.Balance{Limit: bucket.Limit{Capacity: 6, Burst: 7, Refill: 8, Period: 9}, Consumed: 10},
 	}
-	lacking := limits.GPT4Bucket{Entity: "user-2", TPM: whole.RPM}
+	partial := limits.GPT4Bucket{Entity: "user-2", TPM: whole.RPM}
 	more := whole.MarshalItem()
 	for _, field := range []string{"tk", "cp", "bx", "ra", "rp", "tc"} {
 		more["b_ipm_"+field] = codec.N(7)
 	}
 	var again bucket.Image
-	for _, item := range []codec.Item{whole.MarshalItem(), lacking.MarshalItem(), more, lacking.MarshalItem(),
+	for _, item := range []codec.Item{whole.MarshalItem(), partial.MarshalItem(), more, partial.MarshalItem(),
 		whole.MarshalItem()} {
 		var fresh bucket.Image
 		if err := gpt4.Decode(&fresh, item); err != nil {

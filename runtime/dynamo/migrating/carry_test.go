@@ -367,7 +367,7 @@ func TestCarryOverChainDenied(t *testing.T) {
 		denied, ok := errors.AsType[*store.DeniedError](err)
 		if !ok || len(denied.Refusals) != 2 || denied.RetryAfter != 13_800*time.Millisecond {
 			t.Errorf(
-				"%v: got %v, want a denial by both, for the 13.8 s that the project, at 1000 a minute, lacks 230 tokens",
+				"%v: got %v, want a denial by both, for the 13.8 s that the project, at 1000 a minute, misses 230 tokens",
 				cascade,
 				err,
 			)

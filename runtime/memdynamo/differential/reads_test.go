@@ -59,7 +59,7 @@ func (d dice) from(table schema) (index, *string) {
 	return x, aws.String(x.name)
 }
 
-// chosen is Select: mostly what goes with a projection expression, or the lack of one.
+// chosen is Select: mostly what goes with a projection expression, or with none.
 func (d dice) chosen(projected *string) types.Select {
 	switch {
 	case d.fault(40):

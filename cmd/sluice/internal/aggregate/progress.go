@@ -110,7 +110,7 @@ func (a summary) wrong(aside string) error {
 	if a.Lost > 0 {
 		errs = append(errs, fmt.Errorf("sluice: records of %s may be lost: the stream keeps them for 24 hours, "+
 			"and they were older when they were to be read; "+
-			"windows of that time may lack them", format.Quantity(a.Lost, "shard")))
+			"windows of that time may be without them", format.Quantity(a.Lost, "shard")))
 	}
 	return errors.Join(errs...)
 }

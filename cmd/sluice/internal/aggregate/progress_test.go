@@ -66,7 +66,7 @@ func TestAggregateWrong(t *testing.T) {
 		{summary{Poisoned: 1200}, "sluice: 1,200 records could not be read and are not counted: see FILE"},
 		{summary{Poisoned: 1, Lost: 2}, "sluice: 1 record could not be read and is not counted: see FILE\n" +
 			"sluice: records of 2 shards may be lost: the stream keeps them for 24 hours, and they were older when " +
-			"they were to be read; windows of that time may lack them"},
+			"they were to be read; windows of that time may be without them"},
 	} {
 		got := ""
 		if err := test.came.wrong("FILE"); err != nil {

@@ -248,7 +248,7 @@ func (e entities) show(ctx context.Context, p program.Env, entity string) (found
 			return false, nil
 		default:
 			rows = append(rows, []string{entity, "-", "-",
-				cmp.Or(e.lacking(entity, "not stored"), "not stored (not needed)")})
+				cmp.Or(e.missing(entity, "not stored"), "not stored (not needed)")})
 		}
 		entity = m.Parent
 		if !m.Cascade || m.Check(e.Kinds) != nil {
@@ -264,14 +264,14 @@ func (e entities) broken(m store.Member) string {
 	case err != nil:
 		return strings.TrimPrefix(err.Error(), "sluice: ")
 	case m.Cascade && m.Parent == "":
-		return e.lacking(m.Entity, "no parent")
+		return e.missing(m.Entity, "no parent")
 	}
 	return ""
 }
 
 // missing says that look-ups miss the parent of entity, and why. It returns an empty string if no resource
 // needs the parent.
-func (e entities) lacking(entity, why string) string {
+func (e entities) missing(entity, why string) string {
 	if needing := e.Needing(e.KindOf(entity)); len(needing) > 0 {
 		return fmt.Sprintf("%s: look-ups for %s fail, run `%s`", why, strings.Join(needing, ", "),
 			putLine(e.Schema, entity))

@@ -30,7 +30,7 @@ type API interface {
 		...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
-// ErrDenied is returned by Acquire when tokens are lacking.
+// ErrDenied is returned by Acquire when tokens are missing.
 var ErrDenied = errors.New("seeds: rate limit exceeded")
 
 // Limit is one limit: in millitokens, and milliseconds.

@@ -226,7 +226,7 @@ func TestModelFindsFaults(t *testing.T) {
 				t.past.versions[i].trees = t.trees
 			}
 		}},
-		"the past lacks a version": {change: func(t *Table, _ Change, _ value.Map) {
+		"the past misses a version": {change: func(t *Table, _ Change, _ value.Map) {
 			if n := len(t.past.versions); n > 1 {
 				t.past.versions = t.past.versions[:n-1]
 			}
