@@ -177,19 +177,34 @@ func amendIndexReads(o operation, truth, ours []reply) {
 
 // amendTransaction takes our units where Local's are half as many to three times as many. It doubles most
 // writes of a transaction twice, a delete that finds nothing not at all, and bills half keys differently.
+// Local bills all deletes in a table that find nothing as one; each other one costs two units.
 func amendTransaction(o operation, truth, ours []reply) {
-	if _, ok := o.input.(*dynamodb.TransactWriteItemsInput); ok {
-		sortByTable(truth[0].Body["ConsumedCapacity"])
-		sortByTable(ours[0].Body["ConsumedCapacity"])
-		theirs, mine := capacities(truth[0]), capacities(ours[0])
-		for i := range min(len(theirs), len(mine)) {
-			if theirs[i]["TableName"] == mine[i]["TableName"] && units(mine[i]) <= 2*units(theirs[i]) &&
-				units(theirs[i]) <= 3*units(mine[i]) {
-				clear(theirs[i])
-				maps.Copy(theirs[i], mine[i])
-			}
+	in, ok := o.input.(*dynamodb.TransactWriteItemsInput)
+	if !ok {
+		return
+	}
+	sortByTable(truth[0].Body["ConsumedCapacity"])
+	sortByTable(ours[0].Body["ConsumedCapacity"])
+	theirs, mine := capacities(truth[0]), capacities(ours[0])
+	for i := range min(len(theirs), len(mine)) {
+		table := mine[i]["TableName"]
+		most := 2*units(theirs[i]) + 2*max(0, deletes(in, table)-1)
+		if theirs[i]["TableName"] == table && units(mine[i]) <= most && units(theirs[i]) <= 3*units(mine[i]) {
+			clear(theirs[i])
+			maps.Copy(theirs[i], mine[i])
 		}
 	}
+}
+
+// deletes counts the Delete actions of a transaction on that table.
+func deletes(in *dynamodb.TransactWriteItemsInput, table any) float64 {
+	n := 0.0
+	for _, a := range in.TransactItems {
+		if a.Delete != nil && *a.Delete.TableName == table {
+			n++
+		}
+	}
+	return n
 }
 
 func readUnits(consistent bool) float64 {

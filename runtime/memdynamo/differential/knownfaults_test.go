@@ -3,6 +3,7 @@ package differential_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -153,6 +154,73 @@ func amendShortReasons(_ operation, truth, ours []reply) {
 			truth[0] = ours[0]
 		}
 	}
+}
+
+// amendKeysFirst takes our only reason, that an action does not fit its table, in two cases. Local has it as
+// its first ValidationError, beside other reasons. Or Local refuses for an update that cannot be done.
+func amendKeysFirst(_ operation, truth, ours []reply) {
+	theirs, mine := reasonsOf(truth[0]), reasonsOf(ours[0])
+	first, alone := onlyReason(mine)
+	if !alone || !mine[first].isFault() || !misfit.MatchString(mine[first].Message) {
+		return
+	}
+	if len(theirs) == 0 && truth[0].Code == validation && updateFault.MatchString(truth[0].Message) {
+		truth[0] = ours[0]
+	}
+	others := len(theirs) == len(mine) && !slices.EqualFunc(theirs, mine, reason.hasCodeOf)
+	if others && first == slices.IndexFunc(theirs, reason.isFault) &&
+		sameError(theirs[first].Message, mine[first].Message) {
+		truth[0] = ours[0]
+	}
+}
+
+// misfit is our message for an action that does not fit its table, whatever its item is.
+var misfit = regexp.MustCompile(`^The provided key element does not match the schema$|` +
+	`^One or more parameter values were invalid: (Type mismatch for (key|Index Key) |Size of hashkey |` +
+	`Aggregated size of all range keys |Cannot update attribute )|^Key attributes must be scalars; `)
+
+// amendUpdatePaths takes our fault of a path in an update where Local's condition has failed.
+func amendUpdatePaths(o operation, truth, ours []reply) {
+	fallen("ConditionalCheckFailedException", updatePath.String())(o, truth, ours)
+	theirs, mine := reasonsOf(truth[0]), reasonsOf(ours[0])
+	first, alone := onlyReason(mine)
+	if alone && len(theirs) == len(mine) && updatePath.MatchString(mine[first].Message) &&
+		theirs[first].Code == "ConditionalCheckFailed" && !slices.ContainsFunc(theirs, reason.isFault) {
+		truth[0] = ours[0]
+	}
+}
+
+var updatePath = regexp.MustCompile(
+	`^One or more parameter values were invalid: Cannot update attribute \w+. This attribute is part of the key$|` +
+		`^Key attributes must be scalars; `)
+
+// onlyReason returns the place of the only reason that speaks against its action, if there is just one.
+func onlyReason(reasons []reason) (place int, alone bool) {
+	place = slices.IndexFunc(reasons, reason.speaks)
+	return place, place >= 0 && !slices.ContainsFunc(reasons[place+1:], reason.speaks)
+}
+
+// reason is why an action of a cancelled transaction was not done.
+type reason struct{ Code, Message string }
+
+// speaks reports whether it speaks against the action.
+func (r reason) speaks() bool { return r.Code != "None" }
+
+func (r reason) isFault() bool { return r.Code == "ValidationError" }
+
+func (r reason) hasCodeOf(other reason) bool { return r.Code == other.Code }
+
+// reasonsOf returns the reasons of a cancelled transaction, in the order of its actions, and else nil.
+func reasonsOf(r reply) []reason {
+	list, _ := r.Body["CancellationReasons"].([]any)
+	var reasons []reason
+	for _, each := range list {
+		fields, _ := each.(map[string]any)
+		code, _ := fields["Code"].(string)
+		message, _ := fields["Message"].(string)
+		reasons = append(reasons, reason{code, message})
+	}
+	return reasons
 }
 
 // amendUpdateFaults takes our fault of an update of several actions where Local has another of the same sort.

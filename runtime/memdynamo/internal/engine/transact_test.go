@@ -89,6 +89,10 @@ func TestTransactWrite(t *testing.T) {
 	items()
 	const failed = `{"Code":"ConditionalCheckFailed","Message":"The conditional request failed"`
 	show := `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`
+	const wrongKey = `{"Delete":{"TableName":"plain","Key":{"pk":{"N":"1"}}}}`
+	const noSource = `{"Code":"ValidationError","Message":"The provided expression refers to an attribute ` +
+		`that does not exist in the item"}`
+	setSum := func(pk string) string { return strings.Replace(add(pk), "ADD n :n", "SET n = zz + :n", 1) }
 	for _, test := range []struct{ actions, codes, reasons string }{
 		{add("c") + "," + deleteIf("a", "attribute_exists(nope)"), "None, ConditionalCheckFailed",
 			`[{"Code":"None"},` + failed + `}]`},
@@ -96,13 +100,21 @@ func TestTransactWrite(t *testing.T) {
 			"attribute_exists(nope)", show),
 			"ConditionalCheckFailed, None, ConditionalCheckFailed",
 			`[` + failed + `,"Item":{"pk":{"S":"a"},"n":{"N":"1"}}},{"Code":"None"},` + failed + `}]`},
-		{strings.Replace(add("a"), "ADD n :n", "SET n = zz + :n", 1) + "," + deleteIf("b",
-			"attribute_exists(nope)"), "ValidationError, ConditionalCheckFailed",
-			`[{"Code":"ValidationError","Message":"The provided expression refers to an attribute that does not ` +
-				`exist in the item"},` + failed + `}]`},
+		{setSum("a") + "," + deleteIf("b", "attribute_exists(nope)"), "ValidationError, ConditionalCheckFailed",
+			`[` + noSource + `,` + failed + `}]`},
 		{putOf("c") + `,{"Put":{"TableName":"plain","Item":{"pk":{"N":"1"}}}}`, "None, ValidationError",
 			`[{"Code":"None"},{"Code":"ValidationError","Message":"One or more parameter values were invalid: ` +
 				`Type mismatch for key pk expected: S actual: N"}]`},
+		// A key that does not fit its table is found before conditions and duplicates, and the first one counts.
+		{strings.Join([]string{deleteIf("a", "attribute_exists(nope)"), wrongKey, putOf("b"), putOf("b"), wrongKey},
+			","), "None, ValidationError, None, None, None",
+			`[{"Code":"None"},{"Code":"ValidationError","Message":"The provided key element does not match the ` +
+				`schema"},{"Code":"None"},{"Code":"None"},{"Code":"None"}]`},
+		{strings.Join([]string{deleteIf("a", "attribute_exists(nope)", show), setSum("b"), add("c"), setSum("d"),
+			deleteIf("e", "attribute_exists(nope)", show)}, ","),
+			"ConditionalCheckFailed, ValidationError, None, ValidationError, ConditionalCheckFailed",
+			`[` + failed + `,"Item":{"pk":{"S":"a"},"n":{"N":"1"}}},` + noSource + `,{"Code":"None"},` + noSource +
+				`,` + failed + `}]`},
 		{`{"Delete":{"TableName":"plain","Key":{"x":{"S":"1"}}}}`, "ValidationError",
 			`[{"Code":"ValidationError","Message":"The provided key element does not match the schema"}]`},
 		{strings.Replace(add("a"), "ADD n", "ADD pk", 1), "ValidationError",
@@ -112,6 +124,24 @@ func TestTransactWrite(t *testing.T) {
 		r.cancelled(transaction(test.actions), test.codes, test.reasons)
 		items()
 	}
+}
+
+// TestTransactWriteRefusals: an empty key refuses the request, whatever is wrong with other actions.
+func TestTransactWriteRefusals(t *testing.T) {
+	r := newTables(t)
+	const wrongKey = `{"Delete":{"TableName":"plain","Key":{"pk":{"N":"1"}}}}`
+	const emptyKey = `{"Delete":{"TableName":"plain","Key":{"pk":{"S":""}}}}`
+	for _, actions := range []string{
+		wrongKey + "," + emptyKey,
+		putOf("a") + "," + putOf("a") + "," + emptyKey,
+		deleteIf("a", "attribute_exists(pk)") + "," + emptyKey,
+	} {
+		r.invalid("TransactWriteItems", transaction(actions),
+			"One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an "+
+				"empty string value. Key: pk")
+	}
+	r.invalid("TransactWriteItems", transaction(putOf("a"), putOf("a"), deleteIf("b", "attribute_exists(pk)")),
+		"Transaction request cannot include multiple operations on one item")
 }
 
 func TestIdempotency(t *testing.T) {
