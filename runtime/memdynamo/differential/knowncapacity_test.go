@@ -175,9 +175,10 @@ func amendIndexReads(o operation, truth, ours []reply) {
 	}
 }
 
-// amendTransaction takes our units where Local's are half as many to three times as many. It doubles most
+// amendTransaction takes our units where Local's are half as many to three times as many. Local doubles most
 // writes of a transaction twice, a delete that finds nothing not at all, and bills half keys differently.
-// Local bills all deletes in a table that find nothing as one; each other one costs two units.
+// Local bills all deletes in a table that find nothing as one; each other one costs two units. In the table
+// with indexes, half keys add up to twice our units for an index of whole items, and four for one of keys.
 func amendTransaction(o operation, truth, ours []reply) {
 	in, ok := o.input.(*dynamodb.TransactWriteItemsInput)
 	if !ok {
@@ -188,8 +189,12 @@ func amendTransaction(o operation, truth, ours []reply) {
 	theirs, mine := capacities(truth[0]), capacities(ours[0])
 	for i := range min(len(theirs), len(mine)) {
 		table := mine[i]["TableName"]
-		most := 2*units(theirs[i]) + 2*max(0, deletes(in, table)-1)
-		if theirs[i]["TableName"] == table && units(mine[i]) <= most && units(theirs[i]) <= 3*units(mine[i]) {
+		most := 3 * units(mine[i])
+		if table == sortedTable {
+			most = 4*units(mine[i]) + 4
+		}
+		least := (units(mine[i]) - 2*max(0, deletes(in, table)-1)) / 2
+		if theirs[i]["TableName"] == table && least <= units(theirs[i]) && units(theirs[i]) <= most {
 			clear(theirs[i])
 			maps.Copy(theirs[i], mine[i])
 		}

@@ -157,14 +157,17 @@ func amendShortReasons(_ operation, truth, ours []reply) {
 }
 
 // amendKeysFirst takes our only reason, that an action does not fit its table, in two cases. Local has it as
-// its first ValidationError, beside other reasons. Or Local refuses for an update that cannot be done.
+// its first ValidationError, beside other reasons. Or Local refuses for an update that cannot be done, or for
+// an item that stands twice.
 func amendKeysFirst(_ operation, truth, ours []reply) {
 	theirs, mine := reasonsOf(truth[0]), reasonsOf(ours[0])
 	first, alone := onlyReason(mine)
 	if !alone || !mine[first].isFault() || !misfit.MatchString(mine[first].Message) {
 		return
 	}
-	if len(theirs) == 0 && truth[0].Code == validation && updateFault.MatchString(truth[0].Message) {
+	found := truth[0].Message
+	if len(theirs) == 0 && truth[0].Code == validation &&
+		(updateFault.MatchString(found) || family(found) == "twice") {
 		truth[0] = ours[0]
 	}
 	others := len(theirs) == len(mine) && !slices.EqualFunc(theirs, mine, reason.hasCodeOf)
@@ -191,8 +194,8 @@ func amendUpdatePaths(o operation, truth, ours []reply) {
 }
 
 var updatePath = regexp.MustCompile(
-	`^One or more parameter values were invalid: Cannot update attribute \w+. This attribute is part of the key$|` +
-		`^Key attributes must be scalars; `)
+	`^One or more parameter values were invalid: Cannot update attribute \w+\. This attribute is part of the ` +
+		`key$|^Key attributes must be scalars; `)
 
 // onlyReason returns the place of the only reason that speaks against its action, if there is just one.
 func onlyReason(reasons []reason) (place int, alone bool) {

@@ -14,7 +14,8 @@ func (w wording) amend() func(operation, []reply, []reply) {
 	return func(_ operation, truth, ours []reply) {
 		for i := range min(len(truth), len(ours)) {
 			there, here := local.FindStringIndex(truth[i].Message), aws.FindString(ours[i].Message)
-			if there != nil && here != "" && truth[i].Code == ours[i].Code {
+			reworded := truth[i].Code == ours[i].Code && truth[i].Message != ours[i].Message
+			if reworded && there != nil && here != "" {
 				truth[i].Message = truth[i].Message[:there[0]] + here + truth[i].Message[there[1]:]
 			}
 		}
