@@ -8,10 +8,13 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// Statements are the texts that stores run for calls on a resource, word for word as in generated code. They
-// are for a tool that makes such calls without generated code.
+// Statements are the texts that stores run for calls on a resource, word for word as in generated code, and
+// the attributes that they name. They are for a tool that makes such calls without generated code.
 type Statements struct {
 	Create, Normal, Retry, Adjust, Reshape Statement // on DynamoDB, by write path
+
+	Attributes []Attribute       // of a bucket in DynamoDB, without those of its limits; the key comes first
+	Limits     []LimitAttributes // of a bucket in DynamoDB, by limit
 
 	Scripts []string // on Redis, for chains of one bucket, of two, ...; "" for those that the store loops over
 }
@@ -21,6 +24,15 @@ type Statement struct {
 	Update, Condition string
 	Operands          []Operand // in the order in which the text first names them
 }
+
+// Attribute is an attribute of a bucket that belongs to no limit.
+type Attribute = model.Attribute
+
+// AttributeRefilled is the name of the Attribute up to whose value the refill is claimed.
+const AttributeRefilled = model.Refilled
+
+// LimitAttributes are the names of one limit's attributes in a bucket.
+type LimitAttributes = model.Attrs
 
 // Operand is a value of a Statement, with the index of the limit that it belongs to, if any.
 type Operand = expr.Operand
@@ -53,7 +65,10 @@ func LoadStatements(path string) ([]Statements, error) {
 	}
 	var all []Statements
 	for _, r := range model.Of(from, filepath.Base(path)).Resources {
-		var s Statements
+		s := Statements{Attributes: r.Attributes()}
+		for _, l := range r.Limits {
+			s.Limits = append(s.Limits, l.Attrs)
+		}
 		into := []*Statement{&s.Create, &s.Normal, &s.Retry, &s.Adjust, &s.Reshape} // in the order of expr.Paths
 		for i, p := range expr.Paths(r) {
 			*into[i] = Statement{Update: p.Update, Condition: p.Condition, Operands: p.Operands}

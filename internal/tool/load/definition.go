@@ -1,33 +1,26 @@
 package load
 
 import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Definition describes a resource to stores as its generated code does, without that code. The statements are
-// the same, word for word; generated code spells out what Definition does in loops.
+// Definition describes a resource to stores as its generated code does, without that code. Package gen gives
+// it the same statements and attributes, word for word. It loops over what generated code spells out.
 type Definition struct {
 	spec       *store.Spec
 	statements gen.Statements
-	attributes []attributes // by limit
 }
 
 var _ codec.Resource = (*Definition)(nil)
 
-// attributes are those of one limit.
-type attributes struct{ tk, cp, bx, ra, rp, tc string }
-
 // NewDefinition returns the definition of a resource.
 func NewDefinition(spec *store.Spec, statements gen.Statements) *Definition {
-	d := &Definition{spec: spec, statements: statements}
-	for _, limit := range spec.Limits {
-		of := func(field string) string { return "b_" + limit + "_" + field }
-		d.attributes = append(d.attributes, attributes{of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc")})
-	}
-	return d
+	return &Definition{spec: spec, statements: statements}
 }
 
 // Spec implements store.Definition.
@@ -43,19 +36,20 @@ func (d *Definition) Script(chain int) string {
 
 // Key implements codec.Resource.
 func (d *Definition) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#" + d.spec.Resource)}
+	w := codec.Write{Entity: entity}
+	key := codec.Item{}
+	for _, a := range d.statements.Attributes[:2] {
+		key[a.Name] = value(&w, a)
+	}
+	return key
 }
 
 // Decode implements codec.Resource.
 func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 	r := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: r.Int("rf"), Version: r.Int("cv"), TTL: r.Int("ttl"), Op: r.Text("op"),
-		Balances: codec.Sized(dst.Balances, len(d.attributes)), Missing: codec.Sized(dst.Missing,
-			len(d.attributes)),
-	}
-	for i, a := range d.attributes {
-		r.Balance(&dst.Balances[i], &dst.Missing[i], a.tk, a.cp, a.bx, a.ra, a.rp, a.tc)
+	r.Image(dst, len(d.statements.Limits))
+	for i, a := range d.statements.Limits {
+		r.Balance(&dst.Balances[i], &dst.Missing[i], a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
 	}
 	dst.Extra = r.Extra(d.spec.Limits...)
 	return r.Err()
@@ -64,26 +58,44 @@ func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 // DecodeBalances implements codec.Resource.
 func (d *Definition) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	r := codec.Decoder{Item: item}
-	dst.Refilled = r.Int("rf")
-	for i, a := range d.attributes {
-		dst.Balances[i].Tokens = r.Int(a.tk)
+	dst.Refilled = r.Int(gen.AttributeRefilled)
+	for i, a := range d.statements.Limits {
+		dst.Balances[i].Tokens = r.Int(a.Tokens)
 	}
 	return r.Err()
 }
 
 // Create implements codec.Resource.
 func (d *Definition) Create(w *codec.Write) {
-	item := d.Key(w.Entity)
-	item["GSI2PK"], item["GSI2SK"] = codec.S("RESOURCE#"+d.spec.Resource), codec.S("BUCKET#"+w.Entity)
-	item["entity_id"], item["resource"] = codec.S(w.Entity), codec.S(d.spec.Resource)
-	item["rf"], item["cv"], item["op"], item["ttl"] = codec.N(w.RF), codec.N(w.CV), codec.S(w.Op), codec.N(w.TTL)
-	for i, a := range d.attributes {
-		codec.PutBalance(item, &bucket.Balance{
-			Limit: w.Limits[i], Tokens: bucket.Sub(w.Limits[i].Burst, w.Cost[i]), Consumed: w.Cost[i],
-		}, a.tk, a.cp, a.bx, a.ra, a.rp, a.tc)
+	item := codec.Item{}
+	for _, a := range d.statements.Attributes {
+		item[a.Name] = value(w, a)
 	}
-	w.Item, w.Update, w.Cond = item, "", d.statements.Create.Condition
-	w.Names, w.Values = nil, nil
+	for i, a := range d.statements.Limits {
+		full := w.Full(i)
+		codec.PutBalance(item, &full, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
+	}
+	w.Put(item, d.statements.Create.Condition)
+}
+
+// value returns the value of an attribute in the bucket that w creates. Field.Write names the field of w.
+func value(w *codec.Write, a gen.Attribute) types.AttributeValue {
+	if a.Field == nil {
+		if a.Entity {
+			return codec.S(a.Text + w.Entity)
+		}
+		return codec.S(a.Text)
+	}
+	switch a.Field.Write {
+	case "RF":
+		return codec.N(w.RF)
+	case "CV":
+		return codec.N(w.CV)
+	case "Op":
+		return codec.S(w.Op)
+	default:
+		return codec.N(w.TTL)
+	}
 }
 
 // Normal implements codec.Resource.
