@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Decoder reads attributes of Item and keeps the first mistake, so that generated code reads straight down. A
@@ -152,17 +153,14 @@ func (d *Decoder) Extra(known ...string) []bucket.Named {
 	}
 	var extra []bucket.Named
 	for attr := range d.Item {
-		name, ok := strings.CutPrefix(attr, "b_")
-		if !ok {
-			continue
-		}
-		if name, ok = strings.CutSuffix(name, "_tk"); !ok || slices.Contains(known, name) {
+		name, ok := item.LimitOf(attr, "tk")
+		if !ok || slices.Contains(known, name) {
 			continue
 		}
 		var missing bool
 		named := bucket.Named{Name: name}
-		p := "b_" + name + "_"
-		d.Balance(&named.Balance, &missing, p+"tk", p+"cp", p+"bx", p+"ra", p+"rp", p+"tc")
+		of := func(field string) string { return item.LimitAttribute(name, field) }
+		d.Balance(&named.Balance, &missing, of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
 		extra = append(extra, named)
 	}
 	slices.SortFunc(extra, func(a, b bucket.Named) int { return strings.Compare(a.Name, b.Name) })

@@ -96,7 +96,7 @@ func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 // others returns the deltas of limits that counters do not name, by name.
 func (rec Record) others(entity, resource string, counters []Counter) (out []Delta, err error) {
 	rec.New.Each(func(name string) bool {
-		limit, is := item.CountedLimit(name)
+		limit, is := item.LimitOf(name, "tc")
 		if !is || slices.ContainsFunc(counters, func(c Counter) bool { return c.Consumed == name }) {
 			return true
 		}

@@ -252,8 +252,8 @@ func resetInput(table, entity, resource string, limits []string) (*dynamodb.Upda
 	update := expression.Set(expression.Name("op"), expression.Value(wire.NewOp()))
 	condition := expression.AttributeExists(expression.Name(item.PK))
 	for _, name := range limits {
-		tk := expression.Name("b_" + name + "_tk")
-		update = update.Set(tk, expression.Name("b_"+name+"_bx"))
+		tk := expression.Name(item.LimitAttribute(name, "tk"))
+		update = update.Set(tk, expression.Name(item.LimitAttribute(name, "bx")))
 		condition = condition.And(tk.AttributeExists())
 	}
 	built, err := expression.NewBuilder().WithUpdate(update).WithCondition(condition).Build()

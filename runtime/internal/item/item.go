@@ -68,11 +68,12 @@ var LimitFields = [...]string{"tk", "cp", "bx", "ra", "rp", "tc"}
 // LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields.
 func LimitAttribute(limit, field string) string { return "b_" + limit + "_" + field }
 
-// CountedLimit returns the limit whose total consumption an attribute of a bucket holds.
-func CountedLimit(attribute string) (limit string, ok bool) {
+// LimitOf returns the limit of whose LimitAttribute with this field an attribute of a bucket has the name.
+func LimitOf(attribute, field string) (limit string, ok bool) {
 	limit, ofLimit := strings.CutPrefix(attribute, "b_")
-	limit, isTotal := strings.CutSuffix(limit, "_tc")
-	return limit, ofLimit && isTotal
+	limit, isField := strings.CutSuffix(limit, field)
+	limit, isWhole := strings.CutSuffix(limit, "_")
+	return limit, ofLimit && isField && isWhole
 }
 
 // CarriedAttribute returns the name of the attribute that holds what a limit had consumed before its bucket

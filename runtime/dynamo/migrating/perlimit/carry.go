@@ -67,10 +67,10 @@ func (b *Bucket) put(img *bucket.Image) codec.Item {
 		"ttl": codec.N(img.TTL),
 	})
 	for i, name := range b.Names {
-		p := "b_" + name + "_"
-		codec.PutBalance(stored, &img.Balances[i], p+"tk", p+"cp", p+"bx", p+"ra", p+"rp", p+"tc")
-		if item := b.item(i); item != nil {
-			stored["m_"+name] = codec.N(item.Consumed)
+		of := func(field string) string { return item.LimitAttribute(name, field) }
+		codec.PutBalance(stored, &img.Balances[i], of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
+		if old := b.item(i); old != nil {
+			stored[item.CarriedAttribute(name)] = codec.N(old.Consumed)
 		}
 	}
 	return stored
