@@ -96,7 +96,7 @@ var known = []knownDifference{
 	},
 	{
 		"transaction-units",
-		"Local doubles writes in a transaction twice, and bills the deletes in a table that find nothing as one",
+		"Local doubles writes in a transaction twice, and of actions in a table with equal bills counts one",
 		manual + "Transactions: two underlying writes of every item", inPlace(amendTransaction),
 	},
 	{

@@ -157,17 +157,17 @@ func amendShortReasons(_ operation, truth, ours []reply) {
 }
 
 // amendKeysFirst takes our only reason, that an action does not fit its table, in two cases. Local has it as
-// its first ValidationError, beside other reasons. Or Local refuses for an update that cannot be done, or for
-// an item that stands twice.
+// its first ValidationError, beside other reasons. Or Local refuses for a fault of another family, such
+// as an update that cannot be done.
 func amendKeysFirst(_ operation, truth, ours []reply) {
 	theirs, mine := reasonsOf(truth[0]), reasonsOf(ours[0])
 	first, alone := onlyReason(mine)
 	if !alone || !mine[first].isFault() || !misfit.MatchString(mine[first].Message) {
 		return
 	}
-	found := truth[0].Message
-	if len(theirs) == 0 && truth[0].Code == validation &&
-		(updateFault.MatchString(found) || family(found) == "twice") {
+	local, aws := truth[0].Message, mine[first].Message
+	if len(theirs) == 0 && truth[0].Code == validation && family(local) != "" && family(local) != family(aws) &&
+		!sameError(local, aws) {
 		truth[0] = ours[0]
 	}
 	others := len(theirs) == len(mine) && !slices.EqualFunc(theirs, mine, reason.hasCodeOf)
@@ -179,8 +179,9 @@ func amendKeysFirst(_ operation, truth, ours []reply) {
 
 // misfit is our message for an action that does not fit its table, whatever its item is.
 var misfit = regexp.MustCompile(`^The provided key element does not match the schema$|` +
-	`^One or more parameter values were invalid: (Type mismatch for (key|Index Key) |Size of hashkey |` +
-	`Aggregated size of all range keys |Cannot update attribute )|^Key attributes must be scalars; `)
+	`^One or more parameter values were invalid: (Missing the key |Type mismatch for (key|Index Key) |` +
+	`Size of hashkey |Aggregated size of all range keys |Cannot update attribute )|` +
+	`^Key attributes must be scalars; `)
 
 // amendUpdatePaths takes our fault of a path in an update where Local's condition has failed.
 func amendUpdatePaths(o operation, truth, ours []reply) {
