@@ -176,10 +176,10 @@ func TestBadClaims(t *testing.T) {
 			"invalid gpt-4 claim 2 has been admitted before: make a new one for each AcquireAll"},
 		{"of another limiter", other, []runtime.AnyClaim{good},
 			"invalid embeddings claim 1 is of another Limiter: acquire it there"},
-		{"bad option", lim, []runtime.AnyClaim{good, gpt.With(runtime.Budget(0)).Claim(user, cost{TPM: 1})},
-			`invalid gpt-4 option "Budget(0s)" is out of range: want more than 0`},
+		{"bad option", lim, []runtime.AnyClaim{good, gpt.With(runtime.OnUnavailable(0)).Claim(user, cost{TPM: 1})},
+			`invalid gpt-4 option "OnUnavailable(0)" is out of range: want Allow, Deny or Local`},
 		{"bad id", lim, []runtime.AnyClaim{good, gpt.Claim(typed("1", "", "", ""), cost{TPM: 1})},
-			"invalid gpt-4 id of project is empty, and calls of kind user need it: " +
+			"invalid gpt-4 id project is empty, and calls of kind user need it: " +
 				"give the whole chain, or an entity whose parents are looked up"},
 		{"nil entity", lim, []runtime.AnyClaim{gpt.Claim(nil, cost{TPM: 1}), good}, "invalid gpt-4 entity is nil"},
 		{"no cost", lim, []runtime.AnyClaim{good, gpt.Claim(user, cost{})},

@@ -19,24 +19,24 @@ func TestInput(t *testing.T) {
 		want   string
 	}{
 		{"nil entity", nil, cost{TPM: 1}, "invalid gpt-4 entity is nil"},
-		{"no id", user{}, cost{TPM: 1}, "invalid gpt-4 id of user is empty: set the entity's ID"},
-		{"long id", project{strings.Repeat("x", 257)}, cost{TPM: 1}, `invalid gpt-4 id of project "` +
+		{"no id", user{}, cost{TPM: 1}, "invalid gpt-4 id user is empty: set the entity's ID"},
+		{"long id", project{strings.Repeat("x", 257)}, cost{TPM: 1}, `invalid gpt-4 id project "` +
 			strings.Repeat("x", 257) +
 			`" has 257 bytes, more than 256: use a shorter id, or a hash of it`},
 		{"#", user{"a#b"}, cost{TPM: 1},
-			`invalid gpt-4 id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+			`invalid gpt-4 id user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"invalid UTF-8", user{"a\xff"}, cost{TPM: 1},
-			`invalid gpt-4 id of user "a\xff" is not valid UTF-8, so that two ids could become one: encode it, in ` +
+			`invalid gpt-4 id user "a\xff" is not valid UTF-8, so that two ids could become one: encode it, in ` +
 				`hex for example`},
 		{"negative", user{"1"}, cost{TPM: -1},
-			`invalid gpt-4 cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`},
+			`invalid gpt-4 cost tpm "-1" is negative: to give tokens back, settle for less or release the lease`},
 		{"most negative", user{"1"}, cost{RPM: math.MinInt64},
-			`invalid gpt-4 cost of rpm "-9223372036854775808" is negative: ` +
+			`invalid gpt-4 cost rpm "-9223372036854775808" is negative: ` +
 				`to give tokens back, settle for less or release the lease`},
 		{"too much", user{"1"}, cost{TPM: 1_000_000_000_001},
-			`invalid gpt-4 cost of tpm "1000000000001" is above 1000000000000, the most that one call can take`},
+			`invalid gpt-4 cost tpm "1000000000001" is above 1000000000000, the most that one call can take`},
 		{"overflow", user{"1"}, cost{TPM: math.MaxInt64},
-			`invalid gpt-4 cost of tpm "9223372036854775807" is above 1000000000000, the most that one call can take`},
+			`invalid gpt-4 cost tpm "9223372036854775807" is above 1000000000000, the most that one call can take`},
 		{"nothing", project{"1"}, cost{}, "invalid gpt-4 cost is empty: set at least one limit's cost"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func TestLazySettle(t *testing.T) {
 		failed, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		got = nil
 		check(t, settled.Settle(t.Context(), cost{TPM: -1}),
-			`invalid gpt-4 cost of tpm "-1"`)
+			`invalid gpt-4 cost tpm "-1"`)
 		equal(t, "reports of it", len(got), 1)
 		got = nil
 		check(t, settled.Settle(t.Context(), cost{TPM: 40}), "")

@@ -102,15 +102,15 @@ func TestObserver(t *testing.T) {
 				[]report{{"failed", of(trip, "tpm"), "exceeds burst gpt-4 user-1 tpm 6001/6000"}}},
 			{"invalid cost", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: -1}) },
 				[]report{{"failed", of(0, ""),
-					`invalid gpt-4 cost of tpm "-1"`}}},
+					`invalid gpt-4 cost tpm "-1"`}}},
 			{"invalid id", func() { _, _ = r.Acquire(ctx, user{}, cost{}) },
 				[]report{{"failed", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-"},
-					"invalid gpt-4 id of user"}}},
+					"invalid gpt-4 id user"}}},
 			{"no entity", func() { _, _ = r.Acquire(ctx, nil, cost{}) },
 				[]report{{"failed", runtime.Event{Resource: "gpt-4"}, "invalid gpt-4 entity"}}},
 			{"invalid settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 5}).Settle(ctx, cost{RPM: -1}) },
 				[]report{{"acquired", of(trip, ""), ""}, {"failed", as("settle", of(0, "")),
-					`invalid gpt-4 cost of rpm "-1"`}}},
+					`invalid gpt-4 cost rpm "-1"`}}},
 			{"settle and release that do not get through", func() {
 				one, two := acquire(t, r, user{"1"}, cost{TPM: 5}), acquire(t, r, user{"1"}, cost{TPM: 5})
 				failure = errors.New("down")

@@ -274,7 +274,7 @@ func TestAllowedLease(t *testing.T) {
 			lease := acquire(t, r, test.who, cost{TPM: 50_000})
 			equal(t, test.name+": cost", lease.Cost(), cost{1, 50_000})
 			equal(t, test.name+": left", lease.Remaining(), test.left)
-			check(t, lease.Settle(t.Context(), cost{TPM: -1}), `invalid gpt-4 cost of tpm "-1"`)
+			check(t, lease.Settle(t.Context(), cost{TPM: -1}), `invalid gpt-4 cost tpm "-1"`)
 			check(t, lease.Settle(t.Context(), cost{TPM: 70_000}), "")
 			check(t, lease.Settle(t.Context(), cost{}), runtime.ErrSettled.Error())
 			acquire(t, r, test.who, cost{TPM: 5}).Release(t.Context())

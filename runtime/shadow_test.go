@@ -69,7 +69,7 @@ func TestShadow(t *testing.T) {
 					}
 					calls := backend.count()
 					check(t, lease.Settle(t.Context(), cost{TPM: -1}),
-						`invalid gpt-4 cost of tpm "-1"`)
+						`invalid gpt-4 cost tpm "-1"`)
 					check(t, lease.Settle(t.Context(), cost{TPM: 7}), "")
 					lease.Release(t.Context())
 					equal(t, "a second settle", lease.Settle(t.Context(), cost{}), runtime.ErrSettled)
@@ -85,7 +85,7 @@ func TestShadow(t *testing.T) {
 					}
 					want := []report{
 						{"shadowed", event, errtext.Of(test.err)},
-						{"failed", failed, `invalid gpt-4 cost of tpm "-1"`},
+						{"failed", failed, `invalid gpt-4 cost tpm "-1"`},
 						{"settled", settled, ""},
 					}
 					if diff := cmp.Diff(want, got); diff != "" {

@@ -244,7 +244,7 @@ func TestMalformed(t *testing.T) {
 	}{
 		"a balance that is text": {
 			func(stored codec.Item) { stored["b_rpm_tk"] = codec.S("50000") },
-			"attribute b_rpm_tk of type S", false,
+			"attribute b_rpm_tk S", false,
 		},
 		"a balance with a fraction": {
 			func(stored codec.Item) { stored["b_rpm_tk"] = &types.AttributeValueMemberN{Value: "0.5"} },

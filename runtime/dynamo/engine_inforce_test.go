@@ -469,5 +469,5 @@ func TestMalformedOverride(t *testing.T) {
 	item["ver"], item["l_rps_cp"] = codec.N(1), codec.S("many")
 	e.put(t, item)
 	_, err := e.desk(t, e.client, def).Acquire(t.Context(), "1", tokens{1})
-	wantSetup(t, err, "embeddings at user ", "attribute l_rps_cp of type S", "KIND#user / #CONFIG#embeddings")
+	wantSetup(t, err, "embeddings at user ", "attribute l_rps_cp S", "KIND#user / #CONFIG#embeddings")
 }

@@ -173,7 +173,7 @@ func TestBucketsBeside(t *testing.T) {
 	if !slices.Equal(got.entities, want) || got.others != 4 || len(got.malformed) != 1 {
 		t.Fatalf("%+v, want %q, 4 others, 1 malformed", got, want)
 	}
-	wantSetup(t, got.malformed[0], "bucket of user-999 on gpt-4", "attribute rf of type S")
+	wantSetup(t, got.malformed[0], "bucket of user-999 on gpt-4", "attribute rf S")
 }
 
 // TestBucketsUnprocessed: what DynamoDB leaves over is asked for again, and not for ever.
@@ -209,5 +209,5 @@ func TestBucketsWithoutIndex(t *testing.T) {
 	for _, err := range operator.Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
 		got = errors.Join(got, err)
 	}
-	wantSetup(t, got, "table "+e.table, "index GSI2", "GSI2PK", "GSI2SK", "is missing", "KEYS_ONLY")
+	wantSetup(t, got, e.table, "index GSI2", "GSI2PK", "GSI2SK", "is missing", "KEYS_ONLY")
 }

@@ -178,13 +178,13 @@ func TestMalformedMembers(t *testing.T) {
 	}{
 		"a parent that is a number": {func(item codec.Item) {
 			item["parent_id"] = codec.N(7)
-		}, "attribute parent_id of type N"},
+		}, "attribute parent_id N"},
 		"a cascade that is text": {func(item codec.Item) {
 			item["cascade"] = codec.S("yes")
-		}, "attribute cascade of type S"},
+		}, "attribute cascade S"},
 		"both": {func(item codec.Item) {
 			item["parent_id"], item["cascade"] = codec.N(7), codec.N(1)
-		}, "attribute parent_id of type N"},
+		}, "attribute parent_id N"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)

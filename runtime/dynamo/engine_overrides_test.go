@@ -691,7 +691,7 @@ func TestMalformedOverrides(t *testing.T) {
 		}, "limit rpm: period 0ms is below 1ms: raise it"},
 		"a number as text": {func(item codec.Item) {
 			item["l_rpm_ra"] = codec.S("5")
-		}, "attribute l_rpm_ra of type S"},
+		}, "attribute l_rpm_ra S"},
 		"with a fraction": {func(item codec.Item) {
 			item["l_rpm_ra"] = &types.AttributeValueMemberN{Value: "0.5"}
 		}, `attribute l_rpm_ra "0.5"`},

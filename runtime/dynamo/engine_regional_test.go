@@ -185,7 +185,7 @@ func TestClosedOverride(t *testing.T) {
 	)
 	e.put(t, raw)
 	_, err := e.operator(e.client, 0).Get(t.Context(), sharedRates(), "user-1")
-	wantSetup(t, err, "gpt-4 at user-1 ", "limit rpm", "capacity 0 is not above 0",
+	wantSetup(t, err, "gpt-4 at user-1 ", "limit rpm", none.Check(0),
 		"ENTITY#user-1 / #CONFIG#gpt-4")
 }
 
@@ -199,17 +199,16 @@ func TestQuotaRefused(t *testing.T) {
 		spec  *store.Spec
 		quota store.Stored
 	}{
-		"invalid gpt-4 quota of \"user-1\" is of a resource without regions: add `regions` to it in limits.yaml": {
+		"invalid gpt-4 quota \"user-1\" is of a resource without regions: add `regions` to it in limits.yaml": {
 			rates(), quotaOf("user-1", 7, "", 30),
 		},
-		"invalid gpt-4 quota of \"user\" is of a kind: only entities have quotas": {
+		"invalid gpt-4 quota \"user\" is of a kind: only entities have quotas": {
 			sharedRates(), quotaOf("user", 7, "", 30),
 		},
-		"invalid gpt-4 epoch of the quota of user-1 \"0\" is below 1: an operator's override is set by Overrides": {
+		"invalid gpt-4 epoch quota user-1 \"0\" is below 1: an operator's override is set by Overrides": {
 			sharedRates(), quotaOf("user-1", 0, "", 30),
 		},
-		"invalid gpt-4 limit rpm of the quota of user-1 is not possible: refill 0 is not above 0: a limit that " +
-			"admits nothing is none, raise it": {
+		"invalid gpt-4 limit rpm quota user-1 is not possible: " + bad.Limits[0].Check(0): {
 			sharedRates(), bad},
 	} {
 		_, err := sync.PutQuota(t.Context(), test.spec, test.quota)

@@ -242,7 +242,7 @@ func TestFakeFindsFault(t *testing.T) {
 		want   string
 	}{
 		"no entity": {t.Context(), nil, nil, "invalid fake entity"},
-		"no id":     {t.Context(), limits.User{}, nil, "invalid fake id of User"},
+		"no id":     {t.Context(), limits.User{}, nil, "invalid fake id User"},
 		"bad option": {t.Context(), user, []runtime.CallOption{runtime.MaxWait(-1)},
 			`invalid fake option "MaxWait(-1ns)"`},
 		"ctx over": {over, user, nil, "context canceled fake 1"},

@@ -307,7 +307,7 @@ func TestClusterClaims(t *testing.T) {
 	d := cluster(t, "sluice:")
 	a, b := d.Claim(caller{"1", "1"}, tokens2{1, 0}), d.Claim(caller{"2", "2"}, tokens2{1, 0})
 	err := d.AcquireAll(t.Context(), a, b)
-	const want = `invalid gpt-4 claim of "user-2" lies on another part of the cluster than gpt-4 for user-1: ` +
+	const want = `invalid gpt-4 claim "user-2" lies on another part of the cluster than gpt-4 for user-1: ` +
 		`acquire them one by one, or under one root`
 	if errtext.Reason(err) != want {
 		t.Errorf("%v, want %s", err, want)

@@ -100,12 +100,12 @@ func invalidInput(w *world) {
 		c    limits.GPT4Cost
 		want string
 	}{
-		{alice, cost(1, -1), `invalid gpt-4 cost of tpm "-1"`},
-		{alice, cost(1, 1<<60), `invalid gpt-4 cost of tpm "1152921504606846976"`},
-		{limits.User{Project: project}, cost(1, 1), `invalid gpt-4 id of user`},
-		{limits.User{ID: "a#b", Project: project}, cost(1, 1), `invalid gpt-4 id of user "a#b"`},
-		{limits.User{ID: "alice"}, cost(1, 1), `invalid gpt-4 id of project`},
-		{limits.Project{ID: "\xff"}, cost(1, 1), `invalid gpt-4 id of project "\xff"`},
+		{alice, cost(1, -1), `invalid gpt-4 cost tpm "-1"`},
+		{alice, cost(1, 1<<60), `invalid gpt-4 cost tpm "1152921504606846976"`},
+		{limits.User{Project: project}, cost(1, 1), `invalid gpt-4 id user`},
+		{limits.User{ID: "a#b", Project: project}, cost(1, 1), `invalid gpt-4 id user "a#b"`},
+		{limits.User{ID: "alice"}, cost(1, 1), `invalid gpt-4 id project`},
+		{limits.Project{ID: "\xff"}, cost(1, 1), `invalid gpt-4 id project "\xff"`},
 	} {
 		_, err := w.GPT4.Acquire(w.Context(), test.who, test.c)
 		if got := errtext.Of(err); got != test.want {

@@ -20,14 +20,14 @@ import (
 //
 //	DeniedError            denied gpt-4 user-1 tpm 3/10 1m30s, and " deadline" if Wait gave up
 //	CostExceedsBurstError  exceeds burst gpt-4 user-1 tpm 11/10
-//	InvalidError           invalid gpt-4 id of user "a#b"
+//	InvalidError           invalid gpt-4 id user "a#b": the field without its "of"
 //	UnavailableError       unavailable gpt-4 2: and its cause; "throttled" stands behind the number of attempts
 //	ContendedError         contended gpt-4 user-1 8, and the number of conflicts behind a slash
 //	ConflictError          conflict gpt-4 project-1
 //	SetupError             setup: what | its cause | what to do
 //
-// A codec.AttributeError is described by the attribute and what the item has there. Joined errors stand on a
-// line each.
+// A codec.AttributeError is described by the attribute and what the item has there: its value, or its type.
+// Joined errors stand on a line each.
 //
 // When runtime wraps an error of a context, or of a MaxWait that is over, the description is the cause, with
 // the names and durations that runtime's text adds. Any other error is described by its text; an error
@@ -51,7 +51,7 @@ func Of(err error) string {
 	case *runtime.SetupError:
 		return setup(e)
 	case *codec.AttributeError:
-		return words("attribute", e.Attr, e.Got)
+		return attribute(e)
 	}
 	for _, cause := range []error{runtime.ErrMaxWait, context.Canceled, context.DeadlineExceeded} {
 		if outer, ok := strings.CutPrefix(err.Error(), "sluice:"); ok && errors.Is(err, cause) {
@@ -104,7 +104,7 @@ func invalid(e *runtime.InvalidError) string {
 	if e.Value != "" {
 		value = strconv.Quote(e.Value)
 	}
-	return words("invalid", e.Resource, e.Field, value)
+	return words("invalid", append(append([]string{e.Resource}, names(e.Field)...), value)...)
 }
 
 func unavailable(e *runtime.UnavailableError) string {
@@ -115,7 +115,16 @@ func unavailable(e *runtime.UnavailableError) string {
 	if e.Throttled {
 		throttled = "throttled"
 	}
-	return words("unavailable", e.Resource, attempts, throttled) + ": " + Of(e.Err)
+	resource := strings.Join(names(e.Resource), " ")
+	return words("unavailable", resource, attempts, throttled) + ": " + Of(e.Err)
+}
+
+func attribute(e *codec.AttributeError) string {
+	got := e.Got // a quoted value, "missing", or the type in the last of its words
+	if !strings.HasPrefix(got, `"`) {
+		got = got[strings.LastIndexByte(got, ' ')+1:]
+	}
+	return words("attribute", e.Attr, got)
 }
 
 func contended(e *runtime.ContendedError) string {
@@ -136,8 +145,9 @@ func setup(e *runtime.SetupError) string {
 	return "setup: " + strings.Join(parts, " | ")
 }
 
-// said are the words of runtime's texts, and of the causes in them, that are no names and no durations.
-var said = strings.Fields("for MaxWait is over context canceled deadline exceeded")
+// said are the words of runtime's texts and fields, and of the causes in them, that are no names and no
+// durations.
+var said = strings.Fields("of the for MaxWait is over context canceled deadline exceeded")
 
 // names returns the names and the durations in a text.
 func names(text string) []string {

@@ -30,7 +30,7 @@ func TestOf(t *testing.T) {
 			Burst: 10},
 			"exceeds burst gpt-4 user-1 tpm 11/10"},
 		{&runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a\n", Reason: "is bad"},
-			`invalid gpt-4 id of user "a\n"`},
+			`invalid gpt-4 id user "a\n"`},
 		{&runtime.InvalidError{Field: "entity", Reason: "is nil"}, "invalid entity"},
 		{&runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Throttled: true, Err: reset},
 			"unavailable gpt-4 2 throttled: reset"},
