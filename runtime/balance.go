@@ -31,8 +31,8 @@ func (l *Lease[C]) Balances() []Balance {
 	return balancesAt(l.part.Def.Spec(), l.buckets, l.at)
 }
 
-// Lookup returns the balances of the buckets that Acquire would charge, as far as this process remembers
-// them: nil if it remembers none. It does no I/O. After a denial it returns the balances that led to it.
+// Lookup returns the balances of the buckets that Acquire would charge, as far as this process has cached
+// them: nil if it has cached none. It does no I/O. After a denial it returns the balances that led to it.
 // Ancestors that the store would have to look up are left out.
 func (r *Resource[E, C]) Lookup(entity E) []Balance {
 	now := r.core.env.Clock.Now()

@@ -78,7 +78,7 @@ func TestBreaker(t *testing.T) {
 
 		const failure = "unavailable gpt-4 2: connection refused"
 		if diff := cmp.Diff([]string{"true " + failure, "false "}, turns); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 		want := []string{
 			`level=WARN msg="sluice: circuit breaker opened: the store is asked once a second, by one call" error="` +

@@ -223,7 +223,7 @@ func TestChainErrors(t *testing.T) {
 			}
 			if len(got) != 2 || got[0].Which != "failed" || got[0].Event.Entity != "user-"+test.entity[0].ID ||
 				got[0].Event.Kind != "user" {
-				t.Errorf("observer was told %+v", got)
+				t.Errorf("observer got %+v", got)
 			}
 		})
 	}
@@ -400,11 +400,11 @@ func TestDeniedByAnAncestor(t *testing.T) {
 		equal(t, "refusals", len(denied.Refusals), 4)
 		if len(got) != 1 || got[0].Event.Entity != "user-1" || got[0].Event.Kind != "user" ||
 			got[0].Event.Limit != "tpm" {
-			t.Errorf("observer was told %+v", got)
+			t.Errorf("observer got %+v", got)
 		}
 		_, err = r.Acquire(t.Context(), typed("1", "", "3", ""), cost{RPM: 61, TPM: 1})
 		if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok || got[1].Event.Limit != "rpm" {
-			t.Errorf("error %v, and the observer was told %+v", err, got)
+			t.Errorf("error %v, and the observer got %+v", err, got)
 		}
 		equal(t, "user", store.level("user-1").TPM, 1000)
 		equal(t, "project", store.level("project-3").TPM, 100)

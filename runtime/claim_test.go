@@ -214,7 +214,7 @@ func TestBadClaimsAreObserved(t *testing.T) {
 	}
 	want := []string{"failed project-3: invalid gpt-4 cost", "failed user-1: invalid gpt-4 cost"}
 	if !slices.Equal(seen, want) {
-		t.Errorf("observer was told %q, want %q", seen, want)
+		t.Errorf("observer got %q, want %q", seen, want)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestClaimsMeetTheStrictestPolicy(t *testing.T) {
 				check(t, err, "")
 				equal(t, "degraded", a.Degraded() && b.Degraded(), true)
 				if want := []string{"user-1 true: " + down, "project-3 true: " + down}; !slices.Equal(degraded, want) {
-					t.Errorf("observer was told %q, want %q", degraded, want)
+					t.Errorf("observer got %q, want %q", degraded, want)
 				}
 				_, _, err = both()
 				if test.want == allow {

@@ -65,7 +65,7 @@ func (b *Breaker) Closed() (closed bool, failures uint32, calm bool) {
 	return state == gobreaker.StateClosed, counts.ConsecutiveFailures, b.calm.Load() != nil
 }
 
-// Report returns what the observer would be told next.
+// Report returns the next report to the observer.
 func (b *Breaker) Report() string {
 	open, changed := b.unreported()
 	return map[bool]string{true: fmt.Sprint("open: ", open)}[changed]

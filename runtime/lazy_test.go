@@ -79,7 +79,7 @@ func TestLazySettle(t *testing.T) {
 		}
 		released.Release(t.Context())
 		equal(t, "left for later", len(store.later), 2)
-		equal(t, "told so far", len(got), 0)
+		equal(t, "reports so far", len(got), 0)
 		equal(t, "remaining of the acquire", settled.Remaining(), cost{59, 5900})
 		elapse(50 * time.Millisecond)
 		store.flush(nil)
@@ -98,7 +98,7 @@ func TestLazySettle(t *testing.T) {
 			{"failed", of("settle", time.Second), "down"}, {"failed", of("release", time.Second), "down"},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 		const who = ` resource=gpt-4 entity=user-1 error=down`
 		logs := []string{
@@ -136,8 +136,8 @@ func TestLazySettleAtOnce(t *testing.T) {
 				if err := lease.Settle(t.Context(), cost{TPM: 40}); !errors.Is(err, test.err) {
 					t.Errorf("error %v, want %v", err, test.err)
 				}
-				equal(t, "told once", len(got), 1)
-				equal(t, "told", got[0].Which, test.want)
+				equal(t, "reports", len(got), 1)
+				equal(t, "report", got[0].Which, test.want)
 				equal(t, "log lines", len(lines()), 0)
 				equal(t, "remaining", lease.Remaining() == cost{59, 5960}, test.err == nil)
 			})
@@ -220,7 +220,7 @@ func TestLazySettleOfADegradedLease(t *testing.T) {
 			check(t, err, "")
 			check(t, lease.Settle(t.Context(), cost{TPM: 40}), "")
 			equal(t, "left for later", len(backend.later), 0)
-			equal(t, "told", len(got), 1)
+			equal(t, "reports", len(got), 1)
 		}
 	})
 }

@@ -17,7 +17,7 @@ func (l *Limiter) Entities() *Entities { return &Entities{core: l.core} }
 
 // Put stores the parent that entity has, and replaces what was stored of entity. It stores only the entity's
 // own link, not its parent's parent. A parent without id means none: look-ups that need it then fail. Other
-// processes that have looked entity up remember what was stored before, for as long as WithCacheTTL says.
+// processes that have looked entity up use what was stored before, for as long as WithCacheTTL says.
 func (e *Entities) Put(ctx context.Context, entity store.Entity, opts ...PutOption) error {
 	link, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {

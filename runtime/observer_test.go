@@ -147,8 +147,8 @@ func TestObserverGetsTheError(t *testing.T) {
 
 type contextKey struct{}
 
-// TestObserverContext: an acquire is told with its caller's context; what may outlive that, with its values
-// and without its end.
+// TestObserverContext: an acquire is reported with its caller's context. Work that may outlive the caller is
+// reported with the context's values, without its end.
 func TestObserverContext(t *testing.T) {
 	var got []string
 	note := func(which string) func(context.Context, runtime.Event) {
@@ -176,11 +176,12 @@ func TestObserverContext(t *testing.T) {
 		"settled caller <nil>", "released caller <nil>", "failed caller context canceled",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 }
 
-// TestObservers: each is told, in order; what none of them listens to is nil, so that nobody makes it up.
+// TestObservers: each gets its reports, in order. A callback that none of them has is nil, so no event is
+// built.
 func TestObservers(t *testing.T) {
 	var got []string
 	one := func(name string) *runtime.Observer {
@@ -211,7 +212,7 @@ func TestObservers(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 	for field, callback := range reflect.ValueOf(runtime.Observers(nil, &runtime.Observer{})).Elem().Fields() {
 		if !callback.IsNil() {

@@ -84,7 +84,7 @@ func SettleTimeout(d time.Duration) Option {
 	}
 }
 
-// WithCacheTTL sets how long a process remembers overrides, and the parents of entities that are looked up:
+// WithCacheTTL sets how long a process caches overrides, and the parents of entities that are looked up:
 // how late a change may take effect. The default is a minute. Shorter costs reads, half a read unit per
 // bucket and TTL.
 func WithCacheTTL(d time.Duration) Option {

@@ -162,7 +162,7 @@ func TestPolicies(t *testing.T) {
 						}
 					}
 					equal(t, "outcome", got, test.want[i])
-					equal(t, "told", events[0].Which, event)
+					equal(t, "report", events[0].Which, event)
 					equal(t, "decided here", events[0].Event.Local, event == "degraded")
 					if event == "degraded" {
 						equal(t, "because", events[0].Err, errtext.Of(test.err))

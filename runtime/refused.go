@@ -13,9 +13,9 @@ type vectors struct {
 	cost  [8]int64
 }
 
-// refused returns the denial of an acquire at now (ms) by what the store remembers, and reports it to the
+// refused returns the denial of an acquire at now (ms) by the store's cached images, and reports it to the
 // observer. It returns nil, so that the caller asks the store, if
-//   - what is remembered denies nothing,
+//   - the cached images deny nothing,
 //   - the chain continues by look-ups,
 //   - or the input is invalid: the caller then finds out how.
 func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int64) *DeniedError {
@@ -47,7 +47,7 @@ func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int6
 }
 
 // charged returns those of links, an entity's chain, whose buckets a call on the entity charges. ok reports
-// that these are all. A bad id has no bucket, so nothing is remembered of it.
+// that these are all. A bad id has no bucket, so nothing is cached for it.
 func charged(s *store.Spec, links []store.Link) (left []store.Link, ok bool) {
 	links = within(s, links)
 	left = links[:0]

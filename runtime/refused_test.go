@@ -148,7 +148,7 @@ func TestRefusedIsObserved(t *testing.T) {
 		want := []report{{"denied", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm"},
 			text}}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestShadow: what a limit refuses goes through and is told, with its limit; what is a mistake fails as ever.
+// TestShadow: a call that a limit refuses goes through and is reported, with its limit. A mistake fails as
+// ever.
 func TestShadow(t *testing.T) {
 	denied := &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
 		Refusals: []runtime.Refusal{
@@ -57,7 +58,7 @@ func TestShadow(t *testing.T) {
 					lease, err := f(t.Context(), user{"1"}, cost{TPM: 5}, runtime.Shadow())
 					if !test.admitted {
 						if !errors.Is(err, test.err) || lease != nil || got[0].Which != "failed" {
-							t.Errorf("%s: %v, %v; the observer was told %v", verb, lease, err, got)
+							t.Errorf("%s: %v, %v; the observer got %v", verb, lease, err, got)
 						}
 						continue
 					}
@@ -197,7 +198,7 @@ func TestShadowWait(t *testing.T) {
 }
 
 // TestShadowInAnOutage: whatever the policy, the call goes through, degraded; what Deny and Local would have
-// refused is told.
+// refused is reported.
 func TestShadowInAnOutage(t *testing.T) {
 	for _, test := range []struct {
 		policy  runtime.Policy
@@ -220,13 +221,13 @@ func TestShadowInAnOutage(t *testing.T) {
 		lease := acquire(t, r, user{"1"}, cost{TPM: test.tpm})
 		check(t, lease.Shadowed(), test.refused)
 		if !lease.Degraded() || !got[0].Event.Local || (got[0].Which == "shadowed") != (test.which == "shadowed") {
-			t.Errorf("%v: degraded %t, told %+v", test.policy, lease.Degraded(), got)
+			t.Errorf("%v: degraded %t, reported %+v", test.policy, lease.Degraded(), got)
 		}
 		check(t, lease.Settle(t.Context(), cost{TPM: 1}), "")
 	}
 }
 
-// TestShadowFromMemory: a denial that is remembered is told as any other, and the store is not asked.
+// TestShadowFromMemory: a denial from the cache is reported as any other, and the store is not asked.
 func TestShadowFromMemory(t *testing.T) {
 	backend := newMinds()
 	var got []report
@@ -245,7 +246,7 @@ func TestShadowFromMemory(t *testing.T) {
 	equal(t, "shadowed", lease.Shadowed(), error(denied))
 	equal(t, "remaining", lease.Remaining(), cost{59, 0})
 	if len(got) != 1 || got[0].Which != "shadowed" || got[0].Event.Limit != "tpm" {
-		t.Errorf("observer was told %+v", got)
+		t.Errorf("observer got %+v", got)
 	}
 	if _, err := r.Acquire(t.Context(), user{"a#b"}, cost{TPM: 10}); err == nil {
 		t.Error("a bad id went through")

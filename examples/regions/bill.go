@@ -66,8 +66,8 @@ type bill struct{ quotas, beats, reads, puts, gets float64 }
 // rate is how often something happens in a region and window, in the mean.
 type rate struct{ writes, beats, puts, gets float64 }
 
-// bill returns what that many regions come to, of which each holds so many shares of resources of one kind. A
-// heartbeat is a write unit, and so is a share, but for the first of a bucket, which the index has too.
+// bill returns what that many regions come to, of which each holds so many quotas of resources of one kind. A
+// heartbeat is a write unit, and so is a quota, but for the first of a bucket, which the index has too.
 func (r rate) bill(regions, quotas, resources int, window time.Duration) bill {
 	n := float64(month/window) * float64(regions)
 	read := float64(quotas)*regionsim.BucketUnits + float64(resources)*regionsim.KindUnits
@@ -82,7 +82,7 @@ type line struct {
 
 func (b bill) lines(p prices) []line {
 	return []line{
-		{"shares, write units", b.quotas, p.write}, {"heartbeats, write units", b.beats, p.write},
+		{"quotas, write units", b.quotas, p.write}, {"heartbeats, write units", b.beats, p.write},
 		{"buckets and kinds, read units", b.reads, p.read}, {"snapshots put", b.puts, p.put},
 		{"snapshots read", b.gets, p.get},
 	}
@@ -104,17 +104,17 @@ func sum(lines []line) (all float64) {
 	return all
 }
 
-// compare prints what a month costs by trigger, and where every share is written in every cycle.
+// compare prints what a month costs by trigger, and where every quota is written in every cycle.
 func compare(out *strings.Builder, trigger rate, s worldSettings, p prices) error {
 	always := trigger
 	always.writes = float64(s.quotas())
 	by, all := trigger.bill(s.regions, s.quotas(), s.resources, window).lines(p),
 		always.bill(s.regions, s.quotas(), s.resources, window).lines(p)
 	fmt.Fprintf(out,
-		"A month of 30 days of all syncs, as the second half was: %d regions, %s shares each, a cycle every "+
+		"A month of 30 days of all syncs, as the second half was: %d regions, %s quotas each, a cycle every "+
 			"%v.\n\n",
 		s.regions, texttable.Count(int64(s.quotas())), window)
-	rows := [][]string{{"", "BY TRIGGER", "", "EVERY SHARE IN EVERY CYCLE", ""}}
+	rows := [][]string{{"", "BY TRIGGER", "", "EVERY QUOTA IN EVERY CYCLE", ""}}
 	for i := range by {
 		rows = append(rows, []string{
 			by[i].name, texttable.Count(int64(by[i].n)), by[i].cost(), texttable.Count(int64(all[i].n)), all[i].cost(),

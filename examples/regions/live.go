@@ -47,7 +47,7 @@ func live(ctx context.Context, s story, out io.Writer) (err error) {
 			"Snapshots are in a folder.\n"+
 			"%s's sync stops after %v and is back after %v; a window is %v: after three its heartbeat ends, after %v "+
 			"it is taken for gone,\n"+
-			"and what it held is shared out when all have known that for five. SHARE is what the bucket of user-1 "+
+			"and what it held is shared out when all have known that for five. QUOTA is what the bucket of user-1 "+
 			"has,\n"+
 			"GRANTED and DENIED are its calls in the last second.\n\n",
 		len(all), sees.whole, sees.floor, s.who, s.stops, s.backs, all[0].window(), s.evict); err != nil {

@@ -102,7 +102,7 @@ func TestRegionStops(t *testing.T) {
 	})
 }
 
-// TestMoreThanAll: the control. A region in which an operator overrides the share has more, and the check
+// TestMoreThanAll: the control. A region in which an operator overrides the quota has more, and the check
 // says so.
 func TestMoreThanAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

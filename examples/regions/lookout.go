@@ -40,7 +40,7 @@ func newLookout(all []*place) *lookout {
 }
 
 // look reads the buckets: what one has is what is enforced in its region, whatever is stored beside it. That
-// one region is read after the other does not matter: a share that moves is nowhere for a window.
+// one region is read after the other does not matter: a quota that moves is nowhere for a window.
 func (l *lookout) look(ctx context.Context) error {
 	now, sum := make([]int64, len(l.all)), int64(0)
 	for i, p := range l.all {
@@ -81,9 +81,9 @@ func head(all []*place) string {
 	first, second := "     ", "     "
 	for _, p := range all {
 		first += fmt.Sprintf("  | %-20s", fmt.Sprintf("%s asks %d/s", p.name, p.asks))
-		second += "  | SHARE GRANTED DENIED"
+		second += "  | QUOTA GRANTED DENIED"
 	}
-	return strings.TrimRight(first+"  | all", " ") + "\n" + second + "  |    SHARE GRANTED"
+	return strings.TrimRight(first+"  | all", " ") + "\n" + second + "  |    QUOTA GRANTED"
 }
 
 // check errs if the sum of quotas was ever above G.

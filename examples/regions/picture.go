@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
-// chart is what is drawn: the first bucket's shares and what is asked of it, by region, and the writes of
-// all. So many windows are a bar together: of shares and demand, which are states, the last one.
+// chart is what is drawn: the first bucket's quotas and what is asked of it, by region, and the writes of
+// all. So many windows are a bar together: of quotas and demand, which are states, the last one.
 func (p *play) chart(together int) chart.Chart {
 	span := window
 	for range together - 1 {
@@ -17,14 +17,14 @@ func (p *play) chart(together int) chart.Chart {
 	}
 	names := p.names()
 	quotas := chart.Panel{
-		Name: "rpm of user-1 on model-1: shares in force", Unit: "tokens a minute", Parts: names, Allowance: whole,
+		Name: "rpm of user-1 on model-1: quotas in force", Unit: "tokens a minute", Parts: names, Allowance: whole,
 		Line: "G",
 	}
 	asked := chart.Panel{Name: "What is asked of it", Unit: "tokens a minute", Parts: names, Allowance: whole,
 		Line: "G"}
 	writes := chart.Panel{
-		Name: "Shares written, of all limits", Unit: "in one region and window", Allowance: float64(p.quotas()),
-		Line: "every share in every window",
+		Name: "Quotas written, of all limits", Unit: "in one region and window", Allowance: float64(p.quotas()),
+		Line: "every quota in every window",
 	}
 	at := 0
 	for some := range slices.Chunk(p.samples, together) {

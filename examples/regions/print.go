@@ -30,10 +30,10 @@ func (p *play) print(out io.Writer, prices prices) error {
 			f.For.Round(time.Second))
 	}
 	s.WriteString(
-		"\nWRITES: of shares, in one region and window. SUM: of the shares that processes may use at worst, " +
+		"\nWRITES: of quotas, in one region and window. SUM: of the quotas that processes may use at worst, " +
 			"caches and clocks\n" +
 			"included, the largest of any limit. STARVED: refused, while it was left over in another region. " +
-			"DISTANCE: of shares from\n" +
+			"DISTANCE: of quotas from\n" +
 			"where demand would have them. The last three are of 1000, where 1000 is G.\n\n")
 	if err := p.table(&s); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (p *play) settled() []regionsim.Sample { return p.samples[len(p.samples)/2:
 func (p *play) summary(out *strings.Builder, prices prices) error {
 	all, half := p.mean(p.samples), p.mean(p.settled())
 	fmt.Fprintf(out,
-		"In the second half a region wrote %s of its %s shares in a window, %s %% fewer than all; starved %s, "+
+		"In the second half a region wrote %s of its %s quotas in a window, %s %% fewer than all; starved %s, "+
 			"distance %s of 1000.\n",
 		tenths(half.writes), texttable.Count(int64(p.quotas())), tenths(100-100*half.writes/float64(p.quotas())),
 		tenths(half.starved*1000), tenths(half.distance*1000))
@@ -115,7 +115,7 @@ func (p *play) summary(out *strings.Builder, prices prices) error {
 			"It planned more: %s %% of its writes were not done in their cycle, for want of time or because the "+
 				"table refused.\n", tenths(100-100*wrote/planned))
 	}
-	fmt.Fprintf(out, "%s shares were written in all. Triggers of what cycles planned:",
+	fmt.Fprintf(out, "%s quotas were written in all. Triggers of what cycles planned:",
 		texttable.Count(int64(p.result.Writes)))
 	for i, trigger := range slices.Sorted(maps.Keys(all.triggers)) {
 		if i > 0 {
@@ -130,7 +130,7 @@ func (p *play) summary(out *strings.Builder, prices prices) error {
 	}
 	if len(p.result.Violations) == 0 {
 		fmt.Fprintf(out,
-			"\ncheck: ok: at none of %s moments the sum of shares in force was above G, or a share below the floor; "+
+			"\ncheck: ok: at none of %s moments the sum of quotas in force was above G, or a quota below the floor; "+
 				"at most it was %s of 1000\n",
 			texttable.Count(int64(p.result.Events)), tenths(all.sum*1000))
 	}

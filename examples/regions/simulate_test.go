@@ -120,7 +120,7 @@ func (g greedy) Cycle(ctx context.Context) (*region.Report, error) {
 	return &region.Report{Region: g.Region}, errors.Join(err, g.Table.PutHeartbeat(ctx, beat))
 }
 
-// TestViolation: the control. Shares that are more than all end the world, and the program fails.
+// TestViolation: the control. Quotas that are more than all end the world, and the program fails.
 func TestViolation(t *testing.T) {
 	s := settle(t, tiny()...).world
 	w := s.world()
@@ -138,7 +138,7 @@ func TestViolation(t *testing.T) {
 	}
 }
 
-// TestBill: 20,000 shares of 10 resources, 10 s windows, a month of 30 days: 2,698 million read units, as
+// TestBill: 20,000 quotas of 10 resources, 10 s windows, a month of 30 days: 2,698 million read units, as
 // docs/regions.md has it.
 func TestBill(t *testing.T) {
 	for _, test := range []struct {

@@ -327,7 +327,7 @@ func TestLazyDenied(t *testing.T) {
 }
 
 // TestLazyOnce: whatever befalls the write that a lazy settle rides on, what takes is charged once, and what
-// gives back at most once. How it ended is told to the observer.
+// gives back at most once. How it ended is reported to the observer.
 func TestLazyOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		who      member
@@ -406,11 +406,11 @@ func TestLazyGivesUp(t *testing.T) {
 		for i.failures() == 0 {
 			elapse(time.Second)
 			if time.Since(began) > time.Minute {
-				t.Fatal("nobody is told")
+				t.Fatal("nothing is reported")
 			}
 		}
 		if took := time.Since(began); took > 21*time.Second {
-			t.Errorf("told after %v", took)
+			t.Errorf("reported after %v", took)
 		}
 		if !isA[*store.UnavailableError](i.Failures[0]) {
 			t.Error(i.Failures[0])

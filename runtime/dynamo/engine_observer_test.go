@@ -294,14 +294,14 @@ func TestObserverSeesEveryCall(t *testing.T) {
 			o.db.ResetConsumed()
 			scene.play(o)
 			if diff := cmp.Diff(billedOf(o.db.Consumed(), o.table), o.reported(everything)); diff != "" {
-				t.Errorf("by operation, - as billed, + as told:\n%s", diff)
+				t.Errorf("by operation, - as billed, + as reported:\n%s", diff)
 			}
 			found := map[string]bool{}
 			for _, seen := range o.seen {
 				for _, e := range seen.All {
 					found[e.Path+" "+e.Outcome] = true
 					if e.System != "dynamodb" || e.Began.IsZero() {
-						t.Errorf("told %+v", e)
+						t.Errorf("reported %+v", e)
 					}
 				}
 			}
@@ -314,7 +314,8 @@ func TestObserverSeesEveryCall(t *testing.T) {
 	}
 }
 
-// TestAccountsSee: the check above sees what is not told, told twice, or told with another capacity.
+// TestAccountsSee: the check above sees a call that is not reported, is reported twice, or has another
+// capacity.
 func TestAccountsSee(t *testing.T) {
 	o := newObserved(t)
 	o.db.ResetConsumed()
@@ -322,8 +323,8 @@ func TestAccountsSee(t *testing.T) {
 	billed, all := billedOf(o.db.Consumed(), o.table), o.seen[0].All
 	last := len(all) - 1
 	for name, wrong := range map[string][]store.StoreEvent{
-		"not told":   all[:last],
-		"told twice": append(slices.Clone(all), all[last]),
+		"not reported":   all[:last],
+		"reported twice": append(slices.Clone(all), all[last]),
 		"no capacity": append(slices.Clone(all[:last]), func(e store.StoreEvent) store.StoreEvent {
 			e.Write = 0
 			return e
@@ -386,7 +387,7 @@ func TestStoreContext(t *testing.T) {
 			"retry for 2 by c: <nil>",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -415,6 +416,6 @@ func TestStoreContextOfAbandoned(t *testing.T) {
 	o.db.Faults().Clear()
 	closeAll(t, l.Limiter)
 	if len(reported) != 1 || reported[0] != nil {
-		t.Errorf("told with %v", reported)
+		t.Errorf("reported with %v", reported)
 	}
 }

@@ -38,7 +38,7 @@ func TestShadow(t *testing.T) {
 			said := errtext.Of(shadowed)
 			if diff := cmp.Diff(shown, fields(r.Header)); r.StatusCode != 200 || r.body != "" || said != want ||
 				diff != "" {
-				t.Errorf("%d %s; spared %q, want %q; headers (-want +got):\n%s", r.StatusCode, r.body, said, want, diff)
+				t.Errorf("%d %s; shadowed %q, want %q; headers (-want +got):\n%s", r.StatusCode, r.body, said, want, diff)
 			}
 		}
 		see("user=1&tpm=14400", "", map[string]string{"RateLimit-Policy": policy,

@@ -172,7 +172,7 @@ func TestShadowChargesAsItsTwin(t *testing.T) {
 	})
 	// -short plays too few histories to expect one for each
 	if shadowed == 0 || shadowed < played && !testing.Short() {
-		t.Errorf("in %d histories %d calls were spared: this is no test", played, shadowed)
+		t.Errorf("in %d histories %d calls were shadowed: this is no test", played, shadowed)
 	}
 }
 

@@ -67,7 +67,7 @@ var (
 	}
 	Settlements = &Metric{
 		Name: "sluice.settlements", Unit: "{settlement}", Kind: Counter,
-		Description: "Leases settled or released, those of which the store could not be told (failed), and " +
+		Description: "Leases settled or released, those that the store did not take (failed), and " +
 			"settles that said nothing possible (invalid).",
 		Labels: []string{Resource, EntityKind, Operation, Outcome, ErrorType},
 	}

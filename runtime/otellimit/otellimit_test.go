@@ -58,7 +58,7 @@ func TestMetrics(t *testing.T) {
 	}
 	span.End()
 	if reported != 1 {
-		t.Errorf("the other observer was told %d times", reported)
+		t.Errorf("the other observer got %d times", reported)
 	}
 	points := collect(t, reader, metrics.Decisions)
 	var got []string

@@ -56,7 +56,7 @@ func (p *portion) checkBurst() error {
 	return nil
 }
 
-// Refused implements store.Session. The store remembers no denials: it would go on denying for a second
+// Refused implements store.Session. The store caches no denials: it would go on denying for a second
 // what another process refunds. A denial costs little: its portion of a script call, which changes nothing.
 func (*session) Refused(store.Definition, []store.Link, []int64, int64) *store.DeniedError {
 	return nil

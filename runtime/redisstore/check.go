@@ -16,7 +16,7 @@ import (
 // minVersion is the first major version of Redis in which a script may write after it has read the time.
 const minVersion = 5
 
-// maxSkew is how far a host's clock may be off before the observer is told. The clock only decides how long
+// maxSkew is how far a host's clock may be off before it is reported. The clock only decides how long
 // cached values serve.
 const maxSkew = time.Second
 

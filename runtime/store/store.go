@@ -30,7 +30,7 @@ type Session interface {
 	// call.Deadline it fails once the attempt under way has ended, which has at least 100 ms. The error is then
 	// an *UnavailableError that is context.DeadlineExceeded, or a *ContendedError if that attempt lost a race.
 	Acquire(ctx context.Context, call *Call) error
-	// Refused returns the denial of cost, in millitokens, by what is remembered of chain's buckets, all of them
+	// Refused returns the denial of cost, in millitokens, by the cached images of chain's buckets, all of them
 	// seen within the last second. It returns nil if that does not refuse, or does not suffice to tell. It does
 	// no I/O. chain holds links that have a bucket, nearest first; the store keeps neither it nor cost. The
 	// error is shared: nobody changes it. now is in ms.
@@ -40,14 +40,14 @@ type Session interface {
 	// until Later is called. Time that the write waits for others does not count against its deadline. Otherwise
 	// Later is left as it is, and never called.
 	Settle(ctx context.Context, call *Call) error
-	// Lookup fills in Limits and After of each Bucket as last seen, from memory: nil if nothing is remembered.
+	// Lookup fills in Limits and After of each Bucket as last seen: nil if nothing is cached.
 	// It does no I/O.
 	Lookup(call *Call)
 	// Peek fills in Limits and After of each Bucket from a consistent read and changes nothing. After is nil if
 	// there is no bucket yet.
 	Peek(ctx context.Context, call *Call) error
 	// Member returns what is stored of an entity, by its stored id; found is false if nothing is. Both answers
-	// are remembered for Env.CacheTTL.
+	// are cached for Env.CacheTTL.
 	Member(ctx context.Context, entity string) (m Member, found bool, err error)
 	// Members reads and writes what Member looks up.
 	Members() MemberStore
@@ -140,7 +140,7 @@ type Env struct {
 	Observer      *Observer
 	Logger        *slog.Logger
 	SettleTimeout time.Duration // bounds what outlives a caller
-	CacheTTL      time.Duration // how long overrides and Members are remembered, absent ones too
+	CacheTTL      time.Duration // how long overrides and Members are cached, absent ones too
 }
 
 // Call is one request to a store, in vectors: a chain of buckets for each part. Several parts are charged all

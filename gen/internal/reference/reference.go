@@ -194,7 +194,7 @@ func (w *writer) rules() {
 	w.line("Every mistake is an error, with its place, and all come at once: `limits.yaml:8:38: UNKNOWN_KEY: " +
 		"...`. `sluice generate` and all")
 	w.line("commands that read the file exit with 1, and write nothing.\n")
-	w.line("| error | what it asks for | met above at |")
+	w.line("| error | what it asks for | above at |")
 	w.line("|---|---|---|")
 	for _, r := range schema.Rules() {
 		at := w.where[r.ID]

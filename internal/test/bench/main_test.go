@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("printed\n%s", out.String())
 	}
 	if !strings.Contains(progress.String(), "run 2 of 2: decode ALL_NEW") {
-		t.Errorf("told\n%s", progress.String())
+		t.Errorf("progress\n%s", progress.String())
 	}
 
 	if s, err = settingsOf(t, append(args, "-json")...); err != nil {

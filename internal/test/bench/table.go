@@ -96,7 +96,7 @@ func (f *figure) verb() int { return strings.IndexByte(f.format, 'f') + 1 }
 // result is a row in JSON.
 type result struct {
 	What    string         `json:"what"`
-	Outcome string         `json:"verdict"`
+	Outcome string         `json:"outcome"`
 	Figures []figureResult `json:"figures"`
 }
 

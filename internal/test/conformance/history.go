@@ -179,7 +179,7 @@ func (g *game) take(process *limits.Limiter, s step) {
 		g.open = append(g.open, lease)
 	}
 	if lease != nil && err != nil { // what becomes of it changes nothing
-		g.counts["spared"]++
+		g.counts["shadowed"]++
 	}
 }
 
@@ -234,7 +234,8 @@ func runHistories(t *testing.T, store Store) {
 		})
 	}
 	t.Log(counts)
-	for _, what := range []string{"admitted", "denied", "exceeding", "settled", "released", "waited", "spared"} {
+	all := []string{"admitted", "denied", "exceeding", "settled", "released", "waited", "shadowed"}
+	for _, what := range all {
 		if counts[what] == 0 {
 			t.Errorf("no call was %s: this is no test", what)
 		}

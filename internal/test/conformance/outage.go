@@ -164,7 +164,7 @@ func breaker(w *world) {
 		w.Errorf("the store was asked once more: %v", err)
 	}
 	if len(opened) != 1 || !opened[0] {
-		w.Errorf("the observer was told %v", opened)
+		w.Errorf("the observer got %v", opened)
 	}
 	w.store.Repair()
 	if _, err := l.GPT4.Acquire(w.Context(), alice, cost(1, 1), runtime.OnUnavailable(store.Allow)); err != nil {

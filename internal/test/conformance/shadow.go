@@ -18,7 +18,7 @@ func inShadow(run func(*world)) func(*world) {
 	}
 }
 
-// shadowLeases: those of calls that were spared took nothing, and write nothing.
+// shadowLeases: leases of calls that shadow mode let through took nothing, and write nothing.
 func shadowLeases(w *world) {
 	w.shadow = true
 	w.settle(w.admitted(alice, 3, 100), 1, 120)
@@ -79,7 +79,7 @@ func shadowClaims(w *world) {
 			s.take(s.cost, w.store.Decided())
 		}
 	}
-	failed[*store.DeniedError](w, "spared", shadowed.Lease().Shadowed())
+	failed[*store.DeniedError](w, "shadowed", shadowed.Lease().Shadowed())
 	if err := errors.Join(enforced.Lease().Shadowed(), admitted.Lease().Shadowed()); err != nil {
 		w.Errorf("%v", err)
 	}
@@ -124,7 +124,7 @@ func shadowTogether(w *world) {
 	}
 	wg.Wait()
 	if admitted < rpm || admitted > rpm && !w.store.Flows || shadowed == 0 && denied == 0 {
-		w.Errorf("%d admitted, %d denied, %d spared", admitted, denied, shadowed)
+		w.Errorf("%d admitted, %d denied, %d shadowed", admitted, denied, shadowed)
 	}
 	for _, s := range w.portions(alice, cost(admitted, admitted)) {
 		s.take(s.cost, w.store.Decided())
