@@ -191,8 +191,7 @@ func TestOverrideBelowPerCall(t *testing.T) {
 	check(t, err, "")
 	_, err = config.Entity(user{"1"}).Set(t.Context(), limits{RPM: half}, "")
 	checkReason(t, err,
-		"invalid gpt-4 limit rpm user-1 is not possible: burst 0.5 is below the 1 that a call takes "+
-			"(per_call), so that none could be served: raise it")
+		"invalid gpt-4 limit rpm user-1 is not possible: "+half.Check(1))
 }
 
 func TestExplain(t *testing.T) {

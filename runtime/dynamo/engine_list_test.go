@@ -173,7 +173,7 @@ func TestBucketsBeside(t *testing.T) {
 	if !slices.Equal(got.entities, want) || got.others != 4 || len(got.malformed) != 1 {
 		t.Fatalf("%+v, want %q, 4 others, 1 malformed", got, want)
 	}
-	wantSetup(t, got.malformed[0], "bucket of user-999 on gpt-4", "attribute rf S")
+	wantSetup(t, got.malformed[0], "user-999", "gpt-4", "attribute rf S")
 }
 
 // TestBucketsUnprocessed: what DynamoDB leaves over is asked for again, and not for ever.

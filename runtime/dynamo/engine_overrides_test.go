@@ -688,7 +688,7 @@ func TestMalformedOverrides(t *testing.T) {
 		"half a limit": {func(item codec.Item) { delete(item, "l_rpm_bx") }, "attribute l_rpm_bx missing"},
 		"a period of 0": {func(item codec.Item) {
 			item["l_rpm_rp"] = codec.N(0)
-		}, "limit rpm: period 0ms is below 1ms: raise it"},
+		}, "limit rpm: " + bucket.Limit{Capacity: 5000, Burst: 5000, Refill: 5000}.Check(0)},
 		"a number as text": {func(item codec.Item) {
 			item["l_rpm_ra"] = codec.S("5")
 		}, "attribute l_rpm_ra S"},
@@ -697,7 +697,7 @@ func TestMalformedOverrides(t *testing.T) {
 		}, `attribute l_rpm_ra "0.5"`},
 		"burst too low": {func(item codec.Item) {
 			item["l_rpm_bx"] = codec.N(4000)
-		}, "limit rpm: burst 4 is below the capacity 5: raise the burst or lower the capacity"},
+		}, "limit rpm: " + bucket.Limit{Capacity: 5000, Burst: 4000, Refill: 5000, Period: 60_000}.Check(0)},
 		"one attribute only": {func(item codec.Item) {
 			item["l_tpm_cp"] = codec.N(4000)
 		}, "attribute l_tpm_bx missing"},

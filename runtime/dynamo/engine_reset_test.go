@@ -90,7 +90,7 @@ func TestResetRefused(t *testing.T) {
 	delete(torn, "b_rpm_bx")
 	e.put(t, torn)
 	_, err = operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "tpm")
-	wantSetup(t, err, "bucket of user-1 on gpt-4", "attribute b_rpm_bx missing")
+	wantSetup(t, err, "user-1", "gpt-4", "attribute b_rpm_bx missing")
 
 	_, err = operator.Reset(t.Context(), e.client, "nobody-made-this", "user-1", "gpt-4")
 	wantSetup(t, err, "table nobody-made-this", "ResourceNotFoundException")

@@ -73,7 +73,7 @@ func TestRedisAnswersNot(t *testing.T) {
 
 	code, out, errs := command(t.Context(), "peek", "project-1", "gpt-4", "--file", demo, "--redis",
 		"redis://ann:sesame@"+s.Addr())
-	if code != 0 || !strings.HasPrefix(out, "project-1 on gpt-4: no bucket is stored") || errs != "" {
+	if code != 0 || out != notStored("project-1", "gpt-4") || errs != "" {
 		t.Errorf("the control, with the right password: exit code %d\n%s%s", code, out, errs)
 	}
 }

@@ -65,7 +65,7 @@ func TestStoreNotListed(t *testing.T) {
 			only}, append([]string{"--file", listing(t, "")}, onTable...),
 	} {
 		code, out, errs := command(t.Context(), append([]string{"peek", "project-1", "gpt-4"}, flags...)...)
-		if code != 0 || !strings.HasPrefix(out, "project-1 on gpt-4: no bucket is stored") || errs != "" {
+		if code != 0 || out != notStored("project-1", "gpt-4") || errs != "" {
 			t.Errorf("%q: exit code %d\n%s%s", flags, code, out, errs)
 		}
 	}

@@ -47,8 +47,7 @@ func TestRedisRoots(t *testing.T) {
 	r.run("peek user-1 gpt-4", 0, "user-1 on gpt-4 under project-7\n"+under7+"user-1 on gpt-4 under project-8\n"+
 		under8, "")
 	r.run("peek user-1 gpt-4 --root project-8", 0, "user-1 on gpt-4\n"+under8, "")
-	const nothing = "user-1 on gpt-4: no bucket is stored: it was never used, it has expired, or a name is " +
-		"wrong; an unused bucket is full\n"
+	nothing := notStored("user-1", "gpt-4")
 	r.run("peek user-1 gpt-4 --root project-9", 0, nothing, "")
 	r.run("peek user-1 gpt-4 --root user-1", 0, nothing, "")
 	r.run("peek user-1 gpt-4 --root user-2", 2, "",

@@ -132,9 +132,7 @@ func TestRedisPrefix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.run("peek project-7 gpt-4", 0,
-		"project-7 on gpt-4: no bucket is stored: it was never used, it has expired, or a name is wrong; an "+
-			"unused bucket is full\n", "")
+	r.run("peek project-7 gpt-4", 0, notStored("project-7", "gpt-4"), "")
 	r.run("top gpt-4", 1, "", "sluice: no bucket of gpt-4 in redis://ADDR, prefix sluice:: none was used, "+
 		"all have expired, or the name, prefix or Redis is wrong\n")
 	const there = `ENTITY     LIMIT                        USED  AVAILABLE    BURST  FULL IN

@@ -11,18 +11,17 @@ func TestReset(t *testing.T) {
 	s, table := newSession(t, demo)
 	schema := s.flags
 	s.flags = s.flags[:2] // it reads no schema
-	const nothing = "no bucket is stored: it was never used, it has expired, or a name is wrong; an unused " +
-		"bucket is full\n"
-	s.run("reset user-123 gpt-4", 1, "", "sluice: user-123 on gpt-4: "+nothing)
-	s.run("reset gpt-4 user-123", 1, "", "sluice: gpt-4 on user-123: "+nothing)
-	s.run("reset user-123 gpt-4 --limit rps", 1, "", "sluice: user-123 on gpt-4: "+nothing)
+	nothing := notStored("user-123", "gpt-4")
+	s.run("reset user-123 gpt-4", 1, "", "sluice: "+nothing)
+	s.run("reset gpt-4 user-123", 1, "", "sluice: "+notStored("gpt-4", "user-123"))
+	s.run("reset user-123 gpt-4 --limit rps", 1, "", "sluice: "+nothing)
 	code, out, errs := sluice(t, start, append(strings.Fields("reset user-123 gpt-4 --limit rpm --limit rps"),
 		schema...)...)
 	expect(t, code, out, errs, 2, "",
 		"sluice: gpt-4 has no limit \"rps\": did you mean \"rpm\"?; run `sluice reset --help`\n")
 	code, out, errs = sluice(t, start, append(strings.Fields("reset user-123 gpt-4 --limit rpm"), schema...)...)
-	expect(t, code, out, errs, 1, "", "sluice: user-123 on gpt-4: "+nothing)
-	s.run("peek user-123 gpt-4", 0, "user-123 on gpt-4: "+nothing, "")
+	expect(t, code, out, errs, 1, "", "sluice: "+nothing)
+	s.run("peek user-123 gpt-4", 0, nothing, "")
 	if n := s.items(); n != 0 {
 		t.Errorf("%d items were written for a bucket that is not there", n)
 	}
