@@ -44,14 +44,14 @@ func (t tableFace) Each(_ context.Context, resource string, f func(entity string
 	return nil
 }
 
-// Get returns what levels store.
-func (t tableFace) Get(_ context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
+// Get returns what is stored at entities and kinds.
+func (t tableFace) Get(_ context.Context, spec *store.Spec, scopes ...string) ([]store.Stored, error) {
 	if err := t.call(tables, "get"); err != nil {
 		return nil, err
 	}
-	all := make([]store.Stored, 0, len(at))
-	for _, level := range at {
-		if level == kind {
+	all := make([]store.Stored, 0, len(scopes))
+	for _, scope := range scopes {
+		if scope == kind {
 			r := slices.Index(t.world.specs, spec)
 			if r < 0 {
 				r = slices.IndexFunc(t.world.specs, func(s *store.Spec) bool { return s.Resource == spec.Resource })
@@ -61,15 +61,15 @@ func (t tableFace) Get(_ context.Context, spec *store.Spec, at ...string) ([]sto
 			for _, k := range t.home.table.kinds[r] {
 				limits, version = append(limits, k.override), max(version, k.version)
 			}
-			all = append(all, stored(level, limits, len(spec.Limits), 0, version))
+			all = append(all, stored(scope, limits, len(spec.Limits), 0, version))
 			continue
 		}
-		s, err := t.world.find(level, spec.Resource)
+		s, err := t.world.find(scope, spec.Resource)
 		if err != nil {
 			return nil, err
 		}
 		e := &t.home.table.entries[s.index]
-		all = append(all, stored(level, e.limits, len(spec.Limits), e.epoch, e.version))
+		all = append(all, stored(scope, e.limits, len(spec.Limits), e.epoch, e.version))
 	}
 	return all, nil
 }
