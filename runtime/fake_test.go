@@ -336,9 +336,9 @@ func check(t testing.TB, err error, want string) {
 	equal(t, "error", errtext.Of(err), want)
 }
 
-// checkReason reports an error whose description, with the reason of an InvalidError, is not want. A want that
-// ends before the reason is enough if the field and its value say what is wrong. Each reason is under test in at
-// most three tests.
+// checkReason reports an error whose description, with the reason of an InvalidError, is not want. A want
+// that ends before the reason is enough if the field and its value say what is wrong. Each reason is under
+// test in at most three tests.
 func checkReason(t testing.TB, err error, want string) {
 	t.Helper()
 	if errtext.Of(err) != want {

@@ -69,7 +69,7 @@ func TestStops(t *testing.T) {
 	c.Segments = 1
 	_, err := Run(t.Context(), c)
 	setup, ok := errors.AsType[*store.SetupError](err)
-	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); !ok || !gone ||
+	if _, notFound := errors.AsType[*types.ResourceNotFoundException](err); !ok || !notFound ||
 		!strings.Contains(setup.What, tbl.name) {
 		t.Errorf("got %v", err)
 	}
