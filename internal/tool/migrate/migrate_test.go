@@ -140,7 +140,7 @@ var wantMixed = struct {
 	},
 	[]Bucket{{"user-20", "gpt-4"}},
 	[]Wrong{{Bucket{"user-30", "gpt-4"},
-		"ENTITY#user-30 / #BUCKET#gpt-4#rpm .*last_refill_ms.*missing"}},
+		"ENTITY#user-30 / #BUCKET#gpt-4#rpm\\b.*last_refill_ms.*missing"}},
 }
 
 // TestDryRun: it says what the run will do, and writes nothing.

@@ -148,7 +148,7 @@ func TestMissed(t *testing.T) {
 		t.Errorf("the last run: %+v", last)
 	}
 	want := []Wrong{{Bucket{"user-0", "gpt-4"},
-		"ENTITY#user-0 / #BUCKET#gpt-4#rpm .*tokens_milli.*\\bS\\b"}}
+		"ENTITY#user-0 / #BUCKET#gpt-4#rpm\\b.*tokens_milli.*\\bS\\b"}}
 	if !matches(found, want) {
 		t.Error(found)
 	}
