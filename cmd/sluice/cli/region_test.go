@@ -300,7 +300,7 @@ func TestRegionFails(t *testing.T) {
 	w.tables[1] = "cli-test-none"
 	for _, flags := range [][]string{{"--once"}, {"--dry-run"}, nil} {
 		code, out, errs = w.sync(1, flags...)
-		if code != 1 || out != "" || !strings.Contains(errs, "table cli-test-none does not exist") {
+		if code != 1 || out != "" || !hasFacts(errs, "cli-test-none `sluice table create --table cli-test-none`") {
 			t.Errorf("%v without a table: exit code %d\n%s%s", flags, code, out, errs)
 		}
 	}
