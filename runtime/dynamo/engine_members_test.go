@@ -376,7 +376,7 @@ func TestLookUpsShared(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 			t.Errorf("who gave up got %v", err)
 		}
-		wantErr(t, err, "context canceled look-up of user-1")
+		wantErr(t, err, "context canceled look-up user-1")
 		h.reads <- struct{}{}
 		for range 20 {
 			<-rest
@@ -397,7 +397,7 @@ func TestLookUpTimesOut(t *testing.T) {
 		if !isA[*store.UnavailableError](err) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got a %T", err)
 		}
-		wantErr(t, err, "unavailable look-up of user-1: context deadline exceeded")
+		wantErr(t, err, "unavailable look-up user-1: context deadline exceeded")
 		_, _, err = process.Member(t.Context(), "user-1") // the same read
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)
