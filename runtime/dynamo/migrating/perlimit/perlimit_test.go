@@ -53,10 +53,10 @@ func TestDecode(t *testing.T) {
 			`attribute tokens_milli "1.5"`},
 		{"no refill", codec.Item{Refill: codec.N(0)}, Item{}, "attribute refill_amount_milli 0"},
 		{"a bucket", codec.Item{"SK": codec.S("#BUCKET#gpt-4")}, Item{},
-			"attribute SK not that of a per-limit item"},
-		{"an entity's", codec.Item{"SK": codec.S("#META")}, Item{}, "attribute SK not that of a per-limit item"},
+			"attribute SK item"},
+		{"an entity's", codec.Item{"SK": codec.S("#META")}, Item{}, "attribute SK item"},
 		{"somebody else's", codec.Item{"PK": codec.S("user-1")}, Item{},
-			"attribute SK not that of a per-limit item"},
+			"attribute SK item"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			item := stored("user-1", "gpt-4", "rpm")
