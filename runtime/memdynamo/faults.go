@@ -26,6 +26,7 @@ type Faults struct {
 
 	mu      sync.Mutex
 	is      weather
+	idle    time.Time      // RequestsPerSecond: when all requests that are under way will be done
 	arrived map[string]int // by operation, for scripts
 }
 
@@ -34,6 +35,7 @@ type weather struct {
 	loseRequest, loseReply, duplicate, internalError, lateInternalError float64
 
 	latency    Distribution
+	perSecond  float64
 	hold       time.Duration
 	conditions engine.Conditions
 	script     func(Request) Fault
@@ -80,7 +82,9 @@ func (f *Faults) Script(script func(Request) Fault) {
 // Clear ends all faults.
 func (f *Faults) Clear() {
 	f.down.Store(false)
-	f.set(func(w *weather) { *w = weather{} })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.is, f.idle = weather{}, time.Time{}
 }
 
 // Down makes the engine refuse connections, and break those under way. Its tables stay.
@@ -137,6 +141,12 @@ func (f *Faults) Latency(d Distribution) {
 	f.set(func(w *weather) { w.latency = d })
 }
 
+// RequestsPerSecond makes requests wait for each other: the engine works on so many a second, one after the
+// other. A request whose client gives up keeps its place. 0 ends that.
+func (f *Faults) RequestsPerSecond(n float64) {
+	f.set(func(w *weather) { w.perSecond = rate(n) })
+}
+
 // HoldTransactions sets how long a TransactWriteItems has its items before it applies. Meanwhile writes and
 // transactions on them conflict with it.
 func (f *Faults) HoldTransactions(d time.Duration) {
@@ -184,12 +194,12 @@ func probability(p float64) float64 {
 	return min(p, 1)
 }
 
-// rate returns a number of units a second. NaN is 0, no bound.
-func rate(units float64) float64 {
-	if !(units > 0) {
+// rate returns a number a second. NaN is 0, no bound.
+func rate(n float64) float64 {
+	if !(n > 0) {
 		return 0
 	}
-	return units
+	return n
 }
 
 // conditions returns what the tables suffer from.
@@ -241,6 +251,21 @@ func (f *Faults) decide(operation string, input []byte, dice *dice) fate {
 		to.there, to.back = is.latency(dice.roll), is.latency(dice.roll)
 	}
 	return to
+}
+
+// queue returns how long a request waits that arrives then: until those ahead of it and the request itself are
+// worked on.
+func (f *Faults) queue(arrives time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.is.perSecond == 0 {
+		return 0
+	}
+	if f.idle.Before(arrives) {
+		f.idle = arrives
+	}
+	f.idle = f.idle.Add(duration(float64(time.Second) / f.is.perSecond))
+	return f.idle.Sub(arrives)
 }
 
 // arrive counts a request, and returns the script.

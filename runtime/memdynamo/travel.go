@@ -21,6 +21,7 @@ type answer struct {
 // the output, an *exception.Error, ctx's error, or one of a connection that is broken.
 func (e *Engine) perform(ctx context.Context, operation string, input []byte, dice *dice) ([]byte, error) {
 	to := e.faults.decide(operation, input, dice)
+	to.there += e.faults.queue(e.clock.Now().Add(to.there))
 	if to.instant() {
 		a, there := e.arrived(ctx, operation, input, to)
 		if there {

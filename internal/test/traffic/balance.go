@@ -1,0 +1,79 @@
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+)
+
+// charged is what the buckets of the table count as consumed, in millitokens.
+type charged struct {
+	projects, users int64
+	most            int64 // of one bucket
+}
+
+// readCharged adds up the buckets of the table.
+func readCharged(ctx context.Context, engine *memdynamo.Engine) (sum charged, err error) {
+	pages := dynamodb.NewScanPaginator(engine.Client(), &dynamodb.ScanInput{
+		TableName: aws.String(Table), ConsistentRead: aws.Bool(true),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return sum, err
+		}
+		for _, item := range page.Items {
+			if err := sum.add(item); err != nil {
+				return sum, err
+			}
+		}
+	}
+	return sum, nil
+}
+
+// add adds an item, if it is a bucket.
+func (c *charged) add(item map[string]types.AttributeValue) error {
+	pk, _ := item["PK"].(*types.AttributeValueMemberS)
+	consumed, ok := item["b_rps_tc"].(*types.AttributeValueMemberN)
+	if pk == nil || !ok {
+		return nil
+	}
+	n, err := strconv.ParseInt(consumed.Value, 10, 64)
+	if err != nil {
+		return fmt.Errorf("b_rps_tc of %s: %w", pk.Value, err)
+	}
+	if strings.HasPrefix(pk.Value, "ENTITY#user-") {
+		c.users += n
+	} else {
+		c.projects += n
+	}
+	c.most = max(c.most, n)
+	return nil
+}
+
+// balance compares what the table counts with the calls that it should have a record of, and with the limit. Tokens
+// are forged if calls were admitted that no bucket counts, lost if buckets count calls that were not admitted, and
+// beyond the limit if a bucket counts more than its burst and the refill of the whole run.
+func (r *run) balance(before, after charged, elapsed time.Duration) {
+	admitted := int64(r.sum.Admitted[Recorded])
+	kinds := []int64{after.projects - before.projects}
+	if r.load.Users > 0 {
+		kinds = append(kinds, after.users-before.users)
+	}
+	for _, n := range kinds {
+		counted := n / bucket.Milli
+		r.sum.Forged += max(0, admitted-counted)
+		r.sum.Lost += max(0, counted-admitted)
+	}
+	limit := r.load.PerSecond() + int64(elapsed.Seconds()*float64(r.load.PerSecond()))
+	r.sum.Beyond = max(0, after.most/bucket.Milli-limit)
+}

@@ -1,0 +1,148 @@
+package traffic
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/test/traffic/generated"
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Rows returns all rows. Their names start with the kind of load.
+func Rows() []Row {
+	rows := openRows()
+	rows = append(rows, siblingRows()...)
+	rows = append(rows, closedRows()...)
+	rows = append(rows, crowdRows()...)
+	return append(rows, Row{
+		Name: "throttled: half of all requests, 1 process x 1 caller",
+		Load: Load{
+			Resource: generated.Large, Processes: 1, Callers: 1, OneWay: 2 * time.Millisecond, Throttled: 0.5,
+			Policy: runtime.Deny, For: 30 * time.Second,
+		},
+		Bars: []Bar{exact(), failed(0.01), requests(2.2)},
+	})
+}
+
+// openRows are processes that share one bucket, below 0.8 of its limit.
+func openRows() []Row {
+	var rows []Row
+	for _, l := range []struct {
+		processes int
+		rate      float64 // of each
+		resource  string
+		roundTrip int // ms
+		units     float64
+	}{
+		{1, 400, generated.Small, 10, 1.3},
+		{2, 10, generated.Small, 10, 1.7},
+		{2, 40, generated.Small, 10, 1.3},
+		{2, 150, generated.Small, 10, 1.3},
+		{2, 150, generated.Large, 10, 1.3},
+		{2, 400, generated.Small, 4, 1.3},
+		{4, 400, generated.Large, 4, 1.3},
+		{8, 150, generated.Small, 10, 1.3},
+		{16, 10, generated.Small, 4, 1.7},
+		{16, 40, generated.Small, 4, 1.4},
+		{16, 100, generated.Small, 10, 1.3},
+		{16, 400, generated.Large, 4, 1.3},
+		{64, 100, generated.Large, 4, 1.3},
+	} {
+		load := Load{
+			Resource: l.resource, Processes: l.processes, Rate: l.rate, Policy: runtime.Deny,
+			OneWay: time.Duration(l.roundTrip) * time.Millisecond / 2,
+		}
+		// enough calls that one in a hundred is many, and not more
+		load.For = time.Duration(max(4, min(40, 4000/(l.rate*float64(l.processes)))) * float64(time.Second))
+		name := fmt.Sprintf("open: %d x %.0f/s, %s bucket, %d ms", l.processes, l.rate, l.resource, l.roundTrip)
+		bars := []Bar{exact(), failed(0), slowest(0.95), units(l.units)}
+		rows = append(rows, Row{name, load, append(bars[:len(bars):len(bars)], p99(6))})
+		load.Sigma = 0.7
+		rows = append(rows, Row{name + ", lognormal", load, append(bars[:len(bars):len(bars)], p99OverBare(3))})
+	}
+	cold := rows[len(rows)-4]
+	cold.Name, cold.Load.Cold = cold.Name+", cold", true
+	rows = append(rows, cold)
+	for _, processes := range []int{16, 64} {
+		rows = append(rows, Row{
+			Name: fmt.Sprintf("open: %d x 100/s, partition of 1,000 units", processes),
+			Load: Load{
+				Resource: generated.Large, Processes: processes, Rate: 100, OneWay: 2 * time.Millisecond,
+				PartitionUnits: 1000, Policy: runtime.Deny, For: 10 * time.Second,
+			},
+			Bars: []Bar{exact(), failed(0), slowest(0.95), p99ms(500)},
+		})
+	}
+	return rows
+}
+
+// siblingRows are 64 users of one project.
+func siblingRows() []Row {
+	const roundTrip = 2 // ms
+	var rows []Row
+	row := func(processes int, rate float64, hold int, bars ...Bar) {
+		rows = append(rows, Row{
+			Name: fmt.Sprintf("siblings: 64 of %d processes, %.0f/s in all, hold %d ms", processes, rate, hold),
+			Load: Load{
+				Resource: generated.Small, Users: 64, Processes: processes, Rate: rate / float64(processes),
+				OneWay: roundTrip * time.Millisecond / 2, Hold: time.Duration(hold) * time.Millisecond,
+				Policy: runtime.Deny, For: 10 * time.Second,
+			},
+			Bars: append([]Bar{exact(), failed(0), slowest(0.95)}, bars...),
+		})
+	}
+	for _, rate := range []float64{50, 200, 400} {
+		row(1, rate, 3, p99(12), units(4.3))
+	}
+	for _, hold := range []int{0, 1, 10} {
+		row(1, 200, hold, p99(12), units(4.3))
+	}
+	row(4, 100, 3, p99ms(40*(roundTrip+3)), units(6.5))
+	row(4, 400, 3, p99ms(40*(roundTrip+3)), units(6.5))
+	row(4, 400, 10, p99ms(1000), units(6.5))
+	return rows
+}
+
+// closedRows are callers that call again once they are answered.
+func closedRows() []Row {
+	row := func(processes, callers int, bars ...Bar) Row {
+		return Row{
+			Name: fmt.Sprintf("closed: %d x %d callers, one bucket", processes, callers),
+			Load: Load{
+				Resource: generated.Large, Processes: processes, Callers: callers, OneWay: time.Millisecond,
+				Policy: runtime.Deny, For: 500 * time.Millisecond,
+			},
+			Bars: append([]Bar{exact(), failed(0)}, bars...),
+		}
+	}
+	siblings := row(1, 64)
+	siblings.Name = "closed: 64 siblings of 1 process, hold 3 ms"
+	siblings.Load.Users, siblings.Load.Hold, siblings.Load.For = 64, 3*time.Millisecond, 2*time.Second
+	return []Row{
+		row(1, 64, p50(1.2), units(0.02)), row(4, 16), row(16, 1), row(16, 64, p99(5)), siblings,
+	}
+}
+
+// crowdRows are crowds of new entities in one process, under the policy allow.
+func crowdRows() []Row {
+	row := func(name string, resource string, users, crowd int, bars ...Bar) Row {
+		return Row{
+			Name: name,
+			Load: Load{
+				Resource: resource, Users: users, Processes: 1, Crowd: crowd, RequestRate: 2000,
+				OneWay: time.Millisecond, Policy: runtime.Allow, For: 3 * time.Second,
+			},
+			Bars: append([]Bar{exact()}, bars...),
+		}
+	}
+	var rows []Row
+	for _, n := range []int{1_000, 10_000} {
+		rows = append(rows,
+			row(fmt.Sprintf("crowd: %d new projects", n), generated.Large, 0, n, byAllow(0)),
+			row(fmt.Sprintf("crowd: %d new users of a project", n), generated.Large, 1, n, byAllow(0)),
+		)
+	}
+	// the project's local bucket: its burst, and the refill until the last crowd is answered
+	return append(rows, row("crowd: 10000 new users of a small project", generated.Small, 1, 10_000,
+		unrecorded(2_000+2_000*4)))
+}

@@ -1,0 +1,43 @@
+package traffic_test
+
+import (
+	"regexp"
+	"testing"
+	"testing/synctest"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/internal/test/traffic"
+)
+
+// short are the rows of the usual form: one of each kind.
+var short = regexp.MustCompile(`^open: (2 x 150/s|2 x 40/s|16 x 40/s, small bucket, 4 ms$)|` +
+	`^siblings: 64 of 1 processes, 200/s in all, hold 0 ms|^closed: (4 x 16|16 x 1) `)
+
+// pending are the rows whose bars are not reached yet.
+var pending = regexp.MustCompile(`^open: .*(large bucket|partition|16 x 10/s)|^open: 2 x 150/s, small bucket, 10 ms$|` +
+	`^siblings: .*hold (1|3|10) ms|^closed: (1 x 64|64 siblings)|^crowd|^throttled`)
+
+// TestBars offers loads and holds their figures against the bars.
+func TestBars(t *testing.T) {
+	seeds := longform.Count(t, "seeds of each load", 3, 1)
+	for _, row := range traffic.Rows() {
+		if pending.MatchString(row.Name) || !longform.Wanted() && !short.MatchString(row.Name) {
+			continue
+		}
+		for seed := range uint64(seeds) {
+			t.Run(row.Name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					row.Load.Seed = seed
+					result, err := traffic.Run(t.Context(), row.Load, traffic.Sluice)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Log(result)
+					if missed := row.Missed(result); missed != "" {
+						t.Error(missed)
+					}
+				})
+			})
+		}
+	}
+}
