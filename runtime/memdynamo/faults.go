@@ -253,8 +253,8 @@ func (f *Faults) decide(operation string, input []byte, dice *dice) fate {
 	return to
 }
 
-// queue returns how long a request waits that arrives then: until those ahead of it and the request itself are
-// worked on.
+// queue returns how long a request waits that arrives then: until the engine has worked on those ahead of it,
+// and on the request itself.
 func (f *Faults) queue(arrives time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -200,6 +200,38 @@ func TestHoldTransactions(t *testing.T) {
 	})
 }
 
+// TestRequestsPerSecond has three requests come at once. The second's client gives up, but the request keeps
+// its place.
+func TestRequestsPerSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, client := setUp(t)
+		engine.Faults().RequestsPerSecond(10)
+		engine.Faults().Latency(memdynamo.Constant(10 * time.Millisecond))
+		var calls sync.WaitGroup
+		call := func(ctx context.Context, id string, gaveUp bool, took time.Duration) {
+			began := time.Now()
+			calls.Go(func() {
+				_, err := client.UpdateItem(ctx, add(id))
+				equal(t, id+" gave up", errors.Is(err, context.DeadlineExceeded), gaveUp)
+				equal(t, id+" took", time.Since(began), took)
+			})
+			synctest.Wait()
+		}
+		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		call(t.Context(), "a", false, 120*time.Millisecond)
+		call(short, "b", true, 50*time.Millisecond)
+		call(t.Context(), "c", false, 320*time.Millisecond)
+		calls.Wait()
+		equal(t, "applied", count(t, engine, "b"), "1")
+
+		call(t.Context(), "d", false, 120*time.Millisecond)
+		engine.Faults().RequestsPerSecond(0)
+		call(t.Context(), "e", false, 20*time.Millisecond)
+		calls.Wait()
+	})
+}
+
 func TestUnprocessed(t *testing.T) {
 	engine, client := setUp(t)
 	write := types.WriteRequest{PutRequest: &types.PutRequest{Item: item{"id": s("a")}}}

@@ -128,6 +128,7 @@ func TestOddDurations(t *testing.T) {
 			memdynamo.LogNormal(-time.Second, 1),
 		} {
 			f.Latency(latency)
+			f.RequestsPerSecond(math.NaN())
 			f.HoldTransactions(-1)
 			f.StaleReads(-1)
 			f.IndexLag(-1)

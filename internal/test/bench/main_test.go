@@ -47,7 +47,7 @@ func TestRunMatchesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run(t.Context(), s, io.Discard, io.Discard); err == nil ||
+	if err := run(t.Context(), s, bubbles(t), io.Discard, io.Discard); err == nil ||
 		err.Error() != "-run no such row: no row's text matches" {
 		t.Error(err)
 	}
@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, progress bytes.Buffer
-	if err := run(t.Context(), s, &out, &progress); err != nil {
+	if err := run(t.Context(), s, bubbles(t), &out, &progress); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
@@ -77,7 +77,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if err := run(t.Context(), s, &out, io.Discard); err != nil {
+	if err := run(t.Context(), s, bubbles(t), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var rows []result

@@ -21,6 +21,7 @@ func TestPrintTable(t *testing.T) {
 			{format: "%.0f allocs", want: atMost(1), runs: []float64{2}},
 			{format: "%.0f ns", runs: []float64{10}},
 		}},
+		{"every run", []figure{{format: "%.0f ms", want: atMost(5), every: true, runs: []float64{4, 4, 6}}}},
 	}
 	var out strings.Builder
 	if err := printTable(&out, rows, 5, conditions{oneWay: 5 * time.Millisecond}); err != nil {
@@ -34,8 +35,9 @@ more units  <= 1 units           1.01 units                       short
 percent     <= 5% CPU            1.5% CPU (-1.0-4.0)              ok
 shares      state it             0.25                             -
 half        >= 40x, <= 1 allocs  41x, 2 allocs, 10 ns             short
+every run   <= 5 ms              4 ms (4-6)                       short
 
-2 of 6 rows fall short. `
+3 of 7 rows fall short. `
 	if got, _, _ := strings.Cut(out.String(), "Rows about CPU"); got != want[1:] {
 		t.Errorf("got\n%s\nwant\n%s", got, want[1:])
 	}

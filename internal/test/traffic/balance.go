@@ -60,9 +60,10 @@ func (c *charged) add(item map[string]types.AttributeValue) error {
 	return nil
 }
 
-// balance compares what the table counts with the calls that it should have a record of, and with the limit. Tokens
-// are forged if calls were admitted that no bucket counts, lost if buckets count calls that were not admitted, and
-// beyond the limit if a bucket counts more than its burst and the refill of the whole run.
+// balance compares what the table counts with the calls that it should have a record of, and with the limit:
+//   - Tokens are forged if calls were admitted that no bucket counts.
+//   - They are lost if buckets count calls that were not admitted.
+//   - They are above the limit if a bucket counts more than its burst and the refill of the whole run.
 func (r *run) balance(before, after charged, elapsed time.Duration) {
 	admitted := int64(r.sum.Admitted[Recorded])
 	kinds := []int64{after.projects - before.projects}
@@ -75,5 +76,5 @@ func (r *run) balance(before, after charged, elapsed time.Duration) {
 		r.sum.Lost += max(0, counted-admitted)
 	}
 	limit := r.load.PerSecond() + int64(elapsed.Seconds()*float64(r.load.PerSecond()))
-	r.sum.Beyond = max(0, after.most/bucket.Milli-limit)
+	r.sum.AboveLimit = max(0, after.most/bucket.Milli-limit)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Bare starts a process that limits nothing: each call is one write without a condition, which counts the call in its
-// project's bucket. It is what a call costs at least, and has the deadline that sluice's calls have.
+// Bare starts a process that limits nothing: each call is one write without a condition, which counts the
+// call in its project's bucket. A call cannot cost less. It has the deadline that sluice's calls have.
 func Bare(engine *memdynamo.Engine, load *Load) (Process, error) {
 	return bare{engine.Client(), load.Resource}, nil
 }
@@ -32,8 +32,10 @@ func (b bare) Acquire(ctx context.Context, who Entity) (Admission, error) {
 			"PK": &types.AttributeValueMemberS{Value: "ENTITY#project-" + who.Project},
 			"SK": &types.AttributeValueMemberS{Value: "#BUCKET#" + b.resource},
 		},
-		UpdateExpression:          aws.String("ADD b_rps_tc :token"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":token": &types.AttributeValueMemberN{Value: "1000"}},
+		UpdateExpression: aws.String("ADD b_rps_tc :token"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":token": &types.AttributeValueMemberN{Value: "1000"},
+		},
 	})
 	return Recorded, err
 }

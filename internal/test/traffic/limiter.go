@@ -45,7 +45,8 @@ type Open func(engine *memdynamo.Engine, load *Load) (Process, error)
 // Sluice starts a process of this project's limiter.
 func Sluice(engine *memdynamo.Engine, load *Load) (Process, error) {
 	lim, err := generated.New(dynamo.New(engine.Client(), Table),
-		runtime.CallDefaults(runtime.OnUnavailable(load.Policy)), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		runtime.CallDefaults(runtime.OnUnavailable(load.Policy)),
+		runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +79,8 @@ type sluice[E store.Entity, C any] struct {
 	full     int64 // tokens
 }
 
-// Acquire implements Process. By local, a lease took a token from buckets in the process, so that they are not full.
-// By allow it took none, so that the bucket of a new entity is; so has to be the parent's.
+// Acquire implements Process. By local, a lease took a token from buckets in the process, so that they are
+// not full. By allow it took none. Then the bucket of a new entity is full, and so has to be its parent's.
 func (s *sluice[E, C]) Acquire(ctx context.Context, who Entity) (Admission, error) {
 	project := generated.Project{ID: who.Project}
 	entity := s.project(project)

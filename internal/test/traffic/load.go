@@ -19,14 +19,14 @@ import (
 type Load struct {
 	// Resource has the limit of each bucket: generated.Small has 2,000 a second, generated.Large 100,000.
 	Resource string
-	// Users is the number of users who share one project, both charged. With 0, calls charge the project alone.
+	// Users is the number of users of one project, both charged. With 0, calls charge the project alone.
 	Users     int
 	Processes int
 	Policy    runtime.Policy
 
-	// One of the next three says when calls come. Rate is that of Poisson arrivals, a second and process. Callers,
-	// of each process, call again once they are answered. Crowd is a number of new entities; all call at once, and
-	// others of the same number each second.
+	// One of the next three says when calls come. Rate is that of Poisson arrivals, a second and process.
+	// Callers, of each process, call again once they are answered. Crowd is a number of new entities. All call
+	// at once, and as many others a second later.
 	Rate    float64
 	Callers int
 	Crowd   int
@@ -61,7 +61,7 @@ func (l *Load) latency() memdynamo.Distribution {
 	return memdynamo.LogNormal(l.OneWay, l.Sigma)
 }
 
-// BareP99 is the p99 of a single write that meets neither a conflict nor throttling: one request and its reply.
+// BareP99 is the p99 of one request and its reply: a write that meets neither a conflict nor throttling.
 func (l *Load) BareP99() time.Duration {
 	r, latency := rand.New(rand.NewPCG(l.Seed, 1)), l.latency()
 	took := make([]time.Duration, 20_000)

@@ -16,23 +16,24 @@ type Result struct {
 	Errors    map[string]int   // by type
 	Elapsed   time.Duration    // from the first call's begin to the last one's end
 	Took      []time.Duration  // of all calls, ascending
-	Processes []Portion
+	Processes []Tally
 
 	Requests              int     // that DynamoDB got
 	WriteUnits, ReadUnits float64 // that it billed
-	Forged, Lost, Beyond  int64   // tokens: see balance
+
+	Forged, Lost, AboveLimit int64 // tokens: see balance
 }
 
-// Portion is what one process got.
-type Portion struct{ Calls, Admitted int }
+// Tally counts the calls of one process.
+type Tally struct{ Calls, Admitted int }
 
-// Failed is the share of calls that ended with an error, denied ones included.
+// Failed is how many calls in a hundred ended with an error, denied ones included.
 func (r *Result) Failed() float64 {
 	failed := 0
 	for _, n := range r.Errors {
 		failed += n
 	}
-	return float64(failed) / float64(r.Calls)
+	return 100 * float64(failed) / float64(r.Calls)
 }
 
 // P50 is the median time of a call, in round trips.
@@ -51,8 +52,8 @@ func (r *Result) P99OverBare() float64 {
 	return float64(percentile(r.Took, 0.99)) / float64(r.Load.BareP99())
 }
 
-func (r *Result) inRoundTrips(share float64) float64 {
-	return float64(percentile(r.Took, share)) / float64(r.Load.RoundTrip())
+func (r *Result) inRoundTrips(p float64) float64 {
+	return float64(percentile(r.Took, p)) / float64(r.Load.RoundTrip())
 }
 
 // readPrice is a read unit in write units: what AWS asks for it.
@@ -75,18 +76,18 @@ func (r *Result) AdmittedByAllow() float64 { return float64(r.Admitted[ByAllow])
 // Unrecorded is the number of calls that were admitted without a record.
 func (r *Result) Unrecorded() float64 { return float64(r.Admitted[ByAllow] + r.Admitted[ByLocal]) }
 
-// Wrong is the number of tokens that were forged, lost, or admitted beyond the limit.
-func (r *Result) Wrong() float64 { return float64(r.Forged + r.Lost + r.Beyond) }
+// Wrong is the number of tokens that were forged, lost, or admitted above the limit.
+func (r *Result) Wrong() float64 { return float64(r.Forged + r.Lost + r.AboveLimit) }
 
-// Slowest is the share of the process that got least, of a fair one.
-func (r *Result) Slowest() float64 { return slices.Min(r.shares()) }
+// Slowest is how much the process that got least got: 1 is as much as is fair.
+func (r *Result) Slowest() float64 { return slices.Min(r.ofFair()) }
 
 // Jain is Jain's index of fairness over processes: 1 if all got the same, 1/n if one got all.
 func (r *Result) Jain() float64 {
 	sum, squares := 0.0, 0.0
-	for _, s := range r.shares() {
-		sum += s
-		squares += s * s
+	for _, x := range r.ofFair() {
+		sum += x
+		squares += x * x
 	}
 	if squares == 0 {
 		return 0
@@ -94,9 +95,9 @@ func (r *Result) Jain() float64 {
 	return sum * sum / (float64(len(r.Processes)) * squares)
 }
 
-// shares returns what each process got, of a fair share: its part of all that were admitted. In an open loop that
-// is a process's part of the calls, since chance gives them more or fewer.
-func (r *Result) shares() []float64 {
+// ofFair returns what each process got in relation to what is fair: as many admitted calls as the others. In
+// an open loop that is as large a part of its own calls, since chance gives a process more or fewer.
+func (r *Result) ofFair() []float64 {
 	admitted := 0
 	for _, p := range r.Processes {
 		admitted += p.Admitted
@@ -117,7 +118,7 @@ func (r *Result) shares() []float64 {
 // String is one line of figures.
 func (r *Result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d calls, %.1f %% failed", r.Calls, 100*r.Failed())
+	fmt.Fprintf(&b, "%d calls, %.1f %% failed", r.Calls, r.Failed())
 	for _, name := range slices.Sorted(maps.Keys(r.Errors)) {
 		fmt.Fprintf(&b, ", %d %s", r.Errors[name], name)
 	}
@@ -129,15 +130,15 @@ func (r *Result) String() string {
 		"slowest %.2f, Jain %.3f; %.0f/s", r.P50(), r.P99(), r.P99ms(), r.P99OverBare(), r.Units(), r.WriteUnits,
 		r.ReadUnits, r.Slowest(), r.Jain(), r.PerSecond())
 	if r.Wrong() > 0 {
-		fmt.Fprintf(&b, "; FORGED %d, LOST %d, BEYOND %d", r.Forged, r.Lost, r.Beyond)
+		fmt.Fprintf(&b, "; FORGED %d, LOST %d, ABOVE LIMIT %d", r.Forged, r.Lost, r.AboveLimit)
 	}
 	return b.String()
 }
 
-// percentile returns the least value that so many of the sorted values do not exceed.
-func percentile(sorted []time.Duration, share float64) time.Duration {
+// percentile returns the value that a part of p of the sorted values does not exceed.
+func percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}
-	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
+	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
 }

@@ -30,7 +30,7 @@ type run struct {
 // Run offers load to processes that open starts. It has to be called in a bubble of testing/synctest.
 func Run(ctx context.Context, load Load, open Open) (*Result, error) {
 	r := &run{load: &load, engine: memdynamo.New(memdynamo.WithSeed(load.Seed + 1))}
-	r.sum = Result{Load: load, Errors: map[string]int{}, Processes: make([]Portion, load.Processes)}
+	r.sum = Result{Load: load, Errors: map[string]int{}, Processes: make([]Tally, load.Processes)}
 	if _, err := operator.CreateTable(ctx, r.engine.Client(), Table); err != nil {
 		return nil, err
 	}
@@ -148,8 +148,8 @@ func (r *run) closedLoop(ctx context.Context, i, n int) {
 	}
 }
 
-// crowds has all of a crowd call at once, and others a second later: users of one project if the load has users, else
-// projects.
+// crowds has all of a crowd call at once, and others a second later. They are users of one project if the
+// load has users, else projects.
 func (r *run) crowds(ctx context.Context, i int) {
 	for at := time.Duration(0); at < r.load.For; at += time.Second {
 		for n := range r.load.Crowd {
