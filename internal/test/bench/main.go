@@ -56,7 +56,11 @@ func main() {
 	args := os.Args[1:]
 	os.Args = os.Args[:1] // package testing parses them
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{
-		Name: "bench", F: func(t *testing.T) { os.Exit(program(args, bubbles(t))) },
+		Name: "bench",
+		F: func(t *testing.T) {
+			t.Helper()
+			os.Exit(program(args, bubbles(t)))
+		},
 	}}, nil, nil)
 }
 

@@ -30,6 +30,8 @@ is 1 too, a consistent read is 1. A request travels %v and its reply as long. Th
 process meets first is not counted. A read-then-write that lost its race reads again; with the seeds' Retry it
 takes stored tokens instead. The price of denials is that of all reads and of all failed writes; a call
 that lost every race counts as one. Denials in a flood share what the first of each millisecond allocates.
+Rows from "open" to "throttled" are in virtual time, by processes x calls/s, or x callers who call again once
+answered. Each run has other arrivals and has to reach the goals. There, a read is 0.2 units.
 `, falling, len(rows), c.oneWay)
 	return err
 }

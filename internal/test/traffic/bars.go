@@ -18,7 +18,7 @@ type Bar struct {
 func (b *Bar) reached(r *Result) bool {
 	var v float64
 	if _, err := fmt.Sscanf(fmt.Sprintf(b.Format, b.Of(r)), "%f", &v); err != nil {
-		return false // no number: nothing was admitted
+		return false // it is no number
 	}
 	if b.AtLeast {
 		return v >= b.Value

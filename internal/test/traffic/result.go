@@ -33,7 +33,7 @@ func (r *Result) Failed() float64 {
 	for _, n := range r.Errors {
 		failed += n
 	}
-	return 100 * float64(failed) / float64(r.Calls)
+	return 100 * float64(failed) / float64(max(1, r.Calls))
 }
 
 // P50 is the median time of a call, in round trips.
@@ -61,11 +61,11 @@ const readPrice = 0.2
 
 // Units are capacity units per recorded call: those of writes, and those of reads at their price of 0.2.
 func (r *Result) Units() float64 {
-	return (r.WriteUnits + readPrice*r.ReadUnits) / float64(r.Admitted[Recorded])
+	return (r.WriteUnits + readPrice*r.ReadUnits) / float64(max(1, r.Admitted[Recorded]))
 }
 
 // RequestsPerCall is the number of requests that DynamoDB got, per call.
-func (r *Result) RequestsPerCall() float64 { return float64(r.Requests) / float64(r.Calls) }
+func (r *Result) RequestsPerCall() float64 { return float64(r.Requests) / float64(max(1, r.Calls)) }
 
 // PerSecond is the number of recorded calls a second.
 func (r *Result) PerSecond() float64 { return float64(r.Admitted[Recorded]) / r.Elapsed.Seconds() }

@@ -15,7 +15,7 @@ func Rows() []Row {
 	rows = append(rows, closedRows()...)
 	rows = append(rows, crowdRows()...)
 	return append(rows, Row{
-		Name: "throttled: half of all requests, 1 process x 1 caller",
+		Name: "throttled: half of all requests, 1 x 1 caller",
 		Load: Load{
 			Resource: generated.Large, Processes: 1, Callers: 1, OneWay: 2 * time.Millisecond, Throttled: 0.5,
 			Policy: runtime.Deny, For: 30 * time.Second,
@@ -69,7 +69,7 @@ func openRows() []Row {
 			Name: fmt.Sprintf("open: %d x 100/s, partition of 1,000 units", processes),
 			Load: Load{
 				Resource: generated.Large, Processes: processes, Rate: 100, OneWay: 2 * time.Millisecond,
-				PartitionUnits: 1000, Policy: runtime.Deny, For: 6 * time.Second,
+				PartitionUnits: 1000, Policy: runtime.Deny, For: 4 * time.Second,
 			},
 			Bars: []Bar{exact(), failed(0), slowest(0.95), p99ms(500)},
 		})
@@ -83,7 +83,7 @@ func siblingRows() []Row {
 	var rows []Row
 	row := func(processes int, rate float64, hold int, bars ...Bar) {
 		rows = append(rows, Row{
-			Name: fmt.Sprintf("siblings: 64 of %d processes, %.0f/s in all, hold %d ms", processes, rate, hold),
+			Name: fmt.Sprintf("siblings: 64, %d x %.0f/s, hold %d ms", processes, rate/float64(processes), hold),
 			Load: Load{
 				Resource: generated.Small, Users: 64, Processes: processes, Rate: rate / float64(processes),
 				OneWay: roundTrip * time.Millisecond / 2, Hold: time.Duration(hold) * time.Millisecond,
@@ -108,7 +108,7 @@ func siblingRows() []Row {
 func closedRows() []Row {
 	row := func(processes, callers int, bars ...Bar) Row {
 		return Row{
-			Name: fmt.Sprintf("closed: %d x %d callers, one bucket", processes, callers),
+			Name: fmt.Sprintf("closed: %d x %d callers", processes, callers),
 			Load: Load{
 				Resource: generated.Large, Processes: processes, Callers: callers, OneWay: time.Millisecond,
 				Policy: runtime.Deny, For: time.Second,
@@ -119,7 +119,7 @@ func closedRows() []Row {
 	many := row(16, 64, p99(5), perSecond(240_000))
 	many.Load.For = 300 * time.Millisecond
 	siblings := row(1, 64)
-	siblings.Name = "closed: 64 siblings of 1 process, hold 3 ms"
+	siblings.Name = "closed: 1 x 64 siblings, hold 3 ms"
 	siblings.Load.Users, siblings.Load.Hold = 64, 3*time.Millisecond
 	return []Row{
 		row(1, 64, p50(1.2), units(0.02), perSecond(15_200)),
@@ -150,6 +150,6 @@ func crowdRows() []Row {
 		)
 	}
 	// the project's local bucket: its burst, and the refill until the last crowd is answered
-	return append(rows, row("crowd: 10000 new users of a small project", generated.Small, 1, 10_000,
+	return append(rows, row("crowd: 10000 new users of a project, small bucket", generated.Small, 1, 10_000,
 		unrecorded(2_000+2_000*3)))
 }
