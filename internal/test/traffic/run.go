@@ -140,11 +140,16 @@ func (r *run) openLoop(ctx context.Context, i int, rng *rand.Rand) {
 	}
 }
 
-// closedLoop has the nth caller of process i call again and again.
+// closedLoop has the nth caller of process i call again and again. After a call that took no time, as by an
+// open breaker, it rests for a round trip: else the bubble's time would stand still.
 func (r *run) closedLoop(ctx context.Context, i, n int) {
 	who := r.entity(n % max(1, r.load.Users))
 	for began := time.Now(); time.Since(began) < r.load.For; {
+		called := time.Now()
 		r.call(ctx, i, who)
+		if time.Since(called) == 0 {
+			time.Sleep(r.load.RoundTrip())
+		}
 	}
 }
 
