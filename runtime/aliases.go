@@ -31,7 +31,7 @@ type (
 	CostExceedsBurstError = store.CostExceedsBurstError
 	// InvalidError says that the caller's input is wrong. Nothing was charged or written.
 	InvalidError = store.InvalidError
-	// ContendedError says that every attempt lost its race. Nothing was charged, and trying again is safe.
+	// ContendedError says that no attempt was applied. Nothing was charged, and trying again is safe.
 	ContendedError = store.ContendedError
 	// UnavailableError says that the store did not answer in time or is down.
 	UnavailableError = store.UnavailableError

@@ -48,15 +48,30 @@ func TestErrorTexts(t *testing.T) {
 			"sluice: no table: connection reset; create it"},
 		{"setup, alone", &runtime.SetupError{What: "no table"}, "sluice: no table"},
 		{"contended", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8},
-			"sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, nothing was charged: try " +
-				"again"},
-		{"contended once", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 1},
-			"sluice: gpt-4 for user-1: contended: lost 1 attempt against other writers, nothing was charged: try " +
-				"again"},
-		{"contended with transactions", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8,
-			Conflicts: 8},
-			"sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, 8 of them to transactions, " +
+			"sluice: gpt-4 for user-1: contended after 8 attempts: the write lost to other writes, " +
 				"nothing was charged: try again"},
+		{"contended once", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 1},
+			"sluice: gpt-4 for user-1: contended after 1 attempt: the write lost to other writes, " +
+				"nothing was charged: try again"},
+		{"contended by transactions", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1",
+			Attempts: 8, Conflicts: 8},
+			"sluice: gpt-4 for user-1: contended after 8 attempts: the write lost to transactions on the bucket, " +
+				"nothing was charged: try again"},
+		{"contended by transactions, others' too", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1",
+			Attempts: 1, Conflicts: 8},
+			"sluice: gpt-4 for user-1: contended after 1 attempt: the write lost to transactions on the bucket, " +
+				"nothing was charged: try again"},
+		{"contended by both", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8,
+			Conflicts: 3},
+			"sluice: gpt-4 for user-1: contended after 8 attempts: the write lost to other writes and to " +
+				"transactions on the bucket, nothing was charged: try again"},
+		{"contended, no attempt", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1"},
+			"sluice: gpt-4 for user-1: contended before its first attempt: an earlier call's write lost to other " +
+				"writes, nothing was charged: try again"},
+		{"contended by transactions, no attempt", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1",
+			Conflicts: 2},
+			"sluice: gpt-4 for user-1: contended before its first attempt: an earlier call's write lost to " +
+				"transactions on the bucket, nothing was charged: try again"},
 		{"an override in conflict", &runtime.ConflictError{Resource: "gpt-4", At: "user-1"},
 			"sluice: the override of gpt-4 at user-1 has been changed meanwhile: read it again"},
 		{"a heartbeat in conflict", &runtime.ConflictError{At: "heartbeat"},

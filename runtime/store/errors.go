@@ -202,23 +202,33 @@ func (e *SetupError) Error() string {
 // Unwrap returns the cause.
 func (e *SetupError) Unwrap() error { return e.Err }
 
-// ContendedError says that every attempt lost its race against other writers. It is neither a denial nor an
-// outage: nothing was charged, and trying again is safe.
+// ContendedError says that no attempt of a call was applied: the write lost its races to other writes of the
+// bucket, or met transactions on it. Either may be of the same process. It is neither a denial nor an outage:
+// nothing was charged, and trying again is safe.
 type ContendedError struct {
 	Resource, Entity string
-	Attempts         int
-	Conflicts        int // attempts that lost to a transaction on the bucket
+	// Attempts is the number of the call's attempts. It is 0 if its time was up behind an earlier call's.
+	Attempts int
+	// Conflicts is how many attempts met a transaction. It counts those of earlier calls in the same write, so
+	// it may exceed Attempts.
+	Conflicts int
 }
 
-// Error names resource, entity and attempts.
+// Error names resource, entity and attempts, and what the write lost to.
 func (e *ContendedError) Error() string {
-	conflicts := ""
-	if e.Conflicts > 0 {
-		conflicts = fmt.Sprintf(", %d of them to transactions", e.Conflicts)
+	when := "before its first attempt: an earlier call's write"
+	if e.Attempts > 0 {
+		when = fmt.Sprintf("after %s: the write", attempts(e.Attempts))
 	}
-	return fmt.Sprintf("sluice: %s for %s: contended: lost %s against other writers%s, "+
-		"nothing was charged: try again",
-		e.Resource, e.Entity, attempts(e.Attempts), conflicts)
+	to := "other writes"
+	switch {
+	case e.Conflicts > 0 && e.Conflicts >= e.Attempts:
+		to = "transactions on the bucket"
+	case e.Conflicts > 0:
+		to += " and to transactions on the bucket"
+	}
+	return fmt.Sprintf("sluice: %s for %s: contended %s lost to %s, nothing was charged: try again",
+		e.Resource, e.Entity, when, to)
 }
 
 // ConflictError says that something was changed since it was read: an override or, if Resource is empty, the
