@@ -63,7 +63,7 @@ func TestClassify(t *testing.T) {
 		"nobody listens":         {t.Context(), "http://127.0.0.1:1", static, wire.NotSent, false},
 		"context over before":    {over, down, static, wire.NotSent, false},
 		"cut off in flight":      {cut, silent.URL, static, wire.Unknown, false},
-		"role's service is down": {t.Context(), down, role, wire.NotSent, true},
+		"role's service is down": {t.Context(), down, role, wire.NotSent, false},
 		"throttled": {
 			t.Context(),
 			answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static,

@@ -281,7 +281,8 @@ func (r *Retrier) Do(ctx context.Context, do func() error) error {
 		unavailable.Attempts, unavailable.Throttled = attempt, o == Throttled
 		if ctx.Err() == nil {
 			cause = unavailable.Err
-			if attempt == r.Attempts || r.Budget != nil && !r.Budget.Take(ctx) {
+			// The client of the credentials' service has repeated its own call.
+			if attempt == r.Attempts || noCredentials(err) || r.Budget != nil && !r.Budget.Take(ctx) {
 				return unavailable
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"syscall"
@@ -126,18 +127,80 @@ func IsUnsent(err error) bool {
 }
 
 // classifyUnsent sorts errors of requests that were not sent: they were not applied, and the question is
-// whether trying again may help. Credentials may be late: a role's are renewed over the network.
+// whether trying again may help.
 func classifyUnsent(err error) Outcome {
 	_, isNet := errors.AsType[net.Error](err)
 	isOver := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if isNet || isOver || noCredentials(err) {
+	if credentialsLate(err) || !noCredentials(err) && (isNet || isOver) {
 		return NotSent
 	}
 	return Failed
 }
 
+// A request without credentials is not sent. If the service that gives them did not answer, that is an
+// outage (NotSent). If it answered that there are none, or nothing is configured that could give some,
+// somebody has to fix that (Failed). The SDK's client of that service has repeated its call by then.
+
+// credentialsCure is what to do about missing credentials.
+const credentialsCure = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role"
+
 // noCredentials reports that no credentials could be had. The SDK has no type for it.
 func noCredentials(err error) bool { return strings.Contains(err.Error(), "get credentials: ") }
+
+// credentialsLate reports that no credentials could be had because the service that gives them did not
+// answer:
+//   - it could not be reached, or its reply did not arrive or was garbled;
+//   - it failed (5xx), timed out (408), or throttled (429, or by an error code).
+//
+// An error of another kind is an answer: the provider itself returned it.
+func credentialsLate(err error) bool {
+	if !noCredentials(err) {
+		return false
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		code := api.ErrorCode()
+		// STS could not reach the issuer of the web identity token, and answers with 400.
+		if api.ErrorFault() == smithy.FaultServer || isThrottling(code) || code == "IDPCommunicationError" {
+			return true
+		}
+	}
+	if replied, ok := errors.AsType[httpError](err); ok && replied.HTTPStatusCode() > 0 {
+		code := replied.HTTPStatusCode()
+		isAnswer := code >= http.StatusBadRequest && code < http.StatusInternalServerError
+		return !isAnswer || code == http.StatusRequestTimeout || code == http.StatusTooManyRequests
+	}
+	// IMDS's client hides the cause if it gets no token and must not go on without one.
+	if text := err.Error(); strings.Contains(text, "failed to get API token") {
+		return !strings.Contains(text, "StatusCode: 4")
+	}
+	return isNetworkFailure(err)
+}
+
+// httpError is an error that a reply of some status became.
+type httpError interface {
+	error
+	HTTPStatusCode() int
+}
+
+// isNetworkFailure reports that a request got no reply, or only a part of one. A failed system call alone
+// does not count: a file may be what is missing.
+func isNetworkFailure(err error) bool {
+	_, isSend := errors.AsType[*smithyhttp.RequestSendError](err)
+	_, isGarbled := errors.AsType[*smithy.DeserializationError](err)
+	_, isURL := errors.AsType[*url.Error](err)
+	_, isOp := errors.AsType[*net.OpError](err)
+	_, isDNS := errors.AsType[*net.DNSError](err)
+	n, isNet := errors.AsType[net.Error](err)
+	return isSend || isGarbled || isURL || isOp || isDNS || isNet && n.Timeout() ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// explainLate returns err, for which credentialsLate holds, with what to do on a host without such a service.
+func explainLate(err error) error {
+	return fmt.Errorf("no AWS credentials, since their service does not answer (on a host without one, %s): %w",
+		credentialsCure, err)
+}
 
 // status returns the HTTP status of the reply, which proxies send without a DynamoDB error; 0 without a
 // reply.
@@ -180,14 +243,17 @@ func CallError(table string, err error) error {
 	return &store.UnavailableError{Resource: "table " + table, Err: err}
 }
 
-// Explain returns err as a *store.SetupError, which says what to do, if somebody has to fix something. Other
-// errors are returned as they are.
+// Explain returns err as a *store.SetupError, which says what to do, if somebody has to fix something. If the
+// service of the credentials does not answer, the error says so. Other errors are returned as they are.
 func Explain(table string, o Outcome, err error) error {
 	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return err
 	}
-	if o == Failed || IsUnsent(err) && noCredentials(err) && !errors.Is(err, context.Canceled) {
+	switch {
+	case o == Failed:
 		return setupError(table, err)
+	case o == NotSent && noCredentials(err) && !errors.Is(err, context.Canceled):
+		return explainLate(err)
 	}
 	return err
 }
@@ -199,7 +265,7 @@ func setupError(table string, err error) error {
 		}
 		if noCredentials(err) {
 			setup.What = "no AWS credentials"
-			setup.Do = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role"
+			setup.Do = credentialsCure
 		}
 		return setup
 	}
