@@ -199,6 +199,7 @@ func (s *onCall) clockAhead() error {
 	lim, err := limits.New(
 		dynamo.New(s.client, usageTable),
 		runtime.WithClock(&handClock{s.clock.now.Add(time.Hour)}),
+		runtime.WithLogger(s.log),
 	)
 	if err != nil {
 		return err

@@ -40,7 +40,8 @@ func CallDefaults(opts ...CallOption) Option {
 	return func(o *options) { o.calls = append(o.calls, opts...) }
 }
 
-// WithClock replaces the system's clock.
+// WithClock replaces the system's clock. A clock more than a second ahead of DynamoDB's dates is bounded by
+// them, so a test that moves time gives the engine the same clock (memdynamo.WithClock).
 func WithClock(c Clock) Option {
 	return func(o *options) {
 		if c == nil {

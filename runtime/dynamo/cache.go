@@ -98,11 +98,13 @@ func (c *cachedBucket) snapshot() (img *bucket.Image, seenAt int64, shape *overr
 }
 
 // update stores an image, nil for a missing bucket, that was true at seenAt, or is predicted. An older one is
-// ignored: replies may overtake each other.
+// ignored: replies may overtake each other. One much older is stored: the clock was set back, or else the
+// next write costs one more attempt.
 func (c *cachedBucket) update(img *bucket.Image, seenAt int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seenAt == predicted || c.seenAt == predicted || c.image == nil || seenAt >= c.seenAt {
+	older := c.seenAt - seenAt
+	if seenAt == predicted || c.seenAt == predicted || c.image == nil || older <= 0 || older > trustedFor {
 		c.image, c.seenAt = img, seenAt
 	}
 }
@@ -139,15 +141,18 @@ func (c *cachedBucket) noteConflict(now int64, lostNormal bool) {
 func (c *cachedBucket) isContended(now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.contendedUntil > now
+	return lasts(c.contendedUntil, now, contendedFor)
 }
 
 // leavesSlack reports whether Normals leave slack at now.
 func (c *cachedBucket) leavesSlack(now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.slackUntil > now
+	return lasts(c.slackUntil, now, slackFor)
 }
+
+// lasts reports whether what was noted for a time still holds at now. It does not if the clock was set back.
+func lasts(until, now, noted int64) bool { return until > now && until-now <= noted }
 
 // queueFor returns the queue that r belongs to: of the bucket alone, or of the chain that begins here. The
 // caller holds mu.

@@ -52,3 +52,49 @@ func TestMemoryPerBucket(t *testing.T) {
 		t.Errorf("%d buckets are remembered, want %d", n, buckets)
 	}
 }
+
+// TestClockSetBack: a process whose clock is set back learns anew what it learnt under the future one. A
+// denial then costs nothing again. Half a second back is not noticed, and so each denial costs a write until
+// the clock has caught up.
+func TestClockSetBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		back    time.Duration
+		refused int // writes, of 20 denials
+	}{
+		"an hour":                {time.Hour, 1},
+		"a little over a second": {1100 * time.Millisecond, 1},
+		"control: half a second": {500 * time.Millisecond, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onHosts(t, func(h *hosts) {
+				clock := &steppedClock{}
+				other, p := h.open(h.client, offsetClock(0)), h.open(h.client, clock)
+				h.acquire(p, 10)
+				h.acquire(other, 90)
+				clock.ahead.Store(-int64(test.back))
+				for range 20 {
+					if _, err := p.Acquire(h.t.Context(), "1", tokens{10}); !isA[*store.DeniedError](err) {
+						t.Errorf("got %v", err)
+					}
+				}
+				if n := p.count("refused"); n != test.refused {
+					t.Errorf("%d writes were refused, want %d", n, test.refused)
+				}
+			})
+		})
+	}
+}
+
+// TestConflictsBeforeASetBack: that others were at work is forgotten as well.
+func TestConflictsBeforeASetBack(t *testing.T) {
+	c := &cachedBucket{}
+	c.noteConflict(t0, true)
+	for now, want := range map[int64][2]bool{
+		t0: {true, true}, t0 + slackFor: {true, false}, t0 + contendedFor: {false, false},
+		t0 - 1: {false, false}, t0 - time.Hour.Milliseconds(): {false, false},
+	} {
+		if got := [2]bool{c.isContended(now), c.leavesSlack(now)}; got != want {
+			t.Errorf("at %d: contended and slack %v, want %v", now-t0, got, want)
+		}
+	}
+}

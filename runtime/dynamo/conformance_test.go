@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/conformance"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -67,7 +68,7 @@ func newConformant(t testing.TB) *conformant {
 	e := &conformant{local: dynamotest.OnLocal(t)}
 	e.now.Store(1_800_000_000_000) // years ahead, so that no ttl has passed for DynamoDB Local
 	if e.client = memdynamo.New(memdynamo.WithClock(e)).Client(); e.local {
-		e.client = dynamotest.Local(t)
+		e.client = storetest.Dated(dynamotest.Local(t), e)
 	}
 	e.down = &switched{HTTPClient: e.client.Options().HTTPClient}
 	e.table = dynamotest.Table(t, e.client, operator.Table)

@@ -233,7 +233,7 @@ func newComparison(t *testing.T) *comparison {
 		engine: e,
 		defs:   []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), next[0]},
 	}
-	opened, err := New(e.client, e.table).Open(&store.Env{}, c.defs...)
+	opened, err := New(e.client, e.table).Open(&store.Env{Clock: &e.clock}, c.defs...)
 	if err != nil {
 		t.Fatal(err)
 	}

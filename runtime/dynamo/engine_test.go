@@ -70,8 +70,10 @@ type engine struct {
 
 func newEngine(t testing.TB) *engine {
 	t.Helper()
-	client := dynamotest.Client(t)
-	return &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: 24 * time.Hour}
+	e := &engine{ttl: 24 * time.Hour}
+	e.client = storetest.Dated(dynamotest.Client(t), &e.clock)
+	e.table = dynamotest.Table(t, e.client, operator.Table)
+	return e
 }
 
 func (e *engine) options(seen *events) []runtime.Option {

@@ -55,6 +55,7 @@ func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 	if err != nil {
 		return err
 	}
+	r.called = s.scheduler.conn.At(call.Called)
 	compensated := r.portions[0].resource.Spec.Cascade == store.CascadeCompensated
 	if len(call.Parts) == 1 && len(r.portions) > 1 && compensated {
 		return s.acquireCompensated(r)
@@ -91,7 +92,7 @@ func (s *session) Settle(ctx context.Context, call *store.Call) error {
 	if err != nil {
 		return err
 	}
-	r.settle = true
+	r.settle, r.called = true, s.scheduler.conn.At(call.Called)
 	if onDone := call.Later; onDone != nil {
 		call.Later = nil
 		s.settleLazily(r, onDone)

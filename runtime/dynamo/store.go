@@ -196,7 +196,7 @@ func (s *session) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if off := wire.Skew(began, conn.Env.Clock.Now(), v.Metadata); off != 0 {
+	if off := conn.Skew(began, v.Metadata); off != 0 {
 		direction := "ahead of"
 		if off < 0 {
 			direction = "behind"
@@ -204,7 +204,7 @@ func (s *session) Check(ctx context.Context) error {
 		return &store.SetupError{
 			What: fmt.Sprintf("this host's clock is at least %v %s DynamoDB's",
 				off.Abs().Round(time.Millisecond), direction),
-			Do: "set it by NTP: a clock ahead stops everybody's refill",
+			Do: "set it by NTP: refill goes by it",
 		}
 	}
 	if v.Revision > s.revision {

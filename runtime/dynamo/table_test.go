@@ -26,15 +26,15 @@ func TestTableName(t *testing.T) {
 		if name != want || ok != (want != "") {
 			t.Errorf("%q is %q, %v, want %q", table, name, ok, want)
 		}
-		_, err := New(&dynamodb.Client{}, table).Open(&store.Env{})
+		_, err := New(&dynamodb.Client{}, table).Open(&store.Env{Clock: store.SystemClock()})
 		if (err == nil) != ok {
 			t.Errorf("New with %q: %v", table, err)
 		}
 	}
-	_, err := New(&dynamodb.Client{}, "t").Open(&store.Env{})
+	_, err := New(&dynamodb.Client{}, "t").Open(&store.Env{Clock: store.SystemClock()})
 	wantErr(t, err, "setup: dynamo.New: table \"t\": "+
 		"want 3 to 255 letters, digits, '_', '.' and '-', or an ARN | correct the call")
-	_, err = New(nil, "").Open(&store.Env{})
+	_, err = New(nil, "").Open(&store.Env{Clock: store.SystemClock()})
 	wantErr(t, err, "setup: dynamo.New: the client is nil | correct the call")
 }
 

@@ -17,6 +17,7 @@ import (
 	v2 "github.com/sluice-go/sluice/internal/test/evolution/v2/limits"
 	v3 "github.com/sluice-go/sluice/internal/test/evolution/v3/limits"
 	v4 "github.com/sluice-go/sluice/internal/test/evolution/v4/limits"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -40,10 +41,10 @@ const start = 1_800_000_000_000
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	client := dynamotest.Client(t)
-	w := &world{client: client, table: dynamotest.Table(t, client, operator.Table),
-		wrap: func(api dynamo.API) dynamo.API { return api }}
+	w := &world{wrap: func(api dynamo.API) dynamo.API { return api }}
 	w.now.Store(start)
+	w.client = storetest.Dated(dynamotest.Client(t), w)
+	w.table = dynamotest.Table(t, w.client, operator.Table)
 	return w
 }
 

@@ -27,9 +27,10 @@ type engine struct {
 
 func newEngine(t testing.TB) *engine {
 	t.Helper()
-	client := dynamotest.Client(t)
-	name := dynamotest.Table(t, client, operator.Table)
-	return &engine{Table: storetest.Table{Client: client, Name: name}, ttl: 24 * time.Hour}
+	e := &engine{ttl: 24 * time.Hour}
+	e.Client = storetest.Dated(dynamotest.Client(t), &e.clock)
+	e.Name = dynamotest.Table(t, e.Client, operator.Table)
+	return e
 }
 
 // newFaulty returns a table of an engine of this test alone, on the test's clock.

@@ -1,7 +1,7 @@
 // Package wire sends calls to DynamoDB: what a plan says, as expressions and values (Bucket.Build), in one
 // update or one transaction (Conn). It knows how a call ended (Outcome), what it cost, and whether it may be
-// repeated (Retrier, Budget). It also compares the reply's date with this host's clock, and reads items and
-// index pages.
+// repeated (Retrier, Budget). It also keeps this host's clock to the dates of replies (hostClock), and reads
+// items and index pages.
 package wire
 
 import (
@@ -13,11 +13,9 @@ import (
 	"iter"
 	"maps"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -351,44 +349,4 @@ func (b *Budget) Answered(o Outcome) {
 	if o == Applied || o == Refused {
 		_ = b.tokens.AddTokens(1) // never fails
 	}
-}
-
-// tolerated is how far a host's clock may be off (docs/design.md, "Arithmetic").
-const tolerated = time.Second
-
-// SkewWatch reports this host's clock to the observer if it is off, at most once a minute. It is safe for
-// concurrent use.
-type SkewWatch struct{ next atomic.Int64 }
-
-// Watch compares the service's Date in a reply with the time at which the call began, and with now.
-func (w *SkewWatch) Watch(env *store.Env, began time.Time, metadata middleware.Metadata) {
-	if env.Observer.Skew == nil {
-		return
-	}
-	now := env.Clock.Now()
-	ahead := Skew(began, now, metadata)
-	if ahead == 0 {
-		return
-	}
-	next := w.next.Load()
-	if now.UnixMilli() >= next && w.next.CompareAndSwap(next, now.Add(time.Minute).UnixMilli()) {
-		env.Observer.Skew(ahead)
-	}
-}
-
-// Skew returns by how much, at least, this host's clock is ahead of the service's; it is negative for a clock
-// behind. It is 0 if the difference is tolerated or not known. The Date has whole seconds, and was made
-// between began and ended.
-func Skew(began, ended time.Time, metadata middleware.Metadata) time.Duration {
-	date, ok := awsmiddleware.GetServerTime(metadata)
-	if !ok {
-		return 0
-	}
-	if ahead := began.Sub(date.Add(time.Second)); ahead > tolerated {
-		return ahead
-	}
-	if behind := date.Sub(ended); behind > tolerated {
-		return -behind
-	}
-	return 0
 }

@@ -3,9 +3,11 @@ package wire
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,29 +22,67 @@ import (
 )
 
 // Conn sends single calls to one table. It reports each to the observer. Answers to calls about buckets fill
-// the retry budget, and their dates are compared with this host's clock. It is safe for concurrent use.
+// the retry budget, and their dates bound this host's clock. It is safe for concurrent use.
 type Conn struct {
 	API    API
 	Table  string
 	Env    *store.Env
 	Budget *Budget
 
-	skew    SkewWatch
+	host    hostClock
 	inputs  sync.Pool // of *reusableInput
 	noRetry []func(*dynamodb.Options)
 }
 
 // NewConn returns a Conn with a full retry budget.
 func NewConn(api API, table string, env *store.Env) *Conn {
-	return &Conn{
+	c := &Conn{
 		API: api, Table: table, Env: env, Budget: NewBudget(BudgetTokens),
 		inputs:  sync.Pool{New: func() any { return new(reusableInput) }},
 		noRetry: []func(*dynamodb.Options){NoRetry},
 	}
+	c.host.start(env.Clock.Now())
+	return c
 }
 
-// Now returns the clock's time in milliseconds.
-func (c *Conn) Now() int64 { return c.Env.Clock.Now().UnixMilli() }
+// Now returns the time in milliseconds: the clock's, unless that is ahead of DynamoDB's (At).
+func (c *Conn) Now() int64 { return c.host.at(c.Env.Clock.Now()) }
+
+// At returns the time of a reading of the clock, in milliseconds. A reading more than a second past the last
+// date of DynamoDB and the time since is replaced by these: an rf of that time would stop everybody's refill.
+func (c *Conn) At(reading time.Time) int64 { return c.host.at(reading) }
+
+// watch bounds the clock by the date of a reply to a request that began at a reading. It reports a clock that
+// is off. A zero date says nothing.
+func (c *Conn) watch(ctx context.Context, began, date time.Time) {
+	if date.IsZero() {
+		return
+	}
+	ended := c.Env.Clock.Now()
+	c.host.bound(began, ended, date)
+	ahead := skew(began, ended, date)
+	if ahead == 0 || !c.host.due(ended) {
+		return
+	}
+	if c.Env.Observer.Skew != nil {
+		c.Env.Observer.Skew(ahead)
+	}
+	if ahead > 0 {
+		c.Env.Logger.LogAttrs(ctx, slog.LevelWarn,
+			"sluice: this host's clock is ahead of DynamoDB's: DynamoDB's date is used instead; set the clock by NTP",
+			slog.String("table", c.Table), slog.Duration("ahead", ahead.Round(time.Millisecond)))
+	}
+}
+
+// Skew returns by how much, at least, this host's clock is ahead of DynamoDB's, negative for one behind, by a
+// reply to a request that began at a reading. It is 0 if the difference is tolerated or not known.
+func (c *Conn) Skew(began time.Time, metadata middleware.Metadata) time.Duration {
+	date := dateOf(Applied, metadata, nil)
+	if date.IsZero() {
+		return 0
+	}
+	return skew(began, c.Env.Clock.Now(), date)
+}
 
 // Resource is a generated resource.
 type Resource struct {
@@ -109,7 +149,7 @@ func (c *Conn) Write(ctx context.Context, b *Bucket, a Attempt) Reply {
 	}
 	began := c.Env.Clock.Now()
 	stored, consumed, metadata, err := c.call(ctx, b, a.Plan, in)
-	r := Reply{Outcome: Applied, SentAt: began.UnixMilli()}
+	r := Reply{Outcome: Applied}
 	if err != nil {
 		r.Outcome, stored = Classify(err)
 		r.Err = Explain(c.Table, r.Outcome, err)
@@ -117,6 +157,7 @@ func (c *Conn) Write(ctx context.Context, b *Bucket, a Attempt) Reply {
 	if r.Outcome == Applied && len(stored) == 0 { // not DynamoDB's reply: something in between answered
 		r.Outcome, r.Err = Unknown, errors.New("the reply to an update is empty")
 	}
+	date := dateOf(r.Outcome, metadata, err)
 	if r.Outcome == Applied || r.Outcome == Refused {
 		if r.Image, err = b.imageOf(r.Outcome, &a, stored); err != nil {
 			r.Outcome, r.Err, r.Malformed, r.Stands = Failed, err, true, r.Outcome == Applied
@@ -136,7 +177,8 @@ func (c *Conn) Write(ctx context.Context, b *Bucket, a Attempt) Reply {
 		}
 		c.reportFor(ctx, b, event)
 	}
-	c.skew.Watch(c.Env, began, metadata)
+	c.watch(ctx, began, date)
+	r.SentAt = c.At(began) // by the clock as this reply bounds it
 	return r
 }
 
@@ -192,6 +234,7 @@ func (c *Conn) Read(ctx context.Context, b *Bucket) (img *bucket.Image, at int64
 		o, _ := Classify(err)
 		event.Outcome = "failed"
 		c.reportFor(ctx, b, event)
+		c.watch(ctx, began, dateOf(o, middleware.Metadata{}, err))
 		return nil, 0, o, Explain(c.Table, o, err)
 	}
 	if len(out.Item) == 0 {
@@ -202,11 +245,11 @@ func (c *Conn) Read(ctx context.Context, b *Bucket) (img *bucket.Image, at int64
 	}
 	c.Budget.Answered(Applied)
 	c.reportFor(ctx, b, event)
-	c.skew.Watch(c.Env, began, out.ResultMetadata)
+	c.watch(ctx, began, dateOf(Applied, out.ResultMetadata, nil))
 	if img, err = b.Decode(out.Item); err != nil {
 		return nil, 0, Failed, err
 	}
-	return img, began.UnixMilli(), Applied, nil
+	return img, c.At(began), Applied, nil
 }
 
 // ReadAll reads up to MaxBatchGet keys, once: of buckets, of overrides, of the heartbeat. The event names
@@ -238,11 +281,12 @@ func (c *Conn) ReadAll(
 		o, _ := Classify(err)
 		event.Outcome = "failed"
 		c.Report(ctx, event)
+		c.watch(ctx, began, dateOf(o, middleware.Metadata{}, err))
 		return Batch{}, o, Explain(c.Table, o, err)
 	}
 	c.Budget.Answered(Applied)
 	c.Report(ctx, event)
-	c.skew.Watch(c.Env, began, got.Metadata)
+	c.watch(ctx, began, dateOf(Applied, got.Metadata, nil))
 	return got, Applied, nil
 }
 
@@ -316,7 +360,7 @@ func (c *Conn) Transact(ctx context.Context, tx *Transaction, served int) (Outco
 	c.Budget.Answered(o)
 	event.Outcome = o.String()
 	c.Report(ctx, event)
-	c.skew.Watch(c.Env, began, metadata)
+	c.watch(ctx, began, dateOf(o, metadata, err))
 	return o, err
 }
 

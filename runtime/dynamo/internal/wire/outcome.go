@@ -11,11 +11,14 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -229,6 +232,24 @@ func classifyTransport(err error) Outcome {
 		return Unknown
 	}
 	return Failed // the client itself refused: credentials, region, endpoint
+}
+
+// dateOf returns DynamoDB's date in a reply: in metadata if err is nil, else in the reply that err is about.
+// It is zero if there is none, or if something other than DynamoDB may have made it.
+func dateOf(o Outcome, metadata middleware.Metadata, err error) time.Time {
+	if o == Unknown || o == NotSent || o == Failed && IsUnsent(err) {
+		return time.Time{}
+	}
+	if err == nil {
+		date, _ := awsmiddleware.GetServerTime(metadata)
+		return date
+	}
+	replied, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	if !ok || replied.Response == nil {
+		return time.Time{}
+	}
+	date, _ := smithyhttp.ParseTime(replied.Response.Header.Get("Date"))
+	return date
 }
 
 // CallError returns the error of a call on table as callers of this module get it:
