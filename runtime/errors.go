@@ -10,8 +10,8 @@ import (
 // ErrSettled is returned by Settle when the lease was settled or released before.
 var ErrSettled = errors.New("sluice: lease is already settled or released")
 
-// ErrBreakerOpen is in an *UnavailableError's chain if the store was not asked. It failed so often just now
-// that only one call a second finds out whether it answers again.
+// ErrBreakerOpen is in an *UnavailableError's chain if the store was not asked. It answered nothing during
+// the last calls, so only a few probes find out whether it answers again.
 var ErrBreakerOpen = errors.New("circuit breaker is open")
 
 // ErrMaxWait is in the error of a Wait whose MaxWait ended before anything was known of the tokens, beside

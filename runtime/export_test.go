@@ -3,9 +3,9 @@ package runtime
 import (
 	"fmt"
 
-	"github.com/sony/gobreaker/v2"
-
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/breaker"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Waiting returns how many buckets of l have waiters, those included above the one in whose line they stand.
@@ -26,47 +26,30 @@ func LocalImage(l *Limiter, resource, entity string) *bucket.Image {
 	return nil
 }
 
-// How a Breaker treats its gate.
-const (
-	Always   = iota // asks it for each call, and passes on each outcome
-	AsItDoes        // does as a Limiter's does
-	Deaf            // passes on no answer, which is wrong
-)
-
-// ErrNeutral is the end of a call that says nothing of the store.
-var ErrNeutral = errNeutral
-
-// Breaker is a Limiter's, without the Limiter.
-type Breaker struct {
-	*breaker
-	how int
+// Unrecorded reports that l took nothing, neither from the store nor from a bucket in this process.
+func Unrecorded[C any](l *Lease[C]) bool {
+	_, ok := l.by.(unrecorded)
+	return ok
 }
 
-// NewBreaker returns one that treats its gate as how says.
-func NewBreaker(how int) *Breaker { return &Breaker{newBreaker(), how} }
+// InvalidateAnswers breaks l: it has no note of any answer, as before Allow went by them.
+func InvalidateAnswers(l *Limiter) { l.core.fallback.breaker = breaker.New(stopwatch()) }
 
-// Enter reports whether a call is let through, and if so how to say what it says of the store.
-func (b *Breaker) Enter() (leave func(says error), ok bool) {
-	if b.how == Always {
-		done, err := b.gate.Allow()
-		return done, err == nil
-	}
-	p, err := b.enter()
-	return func(says error) {
-		if says != nil || b.how != Deaf {
-			b.leave(p, says)
-		}
-	}, err == nil
-}
+// Breaker is a Limiter's, with its reports.
+type Breaker struct{ *fallback }
 
-// Closed reports that the gate is, after how many failures in a row, and whether the breaker goes without it.
-func (b *Breaker) Closed() (closed bool, failures uint32, calm bool) {
-	state, counts := b.gate.State(), b.gate.Counts()
-	return state == gobreaker.StateClosed, counts.ConsecutiveFailures, b.calm.Load() != nil
+// NewBreaker returns a closed one.
+func NewBreaker() Breaker { return Breaker{newFallback(store.SystemClock())} }
+
+// Enter reports whether a call is let through, and if so how to record what it shows of the store: an answer
+// (nil) or a failure.
+func (b Breaker) Enter() (leave func(shows error), ok bool) {
+	p, ok := b.breaker.Enter()
+	return func(shows error) { b.breaker.Leave(p, shows == nil, shows) }, ok
 }
 
 // Report returns the next report to the observer.
-func (b *Breaker) Report() string {
+func (b Breaker) Report() string {
 	open, changed := b.unreported()
 	return map[bool]string{true: fmt.Sprint("open: ", open)}[changed]
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/internal/breaker"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -43,13 +45,21 @@ func degraded(by settler) bool {
 
 // fallback is what a Limiter needs for a store that does not answer.
 type fallback struct {
-	breaker  *breaker
+	breaker  *breaker.Breaker
+	reported atomic.Bool // whether the breaker is open, as the observer and the log have it
 	locals   *locals
 	warnings warnings
 }
 
 func newFallback(clock Clock) *fallback {
-	return &fallback{breaker: newBreaker(), locals: newLocals(clock)}
+	return &fallback{breaker: breaker.New(stopwatch()), locals: newLocals(clock)}
+}
+
+// absent reports that a call that failed with down failed because nothing answers. It did not if the store
+// throttles, or if this process was too busy to send it. Otherwise a flood would switch a limit off, since
+// Allow admits what it cannot record.
+func (f *fallback) absent(down *UnavailableError) bool {
+	return !down.Throttled && !errors.Is(down, store.ErrNotSent) && f.breaker.Silent()
 }
 
 // admit calls step for call, within budget: core.acquire or core.resolve. If the store cannot answer, policy
@@ -76,8 +86,8 @@ func (c *core) admit(
 		c.session.Lookup(&call.Call)
 	}
 	policy = cmp.Or(policy, call.chains[0].spec.OnUnavailable, Allow)
-	if policy == Allow && down.Throttled {
-		policy = Local // or flooding a bucket would switch its limit off
+	if policy == Allow && !c.fallback.absent(down) {
+		policy = Local
 	}
 	switch policy {
 	case Allow:
@@ -148,7 +158,7 @@ func (c *core) warn(ctx context.Context, call *request, policy Policy) {
 	}
 	part := &call.Parts[0]
 	c.env.Logger.LogAttrs(ctx, slog.LevelWarn,
-		"sluice: the store does not answer: calls are admitted that it has no record of",
+		"sluice: calls are admitted that the store has no record of",
 		slog.String("resource", call.chains[0].spec.Resource), slog.String("entity", part.Buckets[0].Entity),
 		slog.String("policy", policy.String()), slog.Int("admitted", admitted), slog.Any("error", call.outage))
 }

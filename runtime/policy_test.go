@@ -90,6 +90,7 @@ func TestPolicies(t *testing.T) {
 	)
 	throttled := down()
 	throttled.Throttled = true
+	notSent := &runtime.UnavailableError{Err: fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded)}
 	policies := []runtime.Policy{0, runtime.Allow, runtime.Deny, runtime.Local}
 	for _, test := range []struct {
 		name string
@@ -101,6 +102,7 @@ func TestPolicies(t *testing.T) {
 		{"down", down(), nil, [4]string{degraded, degraded, failed, local}},
 		{"down, wrapped", fmt.Errorf("store: %w", down()), nil, [4]string{degraded, degraded, failed, local}},
 		{"throttled", throttled, nil, [4]string{local, local, failed, local}},
+		{"not sent", notSent, nil, [4]string{local, local, failed, local}},
 		{"denied", &runtime.DeniedError{Resource: "gpt-4"}, nil, [4]string{failed, failed, failed, failed}},
 		{"above the burst", &runtime.CostExceedsBurstError{}, nil, [4]string{failed, failed, failed, failed}},
 		{"invalid", &runtime.InvalidError{}, nil, [4]string{failed, failed, failed, failed}},
@@ -349,7 +351,7 @@ func TestWarnings(t *testing.T) {
 		_, r := openOn(t, store, runtime.Allow, option, runtime.WithClock(clock))
 		want := func(policy string, admitted int, err error) string {
 			return fmt.Sprintf(
-				`level=WARN msg="sluice: the store does not answer: calls are admitted that it has no record of" `+
+				`level=WARN msg="sluice: calls are admitted that the store has no record of" `+
 					`resource=gpt-4 entity=user-1 policy=%s admitted=%d error=%q`, policy, admitted, errtext.Of(err))
 		}
 		throttled := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Throttled: true,
@@ -374,6 +376,7 @@ func TestWarnings(t *testing.T) {
 			{"a clock that is set back", -time.Hour, plain, 2, nil, []string{want("allow", 2, plain)}},
 		} {
 			clock.set(step.after)
+			elapse(3 * time.Second) // else Allow decides as Local
 			store.fail(step.err)
 			for range step.calls {
 				_, _ = r.Acquire(t.Context(), user{"1"}, cost{}, step.opts...)

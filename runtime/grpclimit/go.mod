@@ -25,7 +25,6 @@ require (
 	github.com/aws/smithy-go v1.28.8 // indirect
 	github.com/cockroachdb/apd/v3 v3.2.3 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
-	github.com/sony/gobreaker/v2 v2.4.0 // indirect
 	github.com/tidwall/btree v1.8.2 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect

@@ -94,8 +94,7 @@ var (
 	}
 	BreakersOpen = &Metric{
 		Name: "sluice.breakers.open", Unit: "{breaker}", Kind: Gauge,
-		Description: "Circuit breakers that are open: the failure policy decides, and the store is asked once a " +
-			"second.",
+		Description: "Circuit breakers that are open: the failure policy decides, and only probes ask the store.",
 	}
 	ClockSkew = &Metric{
 		Name: "sluice.clock.skew", Unit: "s", Kind: Counter,

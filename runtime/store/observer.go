@@ -32,8 +32,8 @@ type Observer struct {
 	Settled  func(context.Context, Event)
 	Released func(context.Context, Event)
 	Store    func(context.Context, StoreEvent)
-	// Breaker is called when the circuit breaker opens, because of err, and when it closes, because the store
-	// answers again; err is then nil.
+	// Breaker is called when the circuit breaker opens, because of err and of silence during five calls, and
+	// when it closes, because the store answers again; err is then nil.
 	Breaker func(open bool, err error)
 	// Skew is called with how far this host's clock is ahead of the store's (negative: behind), if that is more
 	// than a second and so costs somebody refill. It is called at most once a minute.

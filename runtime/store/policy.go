@@ -3,8 +3,9 @@ package store
 import "fmt"
 
 // Policy says what becomes of an acquire when the store cannot answer: when it timed out, refused the
-// connection or failed with a 5xx. It applies to nothing else. A bucket that is throttled is never simply
-// admitted: Allow is Local then.
+// connection or failed with a 5xx. It applies to nothing else. Allow is Local while the store gives a sign of
+// life: it throttles, it has answered anything within two seconds, or probes ask it just now. It is Local as
+// well if the call was not sent (ErrNotSent).
 type Policy uint8
 
 // Policies. The zero value leaves it to the next less specific place, in the end to limits.yaml.

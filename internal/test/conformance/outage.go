@@ -63,10 +63,11 @@ func broken(w *world, policy store.Policy) (logged *warnings, degraded func() in
 	}
 }
 
-// unavailableAllow: calls go on, and the store has no record of them.
+// unavailableAllow: calls go on, and the store has no record of them. Within two seconds of an answer they
+// are decided in the process.
 func unavailableAllow(w *world) {
-	logged, degraded := broken(w, store.Allow)
 	w.admitted(alice, 9, 100)
+	logged, degraded := broken(w, store.Allow) // had no answer yet
 	w.store.Break()
 	for range 3 {
 		lease, err := w.GPT4.Acquire(w.Context(), alice, cost(2, 10)) // more than there is

@@ -139,6 +139,9 @@ func shadowOutage(w *world) {
 	w.admitted(alice, 9, 100)
 	w.store.Break()
 	for _, policy := range []store.Policy{store.Deny, store.Local, store.Allow} {
+		if policy == store.Allow {
+			w.Limiter = w.process() // which has had no answer in the last two seconds
+		}
 		lease, err := w.GPT4.Acquire(w.Context(), alice, cost(2, 10), runtime.Shadow(),
 			runtime.OnUnavailable(policy))
 		if err != nil || !lease.Degraded() {

@@ -122,7 +122,7 @@ func storeAlarms() []alarm {
 		},
 		{
 			Name: "breaker-open", Own: metrics.BreakersOpen, Statistic: "Maximum", Threshold: "1",
-			Why: "A circuit breaker is open: the store has failed several calls in a row, and is asked once a second.",
+			Why: "A circuit breaker is open: the store answered nothing during several calls, and only probes ask it.",
 		},
 		{
 			Name: "clock-skew", Own: metrics.ClockSkew, Statistic: "Sum", Threshold: "1",

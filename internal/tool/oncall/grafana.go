@@ -102,7 +102,7 @@ func storeRow() row {
 func healthRow() row {
 	return row{"Health", []panel{
 		{"Circuit breakers open",
-			"While one is, the store is asked once a second, and the failure policy decides.", "short",
+			"While one is, only probes ask the store, and the failure policy decides.", "short",
 			one("sum ("+selector(metrics.BreakersOpen, "", "")+")", "open")},
 		{"Clock skew", "How far hosts' clocks are off together, of those that are by more than a second: it " +
 			"costs refill.", "s",

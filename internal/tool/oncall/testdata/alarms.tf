@@ -119,7 +119,7 @@ locals {
       threshold  = 1
       dimensions = { "sluice.outcome" = "unknown" }
     }
-    # A circuit breaker is open: the store has failed several calls in a row, and is asked once a second.
+    # A circuit breaker is open: the store answered nothing during several calls, and only probes ask it.
     "breaker-open" = {
       wanted     = true
       namespace  = var.namespace
