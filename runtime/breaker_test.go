@@ -207,7 +207,7 @@ func TestBreakerLetsFourProbe(t *testing.T) {
 			return <-answer
 		})
 		start := time.Now()
-		refused, ended := atomic.Int32{}, make(chan error, 1000)
+		refused, ended := atomic.Int32{}, make(chan struct{}, 1000)
 		crowd := func() {
 			for range cap(ended) {
 				go func() {
@@ -215,7 +215,7 @@ func TestBreakerLetsFourProbe(t *testing.T) {
 					if errors.Is(err, runtime.ErrBreakerOpen) {
 						refused.Add(1)
 					}
-					ended <- err
+					ended <- struct{}{}
 				}()
 			}
 			synctest.Wait()
@@ -330,7 +330,8 @@ func (byID) gpt4() {}
 type families struct {
 	*outages
 
-	err error // of look-ups
+	err   error // of look-ups
+	reads bool  // look-ups are read, not from memory
 }
 
 func (f *families) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
@@ -339,6 +340,9 @@ func (f *families) Open(env *store.Env, defs ...store.Definition) (store.Session
 }
 
 func (f *families) Member(_ context.Context, entity string) (store.Member, bool, error) {
+	if f.reads && f.err == nil {
+		f.env.Answered()
+	}
 	return store.Member{Entity: entity, Parent: "project-9", Cascade: true}, f.err == nil, f.err
 }
 
@@ -370,6 +374,27 @@ func TestLookUpsAreNoAnswer(t *testing.T) {
 		equal(t, "probe: refused by the breaker", errors.Is(err, runtime.ErrBreakerOpen), false)
 		_, err = r.Acquire(t.Context(), user{"1"}, cost{})
 		equal(t, "after it: refused by the breaker", errors.Is(err, runtime.ErrBreakerOpen), true)
+	})
+}
+
+// TestReadsAreAnswers: a store that answers look-ups is alive, whatever becomes of charges. Its breaker stays
+// closed, and Allow decides as Local.
+func TestReadsAreAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, reads := range []bool{true, false} {
+			f := &families{outages: &outages{fake: &fake{}}, reads: reads}
+			r := openFamilies(t, f, runtime.Deny)
+			f.fail(down())
+			for range 10 {
+				_, err := r.Acquire(t.Context(), byID{"1"}, cost{})
+				if errors.Is(err, runtime.ErrBreakerOpen) && reads {
+					t.Error("it is open")
+				}
+			}
+			lease, err := r.Acquire(t.Context(), byID{"1"}, cost{}, runtime.OnUnavailable(runtime.Allow))
+			check(t, err, "")
+			equal(t, fmt.Sprintf("read %t: unrecorded", reads), runtime.Unrecorded(lease), !reads)
+		}
 	})
 }
 

@@ -66,10 +66,12 @@ func NewBuilder(s Store, opts ...Option) *Builder {
 	if defaults.bad != "" {
 		o.fail("CallDefaults: " + defaults.bad + ": " + defaults.want)
 	}
+	fallback := newFallback(o.env.Clock)
+	o.env.Answered = fallback.breaker.Answered
 	return &Builder{
 		store: s,
 		core: &core{
-			env: o.env, queues: newQueues(), fallback: newFallback(o.env.Clock),
+			env: o.env, queues: newQueues(), fallback: fallback,
 			vectorPool: sync.Pool{New: func() any { return new(vectors) }},
 		},
 		defaults: defaults,

@@ -167,13 +167,17 @@ func TestEnvOfTheStore(t *testing.T) {
 	open(t, backend, runtime.WithObserver(observer), runtime.WithLogger(logger),
 		runtime.WithClock(ahead(time.Hour)),
 		runtime.SettleTimeout(time.Minute), runtime.WithCacheTTL(time.Second))
-	equal(t, "env", *backend.env, store.Env{Clock: ahead(time.Hour), Observer: observer, Logger: logger,
-		SettleTimeout: time.Minute, CacheTTL: time.Second})
+	env := *backend.env
+	equal(t, "clock", env.Clock, runtime.Clock(ahead(time.Hour)))
+	equal(t, "observer", env.Observer, observer)
+	equal(t, "logger", env.Logger, logger)
+	equal(t, "settle time-out", env.SettleTimeout, time.Minute)
+	equal(t, "cache's TTL", env.CacheTTL, time.Second)
 	equal(t, "definitions", len(backend.defs), 1)
 
 	open(t, backend)
 	if env := backend.env; env.Clock == nil || env.Observer == nil || env.Logger != slog.Default() ||
-		env.SettleTimeout != 5*time.Second {
+		env.SettleTimeout != 5*time.Second || env.Answered == nil {
 		t.Errorf("defaults are %+v", env)
 	}
 }

@@ -361,7 +361,8 @@ func TestDroppedByAnEarlierTry(t *testing.T) {
 	opened, err := New(
 		e.client,
 		e.table,
-	).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl}, def)
+	).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl,
+		Answered: func() {}}, def)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ func (e *engine) session(
 	seen := &events{}
 	opened, err := newStore(api, e.table, opts...).Open(&store.Env{
 		Clock: clock, Observer: seen.Observer(), SettleTimeout: 20 * time.Second, CacheTTL: time.Minute,
+		Answered: func() {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -185,7 +185,8 @@ func TestDenialsEarnRetries(t *testing.T) {
 	opened, err := New(
 		e.client,
 		e.table,
-	).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl}, def)
+	).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl,
+		Answered: func() {}}, def)
 	if err != nil {
 		t.Fatal(err)
 	}

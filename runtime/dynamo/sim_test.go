@@ -135,7 +135,7 @@ func newProcess(
 	})
 	env := &store.Env{
 		Clock: p.clock, Observer: &store.Observer{}, Logger: slog.New(slog.DiscardHandler),
-		SettleTimeout: 5 * time.Second, CacheTTL: time.Minute,
+		SettleTimeout: 5 * time.Second, CacheTTL: time.Minute, Answered: func() {},
 	}
 	s, err := backend.Open(env, defs...)
 	if err != nil {

@@ -2,6 +2,7 @@ package limittest_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -57,6 +58,58 @@ func TestOutageIsDecidedHere(t *testing.T) {
 				}
 				if want := map[bool]int{true: 2, false: 0}[test.opens]; turns != want {
 					t.Errorf("the breaker turned %d times, want %d", turns, want)
+				}
+			})
+		})
+	}
+}
+
+// TestRepliesAreSignsOfLife: charges of a crowd of new users get no reply, but their reads do. So the breaker
+// stays closed, and Allow decides as Local. The control is an engine that is down: Allow admits them all.
+func TestRepliesAreSignsOfLife(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		breaks   func(*memdynamo.Faults)
+		opens    bool
+		admitted int
+	}{
+		{"reads are answered", func(f *memdynamo.Faults) {
+			f.Script(func(r memdynamo.Request) memdynamo.Fault {
+				if r.Operation == "TransactWriteItems" {
+					return memdynamo.LoseRequest
+				}
+				return memdynamo.None
+			})
+		}, false, 10},
+		{"down", func(f *memdynamo.Faults) { f.Down(true) }, true, 20},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := memdynamo.New()
+				opened := false
+				lim, err := limits.New(limittest.StoreOn(t, engine), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+					runtime.WithObserver(&store.Observer{Breaker: func(open bool, _ error) { opened = open }}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				test.breaks(engine.Faults())
+				ended := make(chan error)
+				for i := range 20 {
+					go func() {
+						invented := limits.User{ID: fmt.Sprint(i), Project: limits.Project{ID: "1"}}
+						_, err := lim.GPT4.Acquire(t.Context(), invented, limits.GPT4Cost{TPM: 15_000},
+							runtime.OnUnavailable(runtime.Allow))
+						ended <- err
+					}()
+				}
+				admitted := 0
+				for range 20 {
+					if <-ended == nil {
+						admitted++
+					}
+				}
+				if admitted != test.admitted || opened != test.opens {
+					t.Errorf("%d admitted, breaker open %t; want %d, %t", admitted, opened, test.admitted, test.opens)
 				}
 			})
 		})

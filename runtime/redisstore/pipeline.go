@@ -261,22 +261,21 @@ func (s *limitSet) image(balances []int64, now int64) *bucket.Image {
 	return img
 }
 
-// report reports c to the observer.
+// report reports c to the breaker and the observer.
 func (c *call) report(began time.Time) {
-	if c.pipeline.env.Observer.Store == nil { // the event costs an allocation
+	first := c.requests[0]
+	if c.pipeline.env.Observer.Store == nil { // the whole event costs an allocation
+		c.pipeline.session.report(first.ctx, store.StoreEvent{Outcome: c.outcome.String()})
 		return
 	}
-	first := c.requests[0]
 	c.pipeline.session.report(first.ctx, store.StoreEvent{
 		Call: strings.ToUpper(c.command.Name()), Resource: first.portions[0].spec.Resource, Path: first.path,
 		Buckets: len(first.portions), Outcome: c.outcome.String(), Coalesced: len(c.requests), Began: began,
 	})
 }
 
-// report reports e, which has just ended, to the observer. ctx may be over.
+// report reports e, which has just ended, to the breaker and the observer.
 func (s *session) report(ctx context.Context, e store.StoreEvent) {
-	if f := s.env.Observer.Store; f != nil {
-		e.System, e.Took = "redis", s.env.Clock.Now().Sub(e.Began)
-		f(context.WithoutCancel(ctx), e)
-	}
+	e.System = "redis"
+	s.env.Report(ctx, e)
 }

@@ -87,3 +87,13 @@ type StoreEvent struct { //nolint:revive // users know it as runtime.StoreEvent
 	Began       time.Time // by the Limiter's clock
 	Took        time.Duration
 }
+
+// replied reports that the store has answered the request, by doing what was asked or by refusing it for now.
+// Of other outcomes the call's error shows more.
+func (e *StoreEvent) replied() bool {
+	switch e.Outcome {
+	case "applied", "refused", "conflict", "throttled", "unloaded", "found", "missing":
+		return true
+	}
+	return false
+}

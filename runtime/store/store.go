@@ -141,6 +141,22 @@ type Env struct {
 	Logger        *slog.Logger
 	SettleTimeout time.Duration // bounds what outlives a caller
 	CacheTTL      time.Duration // how long overrides and Members are cached, absent ones too
+
+	// Answered records that a reply has come, whatever it says, to whichever request. It is safe for concurrent
+	// use, and quick. Report calls it.
+	Answered func()
+}
+
+// Report reports e, a request that has just ended: to Answered if there was a reply, and to the observer. It
+// sets e.Took. ctx may be over, or have an earlier deadline than the caller's. Stores call it.
+func (env *Env) Report(ctx context.Context, e StoreEvent) {
+	if e.replied() {
+		env.Answered()
+	}
+	if f := env.Observer.Store; f != nil {
+		e.Took = env.Clock.Now().Sub(e.Began)
+		f(context.WithoutCancel(ctx), e)
+	}
 }
 
 // Call is one request to a store, in vectors: a chain of buckets for each part. Several parts are charged all

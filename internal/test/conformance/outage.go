@@ -144,7 +144,7 @@ func unavailableSettle(w *world) {
 	w.peek(alice)
 }
 
-// breaker: a store that does not answer is left alone.
+// breaker: a store that does not answer is left alone, until it replies to anything.
 func breaker(w *world) {
 	var opened []bool
 	l := w.process(runtime.WithObserver(&store.Observer{Breaker: func(open bool,
@@ -172,4 +172,9 @@ func breaker(w *world) {
 		w.Errorf("the policy decides: %v", err)
 	}
 	w.nothing(alice)
+	if _, err := l.GPT4.Peek(w.Context(), alice); err != nil {
+		w.Fatalf("peek: %v", err)
+	}
+	w.Limiter = l // whose breaker the reply has closed
+	w.admitted(alice, 1, 1)
 }

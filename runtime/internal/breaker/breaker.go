@@ -69,11 +69,10 @@ func (b *Breaker) Enter() (p Pass, ok bool) {
 	return p, true
 }
 
-// Leave records how the call ended that p let through: with an answer, with a failure, or with neither. It
-// locks nothing after an answer while b is closed.
+// Leave records how the call ended that p let through: with an answer, with a failure, or with neither.
 func (b *Breaker) Leave(p Pass, answered bool, failure error) {
 	if answered {
-		b.answer()
+		b.Answered()
 	}
 	if failure == nil && !p.probe {
 		return
@@ -88,8 +87,8 @@ func (b *Breaker) Leave(p Pass, answered bool, failure error) {
 	}
 }
 
-// answer records an answer.
-func (b *Breaker) answer() {
+// Answered records an answer. It locks nothing while b is closed.
+func (b *Breaker) Answered() {
 	before := b.answered.Load()
 	// If the swap fails, another answer has just been recorded.
 	b.answered.CompareAndSwap(before, max(before+1, int64(b.now())))

@@ -390,11 +390,8 @@ func (c *Conn) reportFor(ctx context.Context, b *Bucket, e store.StoreEvent) {
 	c.Report(ctx, e)
 }
 
-// Report reports a call that has just ended. Its context may be over, or have an earlier deadline than the
-// caller's.
+// Report reports a call that has just ended to the breaker and the observer.
 func (c *Conn) Report(ctx context.Context, e store.StoreEvent) {
-	if f := c.Env.Observer.Store; f != nil {
-		e.System, e.Took = "dynamodb", c.Env.Clock.Now().Sub(e.Began)
-		f(context.WithoutCancel(ctx), e)
-	}
+	e.System = "dynamodb"
+	c.Env.Report(ctx, e)
 }
