@@ -73,6 +73,24 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// TestPartOfAChain: a bucket that is read without the rest of its chain is the one of this chain.
+func TestPartOfAChain(t *testing.T) {
+	def := slow()
+	d := (&server{prefix: "sluice:", slowAfter: slowAfter}).process(t, newHalves(t).ClusterClient, def)
+	if _, err := d.Acquire(t.Context(), caller{"2", "1"}, tokens2{10, 0}); err != nil {
+		t.Fatal(err)
+	}
+	for root, exists := range map[string]bool{"project-1": true, "project-2": false, "": false} {
+		part := store.Part{Def: def, Buckets: []store.Bucket{{Entity: "user-2"}}, Root: root}
+		if err := d.session.Peek(t.Context(), &store.Call{Parts: []store.Part{part}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := part.Buckets[0].After != nil; got != exists {
+			t.Errorf("under %q user-2 has a bucket: %v, want %v", root, got, exists)
+		}
+	}
+}
+
 // TestClusterHung: a master that does not answer delays no calls on another.
 func TestClusterHung(t *testing.T) {
 	h := newHalves(t)

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func (s *session) newRequest(
 		part := &call.Parts[i]
 		of, c, root := s.resource(part.Def), cost(part), ""
 		if s.keys.hashTags {
-			root = part.Buckets[len(part.Buckets)-1].Entity
+			root = cmp.Or(part.Root, part.Buckets[len(part.Buckets)-1].Entity)
 		}
 		for j := range part.Buckets {
 			b := &part.Buckets[j]

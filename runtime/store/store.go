@@ -178,6 +178,10 @@ type Part struct {
 	Buckets []Bucket // the chain, nearest first; another part may have the same bucket
 	Cost    []int64  // what each bucket is charged, or was, in millitokens and schema order
 	Actual  []int64  // what Settle makes of it
+
+	// Root is the last bucket of the chain, as stored, if Buckets is only a part of the chain, as a wait reads
+	// it; else empty. A store may keep a bucket by the root of its chain.
+	Root string
 }
 
 // Bucket is one bucket of a chain.
