@@ -417,6 +417,6 @@ func TestLookUpsMeetThePolicy(t *testing.T) {
 		check(t, err, "")
 		equal(t, "waited by the last image", time.Since(start), 2*time.Second)
 		equal(t, "left", lease.Remaining(), cost{59, 0})
-		equal(t, "acquires of the store", f.count(), 0)
+		equal(t, "acquires of the store", f.of("acquire"), 0)
 	})
 }

@@ -87,6 +87,14 @@ func (c *core) acquire(ctx context.Context, call *request) error {
 	return c.session.Acquire(ctx, &call.Call)
 }
 
+// peek reads call's buckets, within call's deadline.
+func (c *core) peek(ctx context.Context, call *request) error {
+	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
+	defer cancel()
+	call.asked = true
+	return c.session.Peek(ctx, &call.Call)
+}
+
 // resolve completes by look-ups those of call's chains that need it, within call's deadline. If it fails,
 // chains keep what was found.
 func (c *core) resolve(ctx context.Context, call *request) error {

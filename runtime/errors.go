@@ -33,3 +33,16 @@ func (e *maxWaitError) Error() string {
 
 // Unwrap returns ErrMaxWait and context.DeadlineExceeded.
 func (*maxWaitError) Unwrap() []error { return []error{ErrMaxWait, context.DeadlineExceeded} }
+
+// QueueFullError says that a Wait did not begin: as many calls as MaxWaiters allows wait for the entity
+// already. Nothing was charged. It is no denial: nobody knows when there is a place.
+type QueueFullError struct {
+	Resource, Entity string
+	MaxWaiters       int
+}
+
+// Error names resource, entity, the bound and the cure.
+func (e *QueueFullError) Error() string {
+	return fmt.Sprintf("sluice: %s for %s: %d calls wait already, as many as MaxWaiters allows: "+
+		"turn the call away, or raise MaxWaiters", e.Resource, e.Entity, e.MaxWaiters)
+}

@@ -72,6 +72,9 @@ func TestErrorTexts(t *testing.T) {
 			Conflicts: 2},
 			"sluice: gpt-4 for user-1: contended before its first attempt: an earlier call's write lost to " +
 				"transactions on the bucket, nothing was charged: try again"},
+		{"queue full", &runtime.QueueFullError{Resource: "gpt-4", Entity: "user-1", MaxWaiters: 10_000},
+			"sluice: gpt-4 for user-1: 10000 calls wait already, as many as MaxWaiters allows: turn the call away, " +
+				"or raise MaxWaiters"},
 		{"an override in conflict", &runtime.ConflictError{Resource: "gpt-4", At: "user-1"},
 			"sluice: the override of gpt-4 at user-1 has been changed meanwhile: read it again"},
 		{"a heartbeat in conflict", &runtime.ConflictError{At: "heartbeat"},

@@ -8,12 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Waiting returns how many buckets of l have waiters, those included above the one in whose line they stand.
-func Waiting(l *Limiter) int {
-	l.core.queues.mu.Lock()
-	defer l.core.queues.mu.Unlock()
-	return len(l.core.queues.by) + len(l.core.queues.below)
-}
+// Waiting returns how many buckets the chains of l's waiters have together.
+func Waiting(l *Limiter) int { return l.core.waiters.Buckets() }
 
 // LocalImage returns the bucket that stands in for the store's, nil if none does.
 func LocalImage(l *Limiter, resource, entity string) *bucket.Image {

@@ -269,12 +269,15 @@ func (f *fake) Members() store.MemberStore     { return f.members }
 func (f *fake) Overrides() store.OverrideStore { return f.overrides }
 
 // put sets user 1's bucket: whole tokens as of ago before now.
-func (f *fake) put(ago time.Duration, rpm, tpm int64) {
+func (f *fake) put(ago time.Duration, rpm, tpm int64) { f.putOf("user-1", ago, rpm, tpm) }
+
+// putOf is put for another entity.
+func (f *fake) putOf(entity string, ago time.Duration, rpm, tpm int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	balances := bucket.Full(gpt4().spec.Kinds[0].Limits)
 	balances[0].Tokens, balances[1].Tokens = rpm*bucket.Milli, tpm*bucket.Milli
-	f.buckets["user-1"] = &bucket.Image{Refilled: f.now() - ago.Milliseconds(), Balances: balances,
+	f.buckets[entity] = &bucket.Image{Refilled: f.now() - ago.Milliseconds(), Balances: balances,
 		Missing: make([]bool, 2)}
 }
 
@@ -298,6 +301,18 @@ func (f *fake) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.calls)
+}
+
+// of returns how many calls of op there were.
+func (f *fake) of(op string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, call := range f.calls {
+		if strings.HasPrefix(call, op+" ") {
+			n++
+		}
+	}
+	return n
 }
 
 type resource = runtime.Resource[entity, cost]

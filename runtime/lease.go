@@ -251,28 +251,31 @@ func (r *resource) reportClosed(
 // noticeGiveBack wakes the waiters of part's buckets if tokens came back. A bucket that is as before was not
 // written to, so nothing was given back to it.
 func (r *resource) noticeGiveBack(before []store.Bucket, part *store.Part) {
-	if r.core.queues.empty() {
+	if r.core.waiters.Buckets() == 0 {
 		return
 	}
 	for i, actual := range part.Actual {
 		if actual < part.Cost[i] {
-			r.core.queues.gaveBack(r.spec.Resource, written(r.spec, before, part.Buckets))
+			r.core.waiters.GaveBack(r.spec.Resource, written(r.spec, before, part.Buckets), r.now())
 			return
 		}
 	}
 }
 
-// written returns those of after that differ from before, with a full image for a bucket that no longer
-// exists.
+// written returns those of after that differ from before.
 func written(spec *store.Spec, before, after []store.Bucket) []store.Bucket {
 	var written []store.Bucket
 	for i, b := range after {
-		if b.After == before[i].After {
-			continue
+		if b.After != before[i].After {
+			written = append(written, existing(spec, b))
 		}
-		balances, refilled := balancesOf(&b, spec)
-		b.After = &bucket.Image{Refilled: refilled, Balances: balances, Missing: make([]bool, len(balances))}
-		written = append(written, b)
 	}
 	return written
+}
+
+// existing returns b with a full image if it does not exist.
+func existing(spec *store.Spec, b store.Bucket) store.Bucket {
+	balances, refilled := balancesOf(&b, spec)
+	b.After = &bucket.Image{Refilled: refilled, Balances: balances, Missing: make([]bool, len(balances))}
+	return b
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -30,8 +31,10 @@ type core struct {
 	session  store.Session
 	kinds    []store.Kind  // of the schema; their limits, which differ between resources, are not used
 	specs    []*store.Spec // of the resources
-	queues   queues
+	waiters  *waitlist.List
 	fallback *fallback
+
+	maxWaiters int // in a queue of waiters
 
 	vectorPool sync.Pool // of *vectors
 }
@@ -47,7 +50,7 @@ type Builder struct {
 
 // NewBuilder starts a Limiter on s. Generated constructors call it. Errors are reported by Limiter.
 func NewBuilder(s Store, opts ...Option) *Builder {
-	o := options{env: store.Env{
+	o := options{maxWaiters: defaultMaxWaiters, env: store.Env{
 		Clock:         store.SystemClock(),
 		Observer:      &Observer{},
 		Logger:        slog.Default(),
@@ -71,7 +74,7 @@ func NewBuilder(s Store, opts ...Option) *Builder {
 	return &Builder{
 		store: s,
 		core: &core{
-			env: o.env, queues: newQueues(), fallback: fallback,
+			env: o.env, fallback: fallback, waiters: waitlist.New(o.maxWaiters), maxWaiters: o.maxWaiters,
 			vectorPool: sync.Pool{New: func() any { return new(vectors) }},
 		},
 		defaults: defaults,

@@ -263,11 +263,11 @@ func TestWaitOverLocal(t *testing.T) {
 		w.next("d", 4*time.Second, "")
 		equal(t, "left", here(lim, "user-1"), cost{59, 5000})
 
-		// The store is asked again before each sleep ends, and takes over.
+		// The bucket is read again while e sleeps. Once the store answers, it takes over.
 		w.join(t.Context(), "e", 5500)
 		store.fail(nil)
 		elapse(2 * time.Second) // until the breaker lets it
-		w.next("e", 9*time.Second, "")
+		w.next("e", 5*time.Second, "")
 		if runtime.LocalImage(lim, "gpt-4", "user-1") != nil {
 			t.Error("the store has decided, and yet there is a bucket here")
 		}

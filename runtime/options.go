@@ -17,9 +17,10 @@ type Option func(*options)
 type CallOption func(*callOptions)
 
 type options struct {
-	env   store.Env
-	calls []CallOption
-	err   error
+	env        store.Env
+	maxWaiters int
+	calls      []CallOption
+	err        error
 }
 
 type callOptions struct {
@@ -32,7 +33,7 @@ type callOptions struct {
 	want    string        // what is allowed for it
 }
 
-// positive is the range of every duration among the options.
+// positive is the range of every duration and number among the options.
 const positive = "want more than 0"
 
 // CallDefaults sets defaults for every call.
@@ -95,6 +96,21 @@ func WithCacheTTL(d time.Duration) Option {
 			return
 		}
 		o.env.CacheTTL = d
+	}
+}
+
+// defaultMaxWaiters is the MaxWaiters of a Limiter without that option.
+const defaultMaxWaiters = 10_000
+
+// MaxWaiters bounds how many calls of Wait may wait at once for an entity on a resource, in this process. One
+// more fails at once with a *QueueFullError. The default is 10,000.
+func MaxWaiters(n int) Option {
+	return func(o *options) {
+		if n <= 0 {
+			o.fail(fmt.Sprintf("MaxWaiters(%d): %s", n, positive))
+			return
+		}
+		o.maxWaiters = n
 	}
 }
 

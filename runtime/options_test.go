@@ -24,6 +24,7 @@ func TestBadOptions(t *testing.T) {
 		{"observer", runtime.WithObserver(nil), "setup: WithObserver: the observer is nil | correct the option"},
 		{"settle timeout", runtime.SettleTimeout(0),
 			"setup: SettleTimeout(0s): want more than 0 | correct the option"},
+		{"max waiters", runtime.MaxWaiters(0), "setup: MaxWaiters(0): want more than 0 | correct the option"},
 		{"budget", runtime.CallDefaults(runtime.Budget(0)),
 			"setup: CallDefaults: Budget(0s): want more than 0 | correct the option"},
 		{"max wait", runtime.CallDefaults(runtime.MaxWait(-time.Second)),

@@ -124,10 +124,8 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 		return nil, err
 	}
 	call.Deadline = deadline(r.core.env.Clock, call.Called, r.defaults.budget)
-	bounded, cancel := context.WithDeadline(ctx, call.Deadline)
-	defer cancel()
-	if err = r.core.resolve(bounded, call); err == nil {
-		err = r.core.session.Peek(bounded, &call.Call)
+	if err = r.core.resolve(ctx, call); err == nil {
+		err = r.core.peek(ctx, call)
 	}
 	if err != nil {
 		return nil, err

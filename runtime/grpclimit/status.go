@@ -21,8 +21,8 @@ import (
 //   - A *runtime.CostExceedsBurstError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst.
 //     It is not OUT_OF_RANGE, which tells callers that page through results that they have reached the end.
 //   - A *runtime.InvalidError: INVALID_ARGUMENT.
-//   - A *runtime.UnavailableError or *runtime.ContendedError, or runtime.ErrMaxWait: UNAVAILABLE with
-//     RetryInfo.
+//   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or
+//     runtime.ErrMaxWait: UNAVAILABLE with RetryInfo.
 //   - A *runtime.SetupError: INTERNAL.
 //   - The end of ctx itself: CANCELLED or DEADLINE_EXCEEDED.
 //

@@ -118,6 +118,8 @@ func TestStatus(t *testing.T) {
 			codes.Unavailable, failedText, pause, "1000"},
 		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), codes.Unavailable, failedText, pause,
 			"1000"},
+		{"queue full", nil, &runtime.QueueFullError{Resource: "gpt-4", Entity: "user-secret", MaxWaiters: 9},
+			codes.Unavailable, "Too many requests wait for the same limits already.", pause, "1000"},
 		{"setup", nil, setup, codes.Internal, setupText, nil, "-1"},
 		{"an outage for want of rights", nil, &runtime.UnavailableError{Resource: "gpt-4", Err: setup},
 			codes.Internal, setupText, nil, "-1"},

@@ -12,7 +12,8 @@ import (
 //   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early.
 //   - A *runtime.CostExceedsBurstError or *runtime.InvalidError: 400 without Retry-After, since repeating
 //     does not help.
-//   - A *runtime.UnavailableError or *runtime.ContendedError, or runtime.ErrMaxWait: 503 with Retry-After.
+//   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or
+//     runtime.ErrMaxWait: 503 with Retry-After.
 //   - A *runtime.SetupError: 500.
 //   - The end of r's own context: 503 with Retry-After if its deadline has passed, and 503 without a body if
 //     it was canceled. Without an answer the server would send 200, and a shutdown cancels requests whose

@@ -222,6 +222,7 @@ func TestTypeOf(t *testing.T) {
 		"contended": &runtime.ContendedError{}, "unavailable": fmt.Errorf("settle: %w", down),
 		"throttled":    &runtime.UnavailableError{Throttled: true, Err: errors.New("throttled")},
 		"breaker_open": &runtime.UnavailableError{Err: fmt.Errorf("%w; last: %w", runtime.ErrBreakerOpen, down)},
+		"queue_full":   fmt.Errorf("chat: %w", &runtime.QueueFullError{}),
 		"setup":        &runtime.SetupError{Err: down}, "cancelled": context.Canceled,
 		"deadline": context.DeadlineExceeded,
 		"_OTHER":   errors.New("else"),

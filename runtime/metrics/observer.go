@@ -107,7 +107,8 @@ func SystemOf(e runtime.StoreEvent) string {
 }
 
 // TypeOf returns what kind of error err is, which is one of few: denied, exceeds_burst, invalid, setup,
-// contended, breaker_open, throttled, unavailable, cancelled, deadline or _OTHER. It is "" for nil.
+// contended, queue_full, breaker_open, throttled, unavailable, cancelled, deadline or _OTHER. It is "" for
+// nil.
 func TypeOf(err error) string {
 	if err == nil {
 		return ""
@@ -124,6 +125,8 @@ func TypeOf(err error) string {
 		return "setup"
 	case isA[*runtime.ContendedError](err):
 		return "contended"
+	case isA[*runtime.QueueFullError](err):
+		return "queue_full"
 	case errors.Is(err, runtime.ErrBreakerOpen):
 		return "breaker_open"
 	case down != nil && down.Throttled:

@@ -108,6 +108,8 @@ func failures(f *file) {
 			"repeated."},
 		{"UnavailableError", "says that the store did not answer in time or is down."},
 		{"SetupError", "says that the installation is wrong, and what to do."},
+		{"QueueFullError", "says that as many calls wait for the entity as MaxWaiters allows; nothing was " +
+			"charged."},
 		{"ConflictError", "says that an override has changed since it was read."},
 	} {
 		aliases = append(aliases, field(e.name+" "+e.says), jen.Id(e.name).Op("=").Qual(runtimePath, e.name))

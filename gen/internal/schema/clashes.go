@@ -16,7 +16,7 @@ func packageNames() []string {
 	return []string{
 		"Entity", "ParseEntity", "Limiter", "Config", "New", "ExtractDeltas", "Revision", "ErrSettled",
 		"DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError", "SetupError", "ContendedError",
-		"ConflictError",
+		"ConflictError", "QueueFullError",
 		"TestEntities",
 	}
 }

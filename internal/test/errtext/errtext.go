@@ -24,6 +24,7 @@ import (
 //	UnavailableError       unavailable gpt-4 2: and its cause; "throttled" stands behind the number of attempts
 //	ContendedError         contended gpt-4 user-1 8, and the number of conflicts behind a slash
 //	ConflictError          conflict gpt-4 project-1
+//	QueueFullError         queue full gpt-4 user-1 10000
 //	SetupError             setup: what | its cause | what to do
 //
 // A codec.AttributeError is described by the attribute and what the item has there: its value, or its type.
@@ -48,6 +49,8 @@ func Of(err error) string {
 		return contended(e)
 	case *runtime.ConflictError:
 		return words("conflict", e.Resource, e.At)
+	case *runtime.QueueFullError:
+		return words("queue full", e.Resource, e.Entity, strconv.Itoa(e.MaxWaiters))
 	case *runtime.SetupError:
 		return setup(e)
 	case *codec.AttributeError:

@@ -38,6 +38,7 @@ func TestOf(t *testing.T) {
 		{&runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8, Conflicts: 3},
 			"contended gpt-4 user-1 8/3"},
 		{&runtime.ConflictError{Resource: "gpt-4", At: "project-1"}, "conflict gpt-4 project-1"},
+		{&runtime.QueueFullError{Resource: "gpt-4", Entity: "user-1", MaxWaiters: 9}, "queue full gpt-4 user-1 9"},
 		{&runtime.SetupError{What: "no table", Do: "create it", Err: reset}, "setup: no table | reset | create it"},
 		{&runtime.SetupError{What: "no table"}, "setup: no table"},
 		{fmt.Errorf("sluice: embeddings for user-1: %w", context.Canceled), "context canceled embeddings user-1"},

@@ -23,7 +23,7 @@ const (
 	Denied      Reason = iota // tokens are missing: later
 	Exceeds                   // it costs more than its limit ever holds: repeating does not help
 	Invalid                   // something is wrong with it: repeating does not help
-	Unavailable               // its limits could not be looked up: soon
+	Unavailable               // its limits could not be looked up, or too many wait for them: soon
 	Setup                     // the service has to be fixed
 	Late                      // its own deadline has passed
 	Abandoned                 // its caller has left: nobody reads the answer
@@ -96,6 +96,12 @@ func of(err error) (Answer, bool) {
 	}
 	if contended, ok := errors.AsType[*store.ContendedError](err); ok {
 		return unavailable(contended.Resource), true
+	}
+	if full, ok := errors.AsType[*runtime.QueueFullError](err); ok {
+		return Answer{
+			Reason: Unavailable, Resource: full.Resource, RetryAfter: pause,
+			Detail: "Too many requests wait for the same limits already.",
+		}, true
 	}
 	if errors.Is(err, runtime.ErrMaxWait) {
 		return unavailable(""), true
