@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkWaiters measures what 10,000 waiters of one project cost others: the median of other tenants'
-// acquires, against the same without waiters. It also measures how long the waiters take to leave. Meanwhile
+// calls, acquired and released, against the same without waiters. It also measures how long the waiters take to leave. Meanwhile
 // up to a thousand give-backs a second each serve one of them, which then waits again.
 func BenchmarkWaiters(b *testing.B) {
 	const many = 10_000
@@ -36,8 +36,7 @@ func BenchmarkWaiters(b *testing.B) {
 	}
 }
 
-// othersBeside returns the median of other tenants' acquires beside n waiters, and how long these take to
-// leave.
+// othersBeside returns the median of other tenants' calls beside n waiters, and how long these take to leave.
 func othersBeside(b *testing.B, n int, who func(i int) entity) (p50, leaving time.Duration) {
 	b.Helper()
 	lim, r := openAs(b, &fake{}, tree(together, ofUser, ofProject))
@@ -66,7 +65,8 @@ func othersBeside(b *testing.B, n int, who func(i int) entity) (p50, leaving tim
 	others.Go(func() {
 		for i := range calls {
 			began := time.Now()
-			acquire(b, r, typed(fmt.Sprint("other", i%100), "", fmt.Sprint("other", i%100), ""), cost{TPM: 1})
+			other := fmt.Sprint("other", i%100)
+			acquire(b, r, typed(other, "", other, ""), cost{TPM: 1}).Release(b.Context())
 			took[i] = time.Since(began)
 			if i%4 == 0 {
 				pause(time.Millisecond)
