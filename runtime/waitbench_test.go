@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkWaiters measures what 10,000 waiters of one project cost others: the median of other tenants'
-// calls, acquired and released, against the same without waiters. It also measures how long the waiters take to leave. Meanwhile
-// up to a thousand give-backs a second each serve one of them, which then waits again.
+// calls, acquired and released, against the same without waiters. It also measures how long the waiters take
+// to leave. Meanwhile up to a thousand give-backs a second each serve one of them, which then waits again.
 func BenchmarkWaiters(b *testing.B) {
 	const many = 10_000
 	for _, shape := range []struct {
@@ -36,7 +36,7 @@ func BenchmarkWaiters(b *testing.B) {
 	}
 }
 
-// othersBeside returns the median of other tenants' calls beside n waiters, and how long these take to leave.
+// othersBeside returns the median of other tenants' calls beside n waiters, and how long these need to leave.
 func othersBeside(b *testing.B, n int, who func(i int) entity) (p50, leaving time.Duration) {
 	b.Helper()
 	lim, r := openAs(b, &fake{}, tree(together, ofUser, ofProject))
