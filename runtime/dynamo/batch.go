@@ -221,7 +221,7 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 
 // write sends p to t's bucket under op, once.
 func (s *scheduler) write(ctx context.Context, t *target, p *plan.Plan, op string) wire.Reply {
-	attempt := wire.Attempt{Plan: p, Op: op, Settles: t.settlesOnly, Served: t.served}
+	attempt := wire.Attempt{Plan: p, Op: op, SettlesOnly: t.settlesOnly, Served: t.served}
 	reply := s.conn.Write(ctx, &t.cached.at, attempt)
 	if reply.Malformed {
 		t.cached.invalidate() // the next call reads first, and so is not charged

@@ -68,7 +68,7 @@ var LimitFields = [...]string{"tk", "cp", "bx", "ra", "rp", "tc"}
 // LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields.
 func LimitAttribute(limit, field string) string { return "b_" + limit + "_" + field }
 
-// LimitOf returns the limit of whose LimitAttribute with this field an attribute of a bucket has the name.
+// LimitOf is the reverse of LimitAttribute: it returns the limit that an attribute with this field is of.
 func LimitOf(attribute, field string) (limit string, ok bool) {
 	limit, ofLimit := strings.CutPrefix(attribute, "b_")
 	limit, isField := strings.CutSuffix(limit, field)

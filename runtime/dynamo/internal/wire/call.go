@@ -1,5 +1,5 @@
-// Package wire sends calls to DynamoDB: what a plan says, as expressions and values (Bucket.Build), in one
-// update or one transaction (Conn). It knows how a call ended (Outcome), what it cost, and whether it may be
+// Package wire sends calls to DynamoDB. It turns a plan into expressions and values (Bucket.Build), and sends
+// them as one put, update or transaction (Conn). It knows how a call ended (Outcome), what it cost, and whether it may be
 // repeated (Retrier, Budget). It also keeps this host's clock to the dates of replies (hostClock), and reads
 // items and index pages.
 package wire

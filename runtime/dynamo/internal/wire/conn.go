@@ -115,19 +115,19 @@ func (b *Bucket) Decode(stored codec.Item) (*bucket.Image, error) {
 
 // Attempt is one attempt to write to a bucket.
 type Attempt struct {
-	Plan    *plan.Plan
-	Op      string
-	Settles bool // no acquire is among the requests
-	Served  int  // the number of requests
+	Plan        *plan.Plan
+	Op          string
+	SettlesOnly bool // no acquire is among the requests
+	Served      int  // the number of requests
 }
 
 // Reply is how one write ended.
 type Reply struct {
 	Outcome   Outcome
 	Image     *bucket.Image // as an applied write left the bucket or a refused one found it; nil if missing
-	Err       error         // why the write was neither applied nor refused
-	Malformed bool          // the bucket's item cannot be decoded, so the outcome is Failed
-	Stands    bool          // the write was applied all the same
+	Err       error         // why the outcome is neither Applied nor Refused
+	Malformed bool          // the outcome is Failed because the bucket's item cannot be decoded
+	Stands    bool          // the write was applied although the item is malformed
 	SentAt    int64         // ms
 }
 
@@ -166,7 +166,7 @@ func (c *Conn) Write(ctx context.Context, b *Bucket, a Attempt) Reply {
 	c.Budget.Answered(r.Outcome)
 	if c.Env.Observer.Store != nil {
 		event := store.StoreEvent{
-			Call: "UpdateItem", Path: a.Plan.Label(a.Settles), Generic: a.Plan.Generic, Outcome: r.Outcome.String(),
+			Call: "UpdateItem", Path: a.Plan.Label(a.SettlesOnly), Generic: a.Plan.Generic, Outcome: r.Outcome.String(),
 			Coalesced: a.Served, Write: WriteUnits(r.Outcome, consumed), Began: began,
 		}
 		if a.Plan.Path == plan.Create {
@@ -294,7 +294,7 @@ func (c *Conn) ReadAll(
 // it may be sent any number of times, and is applied once.
 type Transaction struct {
 	Plans []plan.Plan // with vectors of their own
-	Op    string
+	op    string
 
 	input    *dynamodb.TransactWriteItemsInput
 	resource string // of the first bucket
@@ -303,7 +303,7 @@ type Transaction struct {
 // NewTransaction returns an empty write under op.
 func NewTransaction(op string) *Transaction {
 	token := NewOp()
-	return &Transaction{Op: op, input: &dynamodb.TransactWriteItemsInput{
+	return &Transaction{op: op, input: &dynamodb.TransactWriteItemsInput{
 		ClientRequestToken:     &token,
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}}
@@ -312,7 +312,7 @@ func NewTransaction(op string) *Transaction {
 // Add adds p, a write to b in table. Each bucket may occur once.
 func (tx *Transaction) Add(table *string, b *Bucket, p *plan.Plan) error {
 	w := &codec.Write{}
-	if err := b.Build(w, p, tx.Op); err != nil {
+	if err := b.Build(w, p, tx.op); err != nil {
 		return err
 	}
 	if len(tx.Plans) == 0 {
@@ -336,7 +336,7 @@ func (tx *Transaction) Add(table *string, b *Bucket, p *plan.Plan) error {
 	return nil
 }
 
-// Transact sends tx once, for so many requests. The error says why the transaction was not applied.
+// Transact sends tx once. served is the number of requests that it serves. The error says why the transaction was not applied.
 func (c *Conn) Transact(ctx context.Context, tx *Transaction, served int) (Outcome, error) {
 	began := c.Env.Clock.Now()
 	out, err := c.API.TransactWriteItems(ctx, tx.input, NoRetry)
