@@ -92,7 +92,8 @@ func Outdated(img *bucket.Image, s *Shape) bool {
 	return slices.Contains(img.Missing, true)
 }
 
-// Next returns img as the next acquire leaves it before it takes anything: with the shape s if it is outdated.
+// Next returns img as the next acquire leaves it before it takes anything: with the shape s if it is
+// outdated.
 func (s *Shape) Next(img *bucket.Image, now int64) *bucket.Image {
 	if img == nil || !Outdated(img, s) {
 		return img

@@ -1,7 +1,7 @@
 // Package wire sends calls to DynamoDB. It turns a plan into expressions and values (Bucket.Build), and sends
-// them as one put, update or transaction (Conn). It knows how a call ended (Outcome), what it cost, and whether it may be
-// repeated (Retrier, Budget). It also keeps this host's clock to the dates of replies (hostClock), and reads
-// items and index pages.
+// them as one put, update or transaction (Conn). It knows how a call ended (Outcome), what it cost, and
+// whether it may be repeated (Retrier, Budget). It also keeps this host's clock to the dates of replies
+// (hostClock), and reads items and index pages.
 package wire
 
 import (

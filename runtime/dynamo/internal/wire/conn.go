@@ -166,8 +166,8 @@ func (c *Conn) Write(ctx context.Context, b *Bucket, a Attempt) Reply {
 	c.Budget.Answered(r.Outcome)
 	if c.Env.Observer.Store != nil {
 		event := store.StoreEvent{
-			Call: "UpdateItem", Path: a.Plan.Label(a.SettlesOnly), Generic: a.Plan.Generic, Outcome: r.Outcome.String(),
-			Coalesced: a.Served, Write: WriteUnits(r.Outcome, consumed), Began: began,
+			Call: "UpdateItem", Path: a.Plan.Label(a.SettlesOnly), Generic: a.Plan.Generic,
+			Outcome: r.Outcome.String(), Coalesced: a.Served, Write: WriteUnits(r.Outcome, consumed), Began: began,
 		}
 		if a.Plan.Path == plan.Create {
 			event.Call = "PutItem"
@@ -336,7 +336,8 @@ func (tx *Transaction) Add(table *string, b *Bucket, p *plan.Plan) error {
 	return nil
 }
 
-// Transact sends tx once. served is the number of requests that it serves. The error says why the transaction was not applied.
+// Transact sends tx once. served is the number of requests that it serves. The error says why the transaction
+// was not applied.
 func (c *Conn) Transact(ctx context.Context, tx *Transaction, served int) (Outcome, error) {
 	began := c.Env.Clock.Now()
 	out, err := c.API.TransactWriteItems(ctx, tx.input, NoRetry)
