@@ -6,7 +6,7 @@ FETCHED  := $(JARS)/.fetched
 LINT     := $(BUILD)/golangci-lint-v2.15.0/golangci-lint
 PORT     ?= 8000
 FUZZTIME ?= 200000x
-SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml) internal/test/traffic/limits.yaml
+SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits.yaml internal/test/evolution/*/limits.yaml)
 TESTFLAGS ?=
 BENCHFLAGS ?=
 

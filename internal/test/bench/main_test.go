@@ -18,7 +18,7 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := result.Diff(); diff != "" {
-		t.Errorf("run `go run ./cmd/sluice generate --file internal/test/bench/limits.yaml` and commit:\n%s", diff)
+		t.Errorf("run `make generate` and commit:\n%s", diff)
 	}
 }
 

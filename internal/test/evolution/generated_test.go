@@ -15,8 +15,7 @@ func TestGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := result.Diff(); diff != "" {
-			t.Errorf("run `go run ../../../../cmd/sluice generate` in internal/test/evolution/%s and commit:\n%s",
-				version, diff)
+			t.Errorf("%s: run `make generate` and commit:\n%s", version, diff)
 		}
 	}
 }

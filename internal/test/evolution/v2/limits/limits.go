@@ -64,6 +64,8 @@ type (
 	UnavailableError = runtime.UnavailableError
 	// SetupError says that the installation is wrong, and what to do.
 	SetupError = runtime.SetupError
+	// QueueFullError says that as many calls wait for the entity as MaxWaiters allows; nothing was charged.
+	QueueFullError = runtime.QueueFullError
 	// ConflictError says that an override has changed since it was read.
 	ConflictError = runtime.ConflictError
 )
