@@ -21,7 +21,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
-	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestConformance runs the suite of all stores.
@@ -29,10 +28,6 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t testing.TB) conformance.Store {
 		t.Helper()
 		e := newConformant(t)
-		host := store.Clock(e)
-		if e.local {
-			host = systemClock{}
-		}
 		store := dynamo.New(dynamodb.New(e.client.Options(), func(o *dynamodb.Options) {
 			o.HTTPClient, o.Retryer = e.down, aws.NopRetryer{} // the retries of Check, which take time
 		}), e.table)
@@ -42,7 +37,7 @@ func TestConformance(t *testing.T) {
 			}
 		})
 		return conformance.Store{
-			Store: store, Clock: e, Host: host, Advance: func(d time.Duration) {
+			Store: store, Clock: e, Host: e, Advance: func(d time.Duration) {
 				e.advance(t, d)
 			}, Decided: e.now.Load,
 			Available: func(b bucket.Balance, refilled int64) int64 {
@@ -118,15 +113,6 @@ func (e *conformant) advance(t testing.TB, d time.Duration) {
 		}
 	}
 }
-
-// systemClock is this machine's.
-type systemClock struct{}
-
-// Now implements store.Clock.
-func (systemClock) Now() time.Time { return time.Now() }
-
-// After implements store.Clock.
-func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // switched is a connection on which nobody answers while it is on.
 type switched struct {
