@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -200,17 +199,10 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 	err = retrier.Do(ctx, func() (err error) {
 		began := conn.Env.Clock.Now()
 		out, err = members.Get(ctx, conn.API, conn.Table, entity)
-		event := store.StoreEvent{Call: "GetItem", Path: "member", Outcome: "found", Began: began}
-		switch {
-		case err != nil:
-			event.Outcome = "failed"
-		case len(out.Item) == 0:
-			event.Outcome = "missing"
+		if err != nil {
+			out = &dynamodb.GetItemOutput{}
 		}
-		if err == nil && out.ConsumedCapacity != nil {
-			event.Read = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
-		}
-		conn.Report(ctx, event)
+		conn.Report(ctx, wire.ReadEvent("GetItem", "member", began, len(out.Item) > 0, out.ConsumedCapacity, err))
 		return err
 	})
 	if err != nil {

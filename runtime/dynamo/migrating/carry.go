@@ -111,17 +111,11 @@ func (s *session) items(
 ) (items []perlimit.Item, err error) {
 	began := s.env.Clock.Now()
 	report := func(out *dynamodb.QueryOutput, err error) {
-		event := store.StoreEvent{Call: "Query", Path: "perlimit", Outcome: "found", Began: began}
-		switch {
-		case err != nil:
-			event.Outcome = "failed"
-		case len(out.Items) == 0:
-			event.Outcome = "missing"
+		if err != nil {
+			out = &dynamodb.QueryOutput{}
 		}
-		if err == nil && out.ConsumedCapacity != nil {
-			event.Read = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
-		}
-		s.report(ctx, spec.Resource, event)
+		s.report(ctx, spec.Resource,
+			wire.ReadEvent("Query", "perlimit", began, len(out.Items) > 0, out.ConsumedCapacity, err))
 		began = s.env.Clock.Now()
 	}
 	err = s.retrier.Do(ctx, func() error {

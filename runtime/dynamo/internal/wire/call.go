@@ -72,6 +72,25 @@ type API interface {
 // read is repeated by the charge that needs it.
 func NoRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
+// ReadEvent returns the event of a read that began at an instant: it failed with err, or found nothing, or
+// something. used is what it consumed, nil if DynamoDB does not say.
+func ReadEvent(
+	call, path string, began time.Time, found bool, used *types.ConsumedCapacity, err error,
+) store.StoreEvent {
+	event := store.StoreEvent{Call: call, Path: path, Outcome: "found", Began: began}
+	switch {
+	case err != nil:
+		event.Outcome = "failed"
+		return event
+	case !found:
+		event.Outcome = "missing"
+	}
+	if used != nil {
+		event.Read = aws.ToFloat64(used.CapacityUnits)
+	}
+	return event
+}
+
 // MaxBatchGet is how many keys one BatchGetItem takes.
 const MaxBatchGet = 100
 

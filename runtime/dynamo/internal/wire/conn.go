@@ -229,22 +229,14 @@ func (c *Conn) Read(ctx context.Context, b *Bucket) (img *bucket.Image, at int64
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}, c.noRetry...)
-	event := store.StoreEvent{Call: "GetItem", Path: "read", Outcome: "found", Began: began}
 	if err != nil {
 		o, _ := Classify(err)
-		event.Outcome = "failed"
-		c.reportFor(ctx, b, event)
+		c.reportFor(ctx, b, ReadEvent("GetItem", "read", began, false, nil, err))
 		c.watch(ctx, began, dateOf(o, middleware.Metadata{}, err))
 		return nil, 0, o, Explain(c.Table, o, err)
 	}
-	if len(out.Item) == 0 {
-		event.Outcome = "missing"
-	}
-	if used := out.ConsumedCapacity; used != nil {
-		event.Read = aws.ToFloat64(used.CapacityUnits)
-	}
 	c.Budget.Answered(Applied)
-	c.reportFor(ctx, b, event)
+	c.reportFor(ctx, b, ReadEvent("GetItem", "read", began, len(out.Item) > 0, out.ConsumedCapacity, nil))
 	c.watch(ctx, began, dateOf(Applied, out.ResultMetadata, nil))
 	if img, err = b.Decode(out.Item); err != nil {
 		return nil, 0, Failed, err
