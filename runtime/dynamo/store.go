@@ -84,7 +84,7 @@ const (
 )
 
 // ImageCache sets how many buckets the store remembers; the default is 100,000. One with two limits takes
-// some 800 bytes. A bucket that was forgotten costs a read.
+// some 870 bytes. A bucket that was forgotten costs a read.
 func ImageCache(buckets int) Option {
 	return func(o *options) error {
 		if buckets < 1 {
