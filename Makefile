@@ -10,7 +10,7 @@ SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
-# `make lint` and a step of CI vet everything. With an empty cache, go test would vet the AWS SDK as well.
+# `make lint` vets everything. With an empty cache, go test would vet the AWS SDK as well.
 NOVET := -vet=off
 
 # Prerequisites of DynamoDB Local: none if it runs already, Java alone if its jars are elsewhere, else both.
@@ -64,30 +64,50 @@ test-redis: redis ## run the tests of Redis on a redis-server, which has to be o
 	SLUICE_REDIS=server go test $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
 
+.PHONY: test-valkey
+test-valkey: ## run the tests of Redis on a valkey-server, which has to be on PATH
+	@command -v valkey-server >/dev/null || { echo "no valkey-server on PATH: apt-get install valkey-server" >&2; exit 1; }
+	SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server go test $(NOVET) $(TESTFLAGS) $$(go list -f \
+		'{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
+
 .PHONY: test-s3
 test-s3: ## run the tests on S3, a module of their own
-	cd internal/test/s3test && go test $(TESTFLAGS) ./...
+	cd internal/test/s3test && go test $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: test-otel
 test-otel: ## run the tests of OpenTelemetry, a module of their own
-	cd runtime/otellimit && go test $(TESTFLAGS) ./...
+	cd runtime/otellimit && go test $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: test-grpc
 test-grpc: ## run the tests of gRPC, a module of their own
-	cd runtime/grpclimit && go test $(TESTFLAGS) ./...
+	cd runtime/grpclimit && go test $(NOVET) $(TESTFLAGS) ./...
+
+# The packages whose code or tests have a go statement, or import sync or synctest. gen writes text, and docs runs what
+# others test.
+RACED = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./cmd/... ./examples/... ./internal/... ./runtime/... | \
+	while read -r dir; do \
+		! grep -qE '^\s*go (func\b|[a-z]\w*[.(])|"(golang.org/x/)?sync(/\w+)?"|"testing/synctest"' "$$dir"/*.go || echo "$$dir"; \
+	done)
 
 .PHONY: race
-race: ## run all tests under the race detector (TESTFLAGS=-short for the short form)
-	go test -race $(NOVET) $(TESTFLAGS) ./...
+race: ## run the tests of packages with goroutines under the race detector (TESTFLAGS=-short for the short form)
+	go test -race $(NOVET) $(TESTFLAGS) $(RACED)
 
-# A number of inputs, not a duration: go test may fail a fuzz target whose time is up (golang/go#75804).
+# A number of inputs, not a duration: go test may fail a fuzz target whose time is up (golang/go#75804). The targets of
+# a package share a binary; listing them by `go test -list` would link the tests of all packages.
 .PHONY: fuzz
 fuzz: ## fuzz every fuzz target, FUZZTIME inputs each (200000x)
-	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
-	echo "$$list" | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
-	while read -r package name; do \
-		echo "$$package $$name"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	@binary=$(abspath $(BUILD))/fuzz.test; cache=$$(go env GOCACHE)/fuzz; mkdir -p $(BUILD); \
+	go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}} {{.ImportPath}}{{end}}' ./... | while read -r dir package; do \
+		names=$$(sed -nE 's/^func (Fuzz\w+)\(.*/\1/p' "$$dir"/*_test.go); \
+		[ -n "$$names" ] || continue; \
+		go test -c -fuzz . -o "$$binary" "$$package" || exit 1; \
+		for name in $$names; do \
+			echo "$$package $$name"; \
+			(cd "$$dir" && "$$binary" -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(FUZZTIME) \
+				-test.fuzzcachedir "$$cache/$$package") </dev/null || exit 1; \
+		done; \
 	done
 
 .PHONY: bench

@@ -13,7 +13,6 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
@@ -113,7 +112,7 @@ func override(ctx context.Context, lim *limits.Limiter) error {
 	if err != nil {
 		return err
 	}
-	changed := limits.GPT4Limits{TPM: new(bucket.Per(500_000, time.Minute).WithBurst(600_000))} // RPM inherits
+	changed := limits.GPT4Limits{TPM: &runtime.Rate{Capacity: 500_000, Burst: 600_000}} // RPM inherits
 	_, err = project.Set(ctx, changed, revision)
 	if conflict, ok := errors.AsType[*limits.ConflictError](err); ok {
 		log.Print(conflict) // somebody has changed it since Get: read it again

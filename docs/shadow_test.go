@@ -24,6 +24,7 @@ import (
 
 // shadowed is a limits.yaml, of which docs/shadow.md quotes the end.
 const shadowed = `version: 1
+owner: acme
 revision: 1
 go: {package: limits}
 entities: {user: {}}
@@ -50,7 +51,7 @@ func tryOut(ctx context.Context, log *log.Logger, store runtime.Store, user limi
 	if err != nil {
 		return err
 	}
-	chat := lim.GPT4.With(runtime.Shadow())
+	chat := lim.GPT4.With(runtime.Shadow(true))
 	for range 2 {
 		lease, err := chat.Acquire(ctx, user, limits.GPT4Cost{TPM: 9_000})
 		if err != nil {
@@ -91,7 +92,8 @@ func TestDocsShadowMetric(t *testing.T) {
 	}
 	for _, tpm := range []int64{15_000, 15_001} {
 		user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
-		if _, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: tpm}, runtime.Shadow()); err != nil {
+		shadowed := lim.GPT4.With(runtime.Shadow(true))
+		if _, err := shadowed.Acquire(t.Context(), user, limits.GPT4Cost{TPM: tpm}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,7 +144,7 @@ func TestDocsShadowCosts(t *testing.T) {
 	bill := func(opts ...runtime.CallOption) (used memdynamo.Consumption) {
 		synctest.Test(t, func(t *testing.T) {
 			engine := memdynamo.New()
-			lim, err := limits.New(limittest.StoreOn(t, engine), runtime.CallDefaults(opts...))
+			lim, err := limits.New(limittest.StoreOn(t, engine), runtime.WithCallDefaults(opts...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +155,7 @@ func TestDocsShadowCosts(t *testing.T) {
 					err = lease.Settle(t.Context(), limits.GPT4Cost{TPM: tpm / 2})
 				}
 				_, denied := errors.AsType[*limits.DeniedError](err)
-				if _, exceeds := errors.AsType[*runtime.CostExceedsBurstError](err); err != nil && !denied && !exceeds {
+				if _, exceeds := errors.AsType[*runtime.CostTooLargeError](err); err != nil && !denied && !exceeds {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
@@ -162,7 +164,7 @@ func TestDocsShadowCosts(t *testing.T) {
 		})
 		return used
 	}
-	want, got := bill(), bill(runtime.Shadow())
+	want, got := bill(), bill(runtime.Shadow(true))
 	if diff := cmp.Diff(want.Tables, got.Tables); diff != "" {
 		t.Errorf("in shadow the engine bills otherwise (-without +in shadow):\n%s", diff)
 	}

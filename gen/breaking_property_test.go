@@ -19,7 +19,7 @@ type drawn struct {
 }
 
 func draw(t *rapid.T, label string) drawn {
-	d := drawn{head: fmt.Sprintf("version: 1\nrevision: %d\ngo: {package: %s}\n",
+	d := drawn{head: fmt.Sprintf("version: 1\nowner: acme\nrevision: %d\ngo: {package: %s}\n",
 		rapid.IntRange(1, 3).Draw(t, label+"revision"),
 		rapid.SampledFrom([]string{"limits", "quotas"}).Draw(t, label+"package"))}
 	names := []string{"org", "team", "user", "robot"}[:rapid.IntRange(1, 4).Draw(t, label+"kinds")]
@@ -112,7 +112,7 @@ func TestBreakingProperty(t *testing.T) {
 		for i, c := range changes {
 			rule := slices.IndexFunc(BreakingRules(), func(r BreakingRule) bool { return r.ID == c.Rule })
 			switch {
-			case rule < 0 || BreakingRules()[rule].Category != c.Category:
+			case rule < 0 || BreakingRules()[rule].Severity != c.Severity:
 				t.Fatalf("no rule: %v", c)
 			case c.Line < 1 || c.Line > strings.Count(after, "\n") || c.Col < 1 ||
 				strings.ContainsAny(c.Message, "\n\r") || c.Ignored != "":

@@ -10,6 +10,7 @@ import (
 func TestBreakingRedis(t *testing.T) {
 	const (
 		old = `version: 1
+owner: acme
 revision: 1
 go: {package: limits}
 stores: [redis]

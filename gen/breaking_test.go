@@ -89,6 +89,7 @@ func lines(changes []BreakingChange) string {
 // of those.
 func TestBreakingSafe(t *testing.T) {
 	const old = `version: 1
+owner: acme
 revision: 3
 go: {package: limits}
 entities: {user: {parent: org}, org: {}, robot: {}}
@@ -112,7 +113,7 @@ resources:
 		{"raised numbers", []string{"revision: 3", "revision: 4", "capacity: 10,", "capacity: 20,"}, ""},
 		{"raised revision alone", []string{"revision: 3", "revision: 9"}, ""},
 		{"lower capacity and refill under the same burst", []string{"revision: 3", "revision: 4", "capacity: 100,",
-			"capacity: 50, refill: 20,"}, ""},
+			"capacity: 50, refill: 20,"}, "RATE_LOWERED"},
 		{"added limit", []string{"revision: 3", "revision: 4", "limits: {rpm",
 			"limits: {rph: {capacity: 5, every: 1h}, rpm"}, ""},
 		{"added limit of numbers that another has", []string{"revision: 3", "revision: 4", "limits: {rpm",
@@ -160,10 +161,18 @@ resources:
 			"STORE_REMOVED"},
 		{"numbers under the old revision", []string{"capacity: 10,", "capacity: 20,"}, "REVISION_REUSED"},
 		{"added charged kind, above", []string{"entities: {user: {}, robot: {}}",
-			"entities: {user: {}, robot: {}, org: {}}"}, "ANCESTOR_CHARGED"},
+			"entities: {user: {}, robot: {}, org: {}}"}, "PRICE_RAISED ANCESTOR_CHARGED"},
 		{"added parent that is charged", []string{
 			"org: {}, robot: {}}", "org: {}, robot: {parent: user}}",
-		}, "ENTITY_CHAIN"},
+		}, "ENTITY_CHAIN PRICE_RAISED"},
+		{"slower by a longer every", []string{"revision: 3", "revision: 4", "capacity: 5, every: 1m",
+			"capacity: 5, every: 2m"}, "PERIOD_UNIT RATE_LOWERED"},
+		{"as fast by a longer every", []string{"revision: 3", "revision: 4", "capacity: 5, every: 1m",
+			"capacity: 10, every: 2m"}, "PERIOD_UNIT"},
+		{"slower by the least", []string{"revision: 3", "revision: 4", "capacity: 5, every: 1m",
+			"capacity: 6, every: 60001ms, refill: 5"}, "PERIOD_UNIT RATE_LOWERED"},
+		{"a cheaper settle", []string{"    entities: {org: {}}", "    entities: {org: {}}\n    settle: lazy"},
+			"SETTLE_CHANGED"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			after := old
@@ -188,6 +197,7 @@ resources:
 // TestBreakingRegions changes what regions share in ways that break nothing. The last ones are controls.
 func TestBreakingRegions(t *testing.T) {
 	const old = `version: 1
+owner: acme
 revision: 3
 go: {package: limits}
 regions: {names: [eu, us]}
@@ -242,7 +252,8 @@ resources:
 
 // TestBreakingRenames tells what has another name from what is gone.
 func TestBreakingRenames(t *testing.T) {
-	const head = "version: 1\nrevision: 1\ngo: {package: limits}\nentities: {user: {}, org: {}}\nresources:\n"
+	const head = "version: 1\nowner: acme\nrevision: 1\ngo: {package: limits}\n" +
+		"entities: {user: {}, org: {}}\nresources:\n"
 	resource := func(name string, limits ...string) string {
 		return "  " + name + ":\n    limits:\n      " + strings.Join(limits, "\n      ") + "\n"
 	}
@@ -287,7 +298,7 @@ func TestBreakingRenames(t *testing.T) {
 			var got []string
 			for _, c := range breaks(t, t.TempDir(), head+tc.old, strings.Replace(head, "revision: 1", "revision: 2",
 				1)+tc.after) {
-				if c.Category == "STORED_DATA" {
+				if c.Severity == "data" && !strings.HasPrefix(c.Rule, "REVISION_") {
 					got = append(got, c.Rule+" "+c.Place)
 				}
 			}
@@ -302,7 +313,7 @@ func TestBreakingRenames(t *testing.T) {
 // TestBreakingGoNames tells Go names that are gone from those that something else has now, by which callers
 // compile and mean that.
 func TestBreakingGoNames(t *testing.T) {
-	const head = "version: 1\nrevision: 1\ngo: {package: limits}\n"
+	const head = "version: 1\nowner: acme\nrevision: 1\ngo: {package: limits}\n"
 	const old = head + `entities: {user: {}, robot: {}}
 resources:
   api: {limits: {rps: {capacity: 10, every: 1s}, rpm: {capacity: 20, every: 1m}}, ` +
@@ -378,6 +389,7 @@ resources:
 // TestBreakingParents: the field of a parent is gone with its Go name alone.
 func TestBreakingParents(t *testing.T) {
 	const old = `version: 1
+owner: acme
 revision: 1
 go: {package: limits}
 entities: {org: {}, user: {parent: org}}
@@ -403,6 +415,7 @@ resources: {api: {limits: {rps: {capacity: 10, every: 1s}}, entities: {user: {}}
 // TestBreakingIgnored takes changes as they are, by rule and by place, and other changes not.
 func TestBreakingIgnored(t *testing.T) {
 	const old = `version: 1
+owner: acme
 revision: 3
 go: {package: limits}
 entities: {user: {}}
@@ -419,11 +432,11 @@ resources:
 `
 	var got []string
 	for _, c := range breaks(t, t.TempDir(), old, after) {
-		got = append(got, c.Place+" "+c.Rule+" "+c.Category+" "+c.Ignored)
+		got = append(got, c.Place+" "+c.Rule+" "+c.Severity+" "+c.Ignored)
 	}
 	want := []string{
-		"api SETTLE_CHANGED BEHAVIOUR nobody waits", "api ON_UNAVAILABLE_CHANGED BEHAVIOUR asked for",
-		"jobs SETTLE_CHANGED BEHAVIOUR nobody waits", "jobs ON_UNAVAILABLE_CHANGED BEHAVIOUR ",
+		"api SETTLE_CHANGED behaviour nobody waits", "api ON_UNAVAILABLE_CHANGED behaviour asked for",
+		"jobs SETTLE_CHANGED behaviour nobody waits", "jobs ON_UNAVAILABLE_CHANGED behaviour ",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("changes differ (-want +got):\n%s", diff)
@@ -455,7 +468,7 @@ func TestBreakingErrors(t *testing.T) {
 		Text: []byte(strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))})
 	if _, ok := errors.AsType[Problems](err); !ok || !strings.HasPrefix(err.Error(),
 		"what to compare with, git:v1:limits.yaml, does not pass the rules of this sluice; ") ||
-		!strings.HasSuffix(err.Error(), "\ngit:v1:limits.yaml:12:30: ZERO_NUMBER: capacity is 0: it must be at "+
+		!strings.HasSuffix(err.Error(), "\ngit:v1:limits.yaml:13:30: ZERO_NUMBER: capacity is 0: it must be at "+
 			"least 1") {
 		t.Errorf("a mistake in the old file: %v", err)
 	}
@@ -464,7 +477,7 @@ func TestBreakingErrors(t *testing.T) {
 	}
 	wrong := schemaAt(t, t.TempDir(), strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))
 	if _, err := Breaking(wrong.Schema, old); err == nil ||
-		err.Error() != wrong.Schema+":12:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
+		err.Error() != wrong.Schema+":13:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
 		t.Errorf("a mistake in the new file: %v", err)
 	}
 }

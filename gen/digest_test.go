@@ -11,6 +11,7 @@ import (
 )
 
 const numbers = `version: 1
+owner: acme
 revision: 3
 go: {package: limits}
 entities: {user: {}, org: {}}
@@ -38,7 +39,7 @@ func schemaAt(t *testing.T, dir, text string) Config {
 
 // TestRevision changes a schema after a run and runs again.
 func TestRevision(t *testing.T) {
-	const reused, changed = "2:11: REVISION_REUSED: the numbers of revision 3 have changed (", "): raise " +
+	const reused, changed = "3:11: REVISION_REUSED: the numbers of revision 3 have changed (", "): raise " +
 		"revision to 4"
 	for _, tc := range []struct{ name, old, new, want string }{
 		{"nothing", "", "", ""},
@@ -69,7 +70,7 @@ func TestRevision(t *testing.T) {
 
 		{"raised", "revision: 3", "revision: 4", ""},
 		{"lowered", "revision: 3", "revision: 2",
-			"2:11: REVISION_LOWERED: revision 2 is lower than 3, which the generated code has: buckets may have " +
+			"3:11: REVISION_LOWERED: revision 2 is lower than 3, which the generated code has: buckets may have " +
 				"its numbers; raise revision to 4, also to bring old numbers back"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -92,12 +93,61 @@ func TestRevision(t *testing.T) {
 	}
 }
 
+// TestCommitted: numbers are compared with those of the last commit, if that is known, and a schema that was
+// never committed has none.
+func TestCommitted(t *testing.T) {
+	changed := strings.Replace(numbers, "capacity: 5", "capacity: 6", 1)
+	raised := strings.Replace(changed, "revision: 3", "revision: 4", 1)
+	const lowered = "REVISION_LOWERED: "
+	const reused = "REVISION_REUSED: the numbers of revision 3 have changed (jobs for org): raise revision to 4"
+	for _, tc := range []struct{ name, schema, generated, file, want string }{
+		{"never committed", "", "", changed, ""},
+		{"committed", numbers, numbers, changed, reused},
+		{"not the generated code", numbers, "", changed, reused},
+		{"not the schema", "", numbers, changed, reused},
+		{"changed and not generated", changed, numbers, changed, reused},
+		{"raised", numbers, numbers, raised, ""},
+		{"raised before, and changed since", numbers, numbers, strings.Replace(raised, "capacity: 6", "capacity: 7",
+			1), ""},
+		{"lowered", raised, raised, changed, lowered},
+		{"lowered, not the generated code", raised, "", changed, lowered},
+		{"a schema with mistakes", "version: 2", numbers, changed, reused},
+		{"a schema with mistakes alone", "version: 2", "", changed, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			files := map[string]string{"limits.yaml": tc.schema}
+			if tc.generated != "" {
+				dir := t.TempDir()
+				schemaAt(t, dir, tc.generated)
+				generate(t, dir)
+				files["limits/limits.go"] = tree(t, dir)["limits/limits.go"]
+			}
+			// what the last run has generated does not matter
+			dir := t.TempDir()
+			schemaAt(t, dir, raised)
+			generate(t, dir)
+			cfg := schemaAt(t, dir, tc.file)
+			cfg.Committed = func(path string) ([]byte, error) {
+				rel, err := filepath.Rel(dir, path)
+				if text := files[filepath.ToSlash(rel)]; text != "" {
+					return []byte(text), err
+				}
+				return nil, err
+			}
+			_, err := Run(cfg)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Run returned %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
 // TestRevisionRegions: what regions keep of a limit is one of its numbers.
 func TestRevisionRegions(t *testing.T) {
 	const shared = "regions: {names: [eu, us], window: 10s}\n"
 	global := strings.NewReplacer("entities: {user: {}, org: {}}\n", shared+"entities: {user: {}, org: {}}\n",
 		"    removed: [old]\n", "    removed: [old]\n    global: true\n").Replace(numbers)
-	const changed = "2:11: REVISION_REUSED: the numbers of revision 3 have changed (jobs for org): raise " +
+	const changed = "3:11: REVISION_REUSED: the numbers of revision 3 have changed (jobs for org): raise " +
 		"revision to 4"
 	for _, tc := range []struct{ name, old, new, want string }{
 		{"nothing", "", "", ""},
@@ -138,7 +188,7 @@ func TestRemovedReused(t *testing.T) {
 	reused := strings.NewReplacer("revision: 3", "revision: 4", "limits: {rpm",
 		"limits: {old: {capacity: 1, every: 1s}, rpm", "    removed: [old]\n", "").Replace(numbers)
 	elsewhere := strings.ReplaceAll(reused, "jobs:", "tasks:")
-	const refused = "12:14: REMOVED_REUSED: limit old of jobs has a name that was in removed: a bucket that " +
+	const refused = "13:14: REMOVED_REUSED: limit old of jobs has a name that was in removed: a bucket that " +
 		"was not written since goes on with the balance it had then, instead of starting full, and overrides " +
 		"stored under the name apply again; choose another name, or say under breaking why no bucket has it: " +
 		"ignore_only: [{rule: REMOVED_REUSED, at: jobs/old, reason: ...}]"

@@ -1,6 +1,8 @@
 package gen
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"go/build"
@@ -12,6 +14,8 @@ import (
 	"strings"
 
 	_ "embed" // for the starter
+
+	"github.com/sluice-go/sluice/internal/tool/gomod"
 )
 
 //go:embed starter.yaml
@@ -29,25 +33,40 @@ func Init(dir string) ([]string, error) {
 			return nil, err
 		}
 	}
+	owner, err := ownerOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	schema := filepath.Join(dir, "limits.yaml")
+	ours := bytes.Replace(starter, []byte("owner: acme"), fmt.Appendf(nil, "owner: %q", owner), 1)
 	files := []File{
-		{Path: filepath.Join(dir, "limits.yaml"), Data: starter},
+		{Path: schema, Data: ours},
 		{Path: filepath.Join(dir, "sluice.go"), Data: fmt.Appendf(nil,
 			"package %s\n\n//go:generate go tool sluice generate\n", pkg)},
 	}
+	var missing []File
 	var paths []string
 	for _, f := range files {
-		if _, err := os.Lstat(f.Path); err == nil {
-			return nil, fmt.Errorf("%s is there already: init overwrites nothing", f.Path)
-		} else if !errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Lstat(f.Path)
+		switch {
+		case err == nil && f.Path == schema:
+			continue
+		case err == nil && len(missing) > 0:
+			return nil, fmt.Errorf("%s is there already, without a limits.yaml: init overwrites nothing: rename it, "+
+				"or choose another folder", f.Path)
+		case err == nil:
+			return nil, fmt.Errorf("%s is there already: init overwrites nothing", schema)
+		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
+		missing = append(missing, f)
 		paths = append(paths, f.Path)
 	}
-	return paths, (&Result{Files: files}).Write()
+	return paths, (&Result{Files: missing}).Write()
 }
 
 // packageIn returns the name of dir's package and a file that declares it, or "" and "" if there is none. It
-// ignores tests, files that build constraints exclude, and those to skip.
+// ignores tests, files that build constraints exclude or that have no package clause, and those to skip.
 func packageIn(dir string, skip func(path string) bool) (name, file string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -65,14 +84,44 @@ func packageIn(dir string, skip func(path string) bool) (name, file string, err 
 		if !built {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly)
-		if err != nil {
-			return "", "", fmt.Errorf("find the package's name: %w", err)
+		// a file without a package clause, such as an empty one, is for the compiler to report
+		if f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly); err == nil {
+			return f.Name.Name, path, nil
 		}
-		return f.Name.Name, path, nil
 	}
 	return "", "", nil
 }
+
+// ownerOf makes an owner of the names of folders from the root of dir's module to dir, or of dir's alone if
+// it has no module. Two schemas of a repository thus have two owners.
+func ownerOf(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	root, err := gomod.Root(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		root, err = abs, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	below, err := filepath.Rel(filepath.Dir(root), abs)
+	if err != nil {
+		return "", err
+	}
+	owner := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune("._/-", c) {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(filepath.ToSlash(below)))
+	owner = strings.TrimLeft(owner[max(0, len(owner)-longestOwner):], "._/-")
+	return cmp.Or(owner, "limits"), nil
+}
+
+// longestOwner is the length of the longest owner.
+const longestOwner = 64
 
 // packageOf makes a package's name of that of its folder. It is limits if that name could not be imported.
 func packageOf(dir string) (string, error) {

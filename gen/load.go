@@ -18,6 +18,7 @@ import (
 // Schema is the content of a limits.yaml, for commands that read and write tables. Lists are in the file's
 // order.
 type Schema struct {
+	Owner     string   // of the tables
 	Revision  int64    // of the numbers
 	Stores    []string // StoreDynamoDB, StoreRedis or both
 	Kinds     []Kind
@@ -74,7 +75,7 @@ func Load(path string) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{Revision: from.Revision, Stores: from.Stores}
+	s := &Schema{Owner: from.Owner, Revision: from.Revision, Stores: from.Stores}
 	for _, k := range from.Kinds {
 		s.Kinds = append(s.Kinds, Kind{Name: k.Name, Parent: k.Parent})
 	}

@@ -13,10 +13,11 @@ import (
 // TestLoad reads what commands need: kinds and their parents, and each kind's own numbers.
 func TestLoad(t *testing.T) {
 	got, err := Load(schemaAt(t, t.TempDir(), `version: 1
+owner: acme
 revision: 7
 go: {package: limits}
 regions: {names: [us, eu], floor: 10, window: 30s}
-stores: [redis, dynamodb]
+stores: [dynamodb]
 entities: {user: {parent: org}, org: {}}
 resources:
   api:
@@ -38,8 +39,9 @@ resources:
 	}
 	rpd := Numbers{Capacity: 100, Burst: 150, Refill: 50, Period: 24 * time.Hour}
 	want := &Schema{
+		Owner:    "acme",
 		Revision: 7,
-		Stores:   []string{StoreRedis, StoreDynamoDB},
+		Stores:   []string{StoreDynamoDB},
 		Kinds:    []Kind{{Name: "user", Parent: 1}, {Name: "org", Parent: -1}},
 		Resources: []Resource{{
 			Name: "api", Limits: []string{"rps", "rpd"}, Removed: []string{"old"}, Cascade: "atomic",

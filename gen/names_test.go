@@ -71,6 +71,7 @@ func TestDeclared(t *testing.T) {
 var dynamoDB = regexp.MustCompile(`^ExtractDeltas$|^Benchmark|(Bucket|Update|Condition)$`)
 
 const reservedTry = `version: 1
+owner: acme
 revision: 1
 go: {package: limits}
 entities: {user: {}}

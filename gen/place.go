@@ -10,7 +10,43 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/emit"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/internal/tool/gomod"
 )
+
+// checkInside returns a problem if out is outside of the module around folder, the schema's: a schema from
+// elsewhere does not write to any folder of this machine. Without a module around the schema, out is in its
+// folder or in a module.
+func checkInside(s *schema.Schema, folder, out string) (problems Problems, err error) {
+	root, err := gomod.Root(folder)
+	none := errors.Is(err, fs.ErrNotExist)
+	if none {
+		if root, err = filepath.Abs(folder); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	at, err := filepath.Abs(out)
+	if err != nil {
+		return nil, err
+	}
+	if to, err := filepath.Rel(root, at); err == nil && filepath.IsLocal(to) {
+		return nil, nil
+	}
+	if !none {
+		problems.Add(s.OutPos, schema.RuleOutPath, "out %q is outside of the module around this file: write a "+
+			"folder inside it, such as ./limits, or move this file to the module that has the folder", s.Out)
+		return problems, nil
+	}
+	if _, err := gomod.Root(at); errors.Is(err, fs.ErrNotExist) {
+		problems.Add(s.OutPos, schema.RuleOutPath, "out %q is in no module: write a folder of one, or one below "+
+			"this file's, such as ./limits", s.Out)
+		return problems, nil
+	}
+	return nil, nil
+}
 
 // checkPlace fails if out is a folder of another package, or if the schema has generated another folder. A
 // package left behind would still be built, and its digests would not be compared.

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,9 @@ func TestPlace(t *testing.T) {
 		{"beside the schema", "", "main.go", "package main\n", strings.Replace(moved, "./other", ".", 1),
 			"main.go is of package main"},
 		{"another package, not built", "", "limits/make.go", "//go:build ignore\n\npackage main\n", numbers, ""},
+		{"of no package", "", "limits/empty.go", "", numbers, ""},
+		{"of no package, with a comment", "", "limits/empty.go", "// later\n", numbers, ""},
+		{"empty, in place of a generated one", "", "limits/api.go", "\n", numbers, ""},
 		{"of an external test", "", "limits/my_test.go", "package limits_test\n", numbers, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -67,6 +71,49 @@ func TestPlace(t *testing.T) {
 			_, err := Run(schemaAt(t, ".", tc.schema))
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Run returned %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestOutside: a schema writes inside the module around it, or, without one, below its folder or in a module.
+func TestOutside(t *testing.T) {
+	for _, tc := range []struct {
+		name, out string
+		modules   []string // folders with a go.mod, seen from the schema's, which is in a/b
+		refused   bool
+	}{
+		{"in the module", "./limits", []string{"."}, false},
+		{"elsewhere in the module", "../../c/limits", []string{"../.."}, false},
+		{"the module's root", "..", []string{".."}, false},
+		{"above the module", "../../etc", []string{".."}, true},
+		{"another module", "../../c/limits", []string{".", "../../c"}, true},
+		{"a name that begins with dots", "./a..b/limits", []string{"."}, false},
+		{"no module", "./limits", nil, false},
+		{"no module, above", "../../etc", nil, true},
+		{"no module, into one", "../../c/limits", []string{"../../c"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			root := t.TempDir()
+			folder := filepath.Join(root, "a", "b")
+			for _, dir := range append([]string{"."}, tc.modules...) {
+				if err := os.MkdirAll(filepath.Join(folder, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, dir := range tc.modules {
+				err := os.WriteFile(filepath.Join(folder, dir, "go.mod"), []byte("module example.com/a\n"), 0o600)
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Chdir(folder)
+			schemaAt(t, ".", strings.Replace(numbers, "package: limits", "package: limits, out: "+tc.out, 1))
+			_, err := Run(Config{Schema: "limits.yaml"})
+			problems, _ := errors.AsType[Problems](err)
+			refused := len(problems) == 1 && problems[0].Rule == "OUT_PATH" && problems[0].Col == 28
+			if refused != tc.refused || !refused && err != nil {
+				t.Errorf("%v, want refused %t", err, tc.refused)
 			}
 		})
 	}

@@ -70,8 +70,24 @@ func TestReviewChange(t *testing.T) {
 			"+| org | 355 | 386 | with ids of 249 bytes or 9 more limits |",
 		}},
 		{"number of as many digits", []string{"every: 1m, per_call", "every: 2m, per_call"}, []string{
-			"-| org | `rpm` | 5 per minute: 1 token every 12 s, empty to full in 60 s |",
-			"+| org | `rpm` | 5 per 2 minutes: 1 token every 24 s, empty to full in 2 min |",
+			"-| org | `rpm` | 5 per minute: 1 token every 12 s, empty to full in 60 s | 1 |",
+			"+| org | `rpm` | 5 per 2 minutes: 1 token every 24 s, empty to full in 2 min | 1 |",
+		}},
+		{"per_call", []string{"per_call: 1", "per_call: 2"}, []string{
+			"-| org | `rpm` | 5 per minute: 1 token every 12 s, empty to full in 60 s | 1 |",
+			"+| org | `rpm` | 5 per minute: 1 token every 12 s, empty to full in 60 s | 2 |",
+		}},
+		{"no per_call", []string{", per_call: 1", ""}, []string{
+			"-| bucket of | limit | allows | per_call |",
+			"-|---|---|---|--:|",
+			"-| org | `rpm` | 5 per minute: 1 token every 12 s, empty to full in 60 s | 1 |",
+			"+| bucket of | limit | allows |",
+			"+|---|---|---|",
+			"+| org | `rpm` | 5 per minute: 1 token every 12 s, empty to full in 60 s |",
+		}},
+		{"on_unavailable", []string{"    removed: [old]", "    removed: [old]\n    on_unavailable: deny"}, []string{
+			"-- `on_unavailable: allow`: while the store does not answer, calls are admitted.",
+			"+- `on_unavailable: deny`: while the store does not answer, calls fail with an `UnavailableError`.",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 // thousand returns a schema with 1,000 limits over 100 resources.
 func thousand() string {
 	var b strings.Builder
-	b.WriteString("version: 1\nrevision: 1\ngo: {package: limits}\nentities: {project: {}, user: {parent: " +
-		"project}}\nresources:\n")
+	b.WriteString("version: 1\nowner: acme\nrevision: 1\ngo: {package: limits}\n" +
+		"entities: {project: {}, user: {parent: project}}\nresources:\n")
 	for r := range 100 {
 		fmt.Fprintf(&b, "  model-%d:\n    doc: Calls of model %d.\n    limits:\n", r, r)
 		for l := range 10 {

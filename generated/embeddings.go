@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource embeddings and its limits, as in DeniedError.Limit and on dashboards.
+// Embeddings is the name of resource embeddings.
+const Embeddings = "embeddings"
+
 const (
-	// Embeddings is resource embeddings.
-	Embeddings = "embeddings"
 	// EmbeddingsRPS is limit rps: batches per second.
-	EmbeddingsRPS = "rps"
+	EmbeddingsRPS EmbeddingsLimit = iota + 1
 )
 
 type (
 	// EmbeddingsResource is the type of Limiter.Embeddings. Embedding batches, charged to projects only.
 	EmbeddingsResource = runtime.Resource[EmbeddingsEntity, EmbeddingsCost]
+	// EmbeddingsLimit is a limit of embeddings: a runtime.LimitOf[EmbeddingsCost].
+	EmbeddingsLimit uint8
 	// EmbeddingsAcquirer is the interface for handlers, whose tests can pass a fake.
 	EmbeddingsAcquirer = runtime.Acquirer[EmbeddingsEntity, EmbeddingsCost]
-	// EmbeddingsLease is the result of an acquire, to be settled or released.
+	// EmbeddingsLease is the result of an acquire, to be settled, kept or released.
 	EmbeddingsLease = runtime.Lease[EmbeddingsCost]
+	// EmbeddingsEntity is an entity that calls on embeddings can charge: a Project.
+	EmbeddingsEntity interface {
+		Entity
+		embeddings()
+	}
+	embeddings struct{}
 )
 
-// EmbeddingsEntity is an entity that calls on embeddings can charge: a Project.
-type EmbeddingsEntity interface {
-	Entity
-	embeddings()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l EmbeddingsLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns embeddings.
+func (EmbeddingsLimit) Resource() string { return Embeddings }
+
+// Of implements runtime.LimitOf.
+func (EmbeddingsLimit) Of(EmbeddingsCost) {}
 
 // EmbeddingsCost is the cost of one call in each limit of embeddings, in whole tokens. A bucket holds:
 //
@@ -41,14 +52,20 @@ type EmbeddingsCost struct {
 	RPS int64 // batches per second; 0 means 1 (per_call)
 }
 
-// EmbeddingsLimits overrides limits of embeddings; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c EmbeddingsCost) String() string { return store.Format(c) }
+
+// EmbeddingsLimits overrides limits of embeddings; nil fields inherit. For 200 tokens instead:
 //
-//	generated.EmbeddingsLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.EmbeddingsLimits{RPS: &runtime.Rate{Capacity: 200}}
 type EmbeddingsLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit // batches per second
+	RPS *runtime.Rate // batches per second
 }
+
+// String returns l with the names of its fields.
+func (l EmbeddingsLimits) String() string { return store.Format(l) }
 
 // EmbeddingsBucket is the item ENTITY#<entity> / #BUCKET#embeddings.
 type EmbeddingsBucket struct {
@@ -60,14 +77,12 @@ type EmbeddingsBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type embeddings struct{}
-
 // Spec implements store.Definition.
 func (embeddings) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Embeddings,
-		Revision:      Revision,
-		Limits:        []string{EmbeddingsRPS},
+		Resource: Embeddings,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -87,18 +102,12 @@ func (embeddings) Spec() *store.Spec {
 	}
 }
 
-func embeddingsVector(c EmbeddingsCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func embeddingsVector(c EmbeddingsCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func embeddingsCost(v []int64) EmbeddingsCost {
-	return EmbeddingsCost{RPS: v[0]}
-}
+func embeddingsCost(v []int64) EmbeddingsCost { return EmbeddingsCost{RPS: v[0]} }
 
-func embeddingsLimitsVector(l EmbeddingsLimits, dst []*bucket.Limit) []*bucket.Limit {
+func embeddingsLimitsVector(l EmbeddingsLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPS)
 }
 
-func embeddingsLimitsOf(v []*bucket.Limit) EmbeddingsLimits {
-	return EmbeddingsLimits{RPS: v[0]}
-}
+func embeddingsLimitsOf(v []*runtime.Rate) EmbeddingsLimits { return EmbeddingsLimits{RPS: v[0]} }

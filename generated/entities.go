@@ -43,15 +43,11 @@ type User struct {
 }
 
 // ProjectByID is a Project without its Org. No call of a Project charges the parent, so it is not looked up.
-func ProjectByID(id string) Project {
-	return Project{ID: id, lookup: true}
-}
+func ProjectByID(id string) Project { return Project{ID: id, lookup: true} }
 
 // UserByID is a User whose Project is looked up in the table, and cached, by calls on gpt-4. They return an
 // *InvalidError if the table has no User of this ID.
-func UserByID(id string) User {
-	return User{ID: id, lookup: true}
-}
+func UserByID(id string) User { return User{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as org-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
@@ -89,6 +85,15 @@ func (u User) Chain(dst []store.Link) []store.Link {
 	}
 	return u.Project.Chain(dst)
 }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (o Org) String() string { return store.Quote("org-" + o.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (p Project) String() string { return store.Quote("project-" + p.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (u User) String() string { return store.Quote("user-" + u.ID) }
 
 func (Org) entity()     {}
 func (Project) entity() {}

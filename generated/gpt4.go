@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource gpt-4 and its limits, as in DeniedError.Limit and on dashboards.
+// GPT4 is the name of resource gpt-4.
+const GPT4 = "gpt-4"
+
 const (
-	// GPT4 is resource gpt-4.
-	GPT4 = "gpt-4"
 	// GPT4RPM is limit rpm: requests per minute.
-	GPT4RPM = "rpm"
+	GPT4RPM GPT4Limit = iota + 1
 	// GPT4TPM is limit tpm: tokens per minute.
-	GPT4TPM = "tpm"
+	GPT4TPM
 )
 
 type (
 	// GPT4Resource is the type of Limiter.GPT4. Chat completions on gpt-4.
 	GPT4Resource = runtime.Resource[GPT4Entity, GPT4Cost]
+	// GPT4Limit is a limit of gpt-4: a runtime.LimitOf[GPT4Cost].
+	GPT4Limit uint8
 	// GPT4Acquirer is the interface for handlers, whose tests can pass a fake.
 	GPT4Acquirer = runtime.Acquirer[GPT4Entity, GPT4Cost]
-	// GPT4Lease is the result of an acquire, to be settled or released.
+	// GPT4Lease is the result of an acquire, to be settled, kept or released.
 	GPT4Lease = runtime.Lease[GPT4Cost]
+	// GPT4Entity is an entity that calls on gpt-4 can charge: a User (then its Project too) or a Project.
+	GPT4Entity interface {
+		Entity
+		gpt4()
+	}
+	gpt4 struct{}
 )
 
-// GPT4Entity is an entity that calls on gpt-4 can charge: a User (then its Project too) or a Project.
-type GPT4Entity interface {
-	Entity
-	gpt4()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l GPT4Limit) String() string { return store.NameOf(l, "rpm", "tpm") }
+
+// Resource returns gpt-4.
+func (GPT4Limit) Resource() string { return GPT4 }
+
+// Of implements runtime.LimitOf.
+func (GPT4Limit) Of(GPT4Cost) {}
 
 // GPT4Cost is the cost of one call in each limit of gpt-4, in whole tokens. A bucket holds:
 //
@@ -45,15 +56,21 @@ type GPT4Cost struct {
 	TPM int64 // tokens per minute
 }
 
-// GPT4Limits overrides limits of gpt-4; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c GPT4Cost) String() string { return store.Format(c) }
+
+// GPT4Limits overrides limits of gpt-4; nil fields inherit. For 200 tokens instead:
 //
-//	generated.GPT4Limits{RPM: new(bucket.Per(200, time.Minute))}
+//	generated.GPT4Limits{RPM: &runtime.Rate{Capacity: 200}}
 type GPT4Limits struct {
 	_ struct{} // forces field names
 
-	RPM *bucket.Limit // requests per minute
-	TPM *bucket.Limit // tokens per minute
+	RPM *runtime.Rate // requests per minute
+	TPM *runtime.Rate // tokens per minute
 }
+
+// String returns l with the names of its fields.
+func (l GPT4Limits) String() string { return store.Format(l) }
 
 // GPT4Bucket is the item ENTITY#<entity> / #BUCKET#gpt-4.
 type GPT4Bucket struct {
@@ -66,14 +83,12 @@ type GPT4Bucket struct {
 	TPM      bucket.Balance // b_tpm_*
 }
 
-type gpt4 struct{}
-
 // Spec implements store.Definition.
 func (gpt4) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      GPT4,
-		Revision:      Revision,
-		Limits:        []string{GPT4RPM, GPT4TPM},
+		Resource: GPT4,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rpm", "tpm"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Local,
 		Kinds: []store.Kind{
@@ -106,18 +121,12 @@ func (gpt4) Spec() *store.Spec {
 	}
 }
 
-func gpt4Vector(c GPT4Cost, dst []int64) []int64 {
-	return append(dst, c.RPM, c.TPM)
-}
+func gpt4Vector(c GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) }
 
-func gpt4Cost(v []int64) GPT4Cost {
-	return GPT4Cost{RPM: v[0], TPM: v[1]}
-}
+func gpt4Cost(v []int64) GPT4Cost { return GPT4Cost{RPM: v[0], TPM: v[1]} }
 
-func gpt4LimitsVector(l GPT4Limits, dst []*bucket.Limit) []*bucket.Limit {
+func gpt4LimitsVector(l GPT4Limits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPM, l.TPM)
 }
 
-func gpt4LimitsOf(v []*bucket.Limit) GPT4Limits {
-	return GPT4Limits{RPM: v[0], TPM: v[1]}
-}
+func gpt4LimitsOf(v []*runtime.Rate) GPT4Limits { return GPT4Limits{RPM: v[0], TPM: v[1]} }

@@ -109,8 +109,7 @@ rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_rpm_tk) OR b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi)
 AND (attribute_not_exists(b_tpm_tk) OR b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (gpt4) Reshape(w *codec.Write) {
 	w.Begin(gpt4ReshapeUpdate, gpt4ReshapeCondition)
 	w.N(":rf", w.RF)
@@ -139,12 +138,11 @@ func (gpt4) Decode(dst *bucket.Image, item codec.Item) error {
 	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
-	dst.Extra = d.Extra(GPT4RPM, GPT4TPM)
+	dst.Extra = d.Extra("rpm", "tpm")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (gpt4) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -172,8 +170,7 @@ func (b *GPT4Bucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *GPT4Bucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (gpt4{}).Decode(&i, item); err != nil {

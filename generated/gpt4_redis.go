@@ -214,8 +214,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls on gpt-4 that charge this number of buckets, 1 or 2, and
-// "" for others.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1 or 2, and "" for others.
 func (gpt4) Script(chain int) string {
 	switch chain {
 	case 1:

@@ -91,8 +91,8 @@ func TestAcquireAboveBurst(t *testing.T) {
 			func() (*runtime.Lease[cost], error) { return r.Wait(t.Context(), user{"1"}, cost{TPM: 6001}) },
 		} {
 			_, err := call()
-			exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](err)
-			if !ok || *exceeds != (runtime.CostExceedsBurstError{
+			exceeds, ok := errors.AsType[*runtime.CostTooLargeError](err)
+			if !ok || *exceeds != (runtime.CostTooLargeError{
 				Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 6001, Burst: 6000,
 			}) {
 				t.Errorf("got %+v", exceeds)

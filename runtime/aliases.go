@@ -11,6 +11,8 @@ type (
 	Clock = store.Clock
 	// Policy says what becomes of an acquire when the store cannot answer: Allow, Deny or Local.
 	Policy = store.Policy
+	// LimitName is the generated name of a limit, such as limits.GPT4TPM.
+	LimitName = store.LimitName
 	// Revision is what a reader of an override saw, for the write that follows.
 	Revision = store.Revision
 	// Observer has a function for each kind of outcome (WithObserver).
@@ -27,8 +29,8 @@ type (
 	DeniedError = store.DeniedError
 	// Refusal is one limit of a DeniedError.
 	Refusal = store.Refusal
-	// CostExceedsBurstError says that the call can never be served as it is.
-	CostExceedsBurstError = store.CostExceedsBurstError
+	// CostTooLargeError says that the call can never be served as it is.
+	CostTooLargeError = store.CostTooLargeError
 	// InvalidError says that the caller's input is wrong. Nothing was charged or written.
 	InvalidError = store.InvalidError
 	// ContendedError says that no attempt was applied. Nothing was charged, and trying again is safe.

@@ -141,7 +141,7 @@ func TestBreakerCounts(t *testing.T) {
 		{name: "admitted", answer: true},
 		{name: "admitted to one who has left", leaves: true, answer: true},
 		{name: "denied", err: &runtime.DeniedError{}, answer: true},
-		{name: "above the burst", err: &runtime.CostExceedsBurstError{}}, // maybe from memory
+		{name: "above the burst", err: &runtime.CostTooLargeError{}}, // maybe from memory
 		{name: "invalid", err: &runtime.InvalidError{}},
 		{name: "contended", err: &runtime.ContendedError{}, answer: true},
 		{name: "setup", err: &runtime.SetupError{What: "no table"}, answer: true},

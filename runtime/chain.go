@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -44,7 +45,7 @@ func follow(c *chain, part *store.Part, links []store.Link) error {
 		if charged {
 			part.Buckets = append(part.Buckets, store.Bucket{Entity: stored, Kind: link.Kind})
 		}
-		reason := store.CheckID(link.ID)
+		reason := store.CheckID(kind.Prefix, link.ID)
 		if i > 0 && link.ID == "" {
 			reason = "is empty, and calls of kind " + spec.Kinds[links[0].Kind].Name +
 				" need it: give the whole chain, or an entity whose parents are looked up"
@@ -57,6 +58,28 @@ func follow(c *chain, part *store.Part, links []store.Link) error {
 		}
 	}
 	return nil
+}
+
+// warnOfSwappedIDs logs, the first time, that an id of links begins with the prefix of another kind: User{ID:
+// "project-1"} is mostly a mistake, but may be an id.
+func (c *core) warnOfSwappedIDs(links []store.Link) {
+	if c.swapped.Load() {
+		return
+	}
+	for _, link := range links {
+		for kind := range c.kinds {
+			other := &c.kinds[kind]
+			if kind == link.Kind || other.Prefix == "" || !strings.HasPrefix(link.ID, other.Prefix) {
+				continue
+			}
+			if !c.swapped.Swap(true) {
+				c.env.Logger.Warn("sluice: an id begins with the prefix of another kind: see that ids are not swapped",
+					slog.String("kind", c.kinds[link.Kind].Name), slog.String("id", store.Quote(link.ID)),
+					slog.String("other", other.Name))
+			}
+			return
+		}
+	}
 }
 
 // chargedAbove reports whether an ancestor of an entity of kind has a bucket.
@@ -127,7 +150,7 @@ func (c *core) climb(ctx context.Context, on *chain, part *store.Part) error {
 	}
 	kinds := spec.Kinds
 	parent := kinds[at.kind].Parent
-	cure := fmt.Sprintf("sluice entity put %s --parent %s<id>", at.entity, kinds[parent].Prefix)
+	cure := fmt.Sprintf("sluice entity put %s --parent %s<id>", store.Argument(at.entity), kinds[parent].Prefix)
 	switch {
 	case !found:
 		return &InvalidError{
@@ -142,10 +165,10 @@ func (c *core) climb(ctx context.Context, on *chain, part *store.Part) error {
 		}
 	}
 	id, ok := strings.CutPrefix(m.Parent, kinds[parent].Prefix)
-	if !ok || store.CheckID(id) != "" {
+	if !ok || store.CheckID(kinds[parent].Prefix, id) != "" {
 		return &SetupError{
 			What: fmt.Sprintf("entity %s is stored with parent %q, which is no id of kind %s",
-				at.entity, m.Parent, kinds[parent].Name),
+				store.Quote(at.entity), m.Parent, kinds[parent].Name),
 			Do: "store it again: " + cure,
 		}
 	}
@@ -166,7 +189,8 @@ func (a *ancestry) unavailable(spec *store.Spec, err error) error {
 		return err
 	}
 	own := *down // other callers may have the same error
-	own.Resource, own.Err = spec.Resource, fmt.Errorf("looking up the parent of %s: %w", a.entity, down.Err)
+	own.Resource, own.Err = spec.Resource, fmt.Errorf("looking up the parent of %s: %w",
+		store.Quote(a.entity), down.Err)
 	return &own
 }
 
@@ -186,7 +210,7 @@ func nearest(
 		}
 	}
 	kind := &kinds[link.Kind]
-	if reason := store.CheckID(link.ID); reason != "" {
+	if reason := store.CheckID(kind.Prefix, link.ID); reason != "" {
 		return store.Link{}, "", &InvalidError{
 			Resource: resource, Field: "id of " + kind.Name, Value: link.ID, Reason: reason,
 		}

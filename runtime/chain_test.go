@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -284,7 +285,7 @@ func TestLookupWithinTheBudget(t *testing.T) {
 			return nil
 		}
 		_, r := openAs(t, backend, tree(together, ofUser, ofProject),
-			runtime.CallDefaults(runtime.Budget(time.Second)))
+			runtime.WithCallDefaults(runtime.Budget(time.Second)))
 		acquire(t, r, lookedUp(ofUser, "1"), cost{TPM: 1})
 	})
 }
@@ -370,7 +371,7 @@ func TestWaitOutAnOutageOfLookups(t *testing.T) {
 			return nil
 		}}
 		lim, r := openAs(t, store, tree(together, ofUser, ofTeam), quiet(),
-			runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)))
+			runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Local)))
 		acquire(t, r, lookedUp(ofUser, "1"), cost{TPM: 6000})
 		done := make(chan error)
 		go func() {
@@ -403,7 +404,7 @@ func TestDeniedByAnAncestor(t *testing.T) {
 			t.Errorf("observer got %+v", got)
 		}
 		_, err = r.Acquire(t.Context(), typed("1", "", "3", ""), cost{RPM: 61, TPM: 1})
-		if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok || got[1].Event.Limit != "rpm" {
+		if _, ok := errors.AsType[*runtime.CostTooLargeError](err); !ok || got[1].Event.Limit != "rpm" {
 			t.Errorf("error %v, and the observer got %+v", err, got)
 		}
 		equal(t, "user", store.level("user-1").TPM, 1000)
@@ -469,3 +470,26 @@ func TestTypedChainsAllocate(t *testing.T) {
 
 // quiet keeps warnings from the test's output.
 func quiet() runtime.Option { return runtime.WithLogger(slog.New(slog.DiscardHandler)) }
+
+// TestPrefixTwice: an id that begins with its kind's prefix is refused, wherever it is in the chain.
+func TestPrefixTwice(t *testing.T) {
+	_, r := open(t, &fake{})
+	_, err := r.Acquire(t.Context(), user{"user-1"}, cost{TPM: 1})
+	checkReason(t, err, `invalid gpt-4 id user "user-1" begins with user-, and is stored behind another one: `+
+		"leave it out")
+	_, err = r.Acquire(t.Context(), user{"user1"}, cost{TPM: 1})
+	check(t, err, "")
+}
+
+// TestSwappedIDs: an id with the prefix of another kind is admitted, and logged once.
+func TestSwappedIDs(t *testing.T) {
+	var log bytes.Buffer
+	_, r := open(t, &fake{}, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	for range 3 {
+		_, err := r.Acquire(t.Context(), user{"project-1"}, cost{TPM: 1})
+		check(t, err, "")
+	}
+	if n := strings.Count(log.String(), "kind=user id=project-1 other=project"); n != 1 {
+		t.Errorf("logged %d times, want once:\n%s", n, &log)
+	}
+}

@@ -14,19 +14,20 @@ import (
 // the entity's override, its kind's, the schema. Config is safe for concurrent use.
 type Config[E store.Entity, L any] struct {
 	*resource
-	toLimits   func(L, []*bucket.Limit) []*bucket.Limit
-	fromLimits func([]*bucket.Limit) L
+	toLimits   func(L, []*Rate) []*Rate
+	fromLimits func([]*Rate) L
 }
 
 // Override is what is overridden of one resource, for an entity or a kind. It is safe for concurrent use.
 type Override[L any] struct {
 	core       *core
 	spec       *store.Spec
-	toLimits   func(L, []*bucket.Limit) []*bucket.Limit
-	fromLimits func([]*bucket.Limit) L
+	toLimits   func(L, []*Rate) []*Rate
+	fromLimits func([]*Rate) L
 	kind       int
 	at         string
-	err        error // why there is no such override
+	err        error                       // why there is no such override
+	reset      func(context.Context) error // fills the entity's bucket; nil for a kind
 }
 
 // Explained is one entry of Explain: an override, the schema, or what a region keeps.
@@ -49,7 +50,9 @@ type Overridden[L any] struct {
 // methods.
 func (c *Config[E, L]) Entity(entity E) *Override[L] {
 	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
-	return c.override(link.Kind, stored, err)
+	o := c.override(link.Kind, stored, err)
+	o.reset = func(ctx context.Context) error { return c.Reset(ctx, entity) }
+	return o
 }
 
 // Kind is the override of every entity of entity's kind; entity's id is not looked at.
@@ -137,27 +140,84 @@ func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err erro
 }
 
 // Set replaces what is stored here, if prev is still its revision, and returns the new revision. Without any
-// limit it is Delete. Processes follow within their WithCacheTTL. It fails with:
+// limit it is Delete. This Limiter goes by it at once, others within their WithCacheTTL. It fails with:
 //   - an *InvalidError for a bad id or a limit that cannot be,
 //   - a *ConflictError if the override was changed since prev was read,
 //   - the store's error.
-func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision) (Revision, error) {
+//
+// With Refill it then fills the entity's bucket as Config.Reset does. If only that fails, Set returns the new
+// revision and Reset's error.
+func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision, opts ...SetOption) (Revision, error) {
 	if o.err != nil {
 		return "", o.err
 	}
-	changed := o.toLimits(limits, make([]*bucket.Limit, 0, len(o.spec.Limits)))
-	for i, limit := range changed {
-		if limit == nil {
+	var how setOptions
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&how)
+		}
+	}
+	if how.refill && o.reset == nil {
+		return "", &InvalidError{
+			Resource: o.spec.Resource, Field: "option", Value: "Refill",
+			Reason: "is for the override of one entity: call Config.Reset for each that is to be filled",
+		}
+	}
+	changed, kind := make([]*bucket.Limit, len(o.spec.Limits)), &o.spec.Kinds[o.kind]
+	for i, rate := range o.toLimits(limits, nil) {
+		if rate == nil {
 			continue
 		}
-		if wrong := limit.Check(o.spec.Kinds[o.kind].PerCall[i]); wrong != "" {
+		var wrong string
+		if changed[i], wrong = rate.limit(kind.Limits[i], kind.PerCall[i]); wrong != "" {
 			return "", &InvalidError{
 				Resource: o.spec.Resource, Field: "limit " + o.spec.Limits[i] + " of " + o.at,
 				Reason: "is not possible: " + wrong,
 			}
 		}
 	}
-	return o.core.session.Overrides().Set(ctx, o.spec, store.Stored{At: o.at, Limits: changed, Revision: prev})
+	rev, err := o.core.session.Overrides().Set(ctx, o.spec,
+		store.Stored{At: o.at, Limits: changed, Revision: prev})
+	if err == nil && how.refill {
+		err = o.reset(ctx)
+	}
+	return rev, err
+}
+
+// SetOption changes what Override.Set does.
+type SetOption func(*setOptions)
+
+type setOptions struct{ refill bool }
+
+// Refill fills the entity's bucket after the override is set, so that a raised limit admits at once. Without
+// it a bucket has the tokens that it had, and refills faster. A kind's override cannot have it: Set fails
+// with an *InvalidError.
+func Refill() SetOption { return func(o *setOptions) { o.refill = true } }
+
+// Reset fills the entity's own bucket, with the limits in force for it: debt is forgiven. Buckets of its
+// parents, and what usage counts, stay as they are. It does nothing if there is no bucket, since a missing
+// one is full. This Limiter goes by it at once, others within a second.
+//
+// Leases from before still give back what they did not use, which the bucket then holds up to its burst. So
+// after a Reset calls may take the burst, the refill, and that.
+//
+// It fails like Resource.Peek, and with a *ContendedError if the bucket gets other limits at each attempt.
+// Then, and after an *UnavailableError, it may be called again.
+func (c *Config[E, L]) Reset(ctx context.Context, entity E) error {
+	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
+	if err != nil {
+		return err
+	}
+	call := request{Call: store.Call{Parts: []store.Part{{Def: c.def}}}, chains: []chain{{spec: c.spec}}}
+	if err := follow(&call.chains[0], &call.Parts[0], entity.Chain(nil)); err != nil {
+		return err
+	}
+	call.Deadline = deadline(c.core.env.Clock, c.core.env.Clock.Now(), c.core.env.SettleTimeout)
+	if err := c.core.resolve(ctx, &call); err != nil {
+		return err
+	}
+	chain := call.Parts[0].Buckets
+	return c.core.session.Overrides().Fill(ctx, c.spec, link.Kind, stored, chain[len(chain)-1].Entity)
 }
 
 // Delete ends the override, if prev is still its revision: what is less specific is in force again. It fails
@@ -172,7 +232,7 @@ func (o *Override[L]) Delete(ctx context.Context, prev Revision) error {
 // schema order, fromLimits undoes that.
 func BindConfig[E store.Entity, L any](
 	b *Builder, def store.Definition,
-	toLimits func(L, []*bucket.Limit) []*bucket.Limit, fromLimits func([]*bucket.Limit) L,
+	toLimits func(L, []*Rate) []*Rate, fromLimits func([]*Rate) L,
 ) *Config[E, L] {
 	return &Config[E, L]{
 		resource: &resource{core: b.core, def: def, spec: def.Spec()},
@@ -181,8 +241,8 @@ func BindConfig[E store.Entity, L any](
 }
 
 // limitsIn returns s's limits, nil for each of spec's that it does not have.
-func limitsIn(s *store.Stored, spec *store.Spec) []*bucket.Limit {
+func limitsIn(s *store.Stored, spec *store.Spec) []*Rate {
 	limits := make([]*bucket.Limit, len(spec.Limits))
 	copy(limits, s.Limits)
-	return limits
+	return ratesOf(limits)
 }

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -18,10 +19,10 @@ import (
 )
 
 // limits is what generated code would define for overrides of gpt-4.
-type limits struct{ RPM, TPM *bucket.Limit }
+type limits struct{ RPM, TPM *runtime.Rate }
 
-func toLimits(l limits, dst []*bucket.Limit) []*bucket.Limit { return append(dst, l.RPM, l.TPM) }
-func fromLimits(l []*bucket.Limit) limits                    { return limits{l[0], l[1]} }
+func toLimits(l limits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPM, l.TPM) }
+func fromLimits(l []*runtime.Rate) limits                    { return limits{l[0], l[1]} }
 
 // overrides is an OverrideStore in memory.
 type overrides struct {
@@ -29,6 +30,7 @@ type overrides struct {
 	listed  []store.Stored // as they are listed
 	written int
 	beat    store.Heartbeat
+	filled  []string // kind, entity and root
 }
 
 func (o *overrides) Get(_ context.Context, _ *store.Spec, at ...string) ([]store.Stored, error) {
@@ -74,12 +76,21 @@ func (o *overrides) List(context.Context, *store.Spec) iter.Seq2[store.Stored, e
 	}
 }
 
+func (o *overrides) Fill(_ context.Context, _ *store.Spec, kind int, entity, root string) error {
+	o.filled = append(o.filled, fmt.Sprint(kind, " ", entity, " ", root))
+	return o.failure
+}
+
 func (o *overrides) Heartbeat(context.Context) (store.Heartbeat, error) { return o.beat, o.failure }
 
 func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, limits] {
 	t.Helper()
+	return openConfigOf(t, store, gpt4())
+}
+
+func openConfigOf(t *testing.T, store *overrides, def definition) *runtime.Config[entity, limits] {
+	t.Helper()
 	b := runtime.NewBuilder(&fake{overrides: store})
-	def := gpt4()
 	runtime.Bind[entity](b, def, toVector, fromVector)
 	config := runtime.BindConfig[entity](b, def, toLimits, fromLimits)
 	if _, err := b.Limiter(); err != nil {
@@ -91,6 +102,29 @@ func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, limits] 
 func per(n int64) *bucket.Limit {
 	l := bucket.Per(n, time.Minute)
 	return &l
+}
+
+// rate is per as users have it, in full.
+func rate(n int64) *runtime.Rate {
+	return &runtime.Rate{Capacity: n, Burst: n, Refill: n, Every: time.Minute}
+}
+
+// TestRefill: Set fills the entity's bucket after it has written, and a kind's override fills none.
+func TestRefill(t *testing.T) {
+	stored := &overrides{}
+	config := openConfig(t, stored)
+	ctx := t.Context()
+	rev, err := config.Entity(user{"1"}).Set(ctx, limits{RPM: rate(5)}, "", runtime.Refill())
+	equal(t, "error", err, nil)
+	equal(t, "revision", rev, "1")
+	equal(t, "filled", fmt.Sprint(stored.filled), "[0 user-1 user-1]")
+	_, err = config.Kind(user{"1"}).Set(ctx, limits{RPM: rate(5)}, "", runtime.Refill())
+	invalid, ok := errors.AsType[*runtime.InvalidError](err)
+	if !ok || invalid.Value != "Refill" || stored.written != 1 {
+		t.Errorf("of a kind: %v, and %d writes", err, stored.written)
+	}
+	equal(t, "error", config.Reset(ctx, user{"2"}), nil)
+	equal(t, "filled", fmt.Sprint(stored.filled), "[0 user-1 user-1 0 user-2 user-2]")
 }
 
 func TestOverride(t *testing.T) {
@@ -114,23 +148,23 @@ func TestOverride(t *testing.T) {
 			check(t, err, "")
 			equal(t, "limits", got, limits{})
 			equal(t, "revision", rev, "")
-			rev, err = o.Set(ctx, limits{TPM: per(5)}, rev)
+			rev, err = o.Set(ctx, limits{TPM: rate(5)}, rev)
 			check(t, err, "")
 			equal(t, "level", store.listed[len(store.listed)-1].At, test.at)
 			got, read, err := o.Get(ctx)
 			check(t, err, "")
-			if diff := cmp.Diff(limits{TPM: per(5)}, got); diff != "" {
+			if diff := cmp.Diff(limits{TPM: rate(5)}, got); diff != "" {
 				t.Errorf("limits (-want +got):\n%s", diff)
 			}
 			equal(t, "revision", read, rev)
 
-			_, err = o.Set(ctx, limits{RPM: per(7)}, "")
+			_, err = o.Set(ctx, limits{RPM: rate(7)}, "")
 			check(t, err, "conflict gpt-4 "+test.at)
 			if _, ok := errors.AsType[*runtime.ConflictError](err); !ok {
 				t.Errorf("error is a %T", err)
 			}
 			check(t, o.Delete(ctx, "stale"), "conflict gpt-4 "+test.at)
-			rev, err = o.Set(ctx, limits{RPM: per(7)}, rev)
+			rev, err = o.Set(ctx, limits{RPM: rate(7)}, rev)
 			check(t, err, "")
 			check(t, o.Delete(ctx, rev), "")
 			got, rev, err = o.Get(ctx)
@@ -144,9 +178,9 @@ func TestOverride(t *testing.T) {
 func TestBadOverrides(t *testing.T) {
 	store := &overrides{}
 	config := openConfig(t, store)
-	of := func(capacity, burst int64) *bucket.Limit {
-		l := bucket.Per(capacity, time.Minute).WithBurst(burst)
-		return &l
+	of := func(capacity, burst int64) *runtime.Rate { return &runtime.Rate{Capacity: capacity, Burst: burst} }
+	wrong := func(capacity, burst int64) string {
+		return bucket.Per(capacity, time.Minute).WithBurst(burst).Check(0)
 	}
 	for _, test := range []struct {
 		name     string
@@ -155,9 +189,9 @@ func TestBadOverrides(t *testing.T) {
 		want     string
 	}{
 		{"burst below capacity", config.Entity(user{"1"}), limits{TPM: of(5, 3)},
-			"invalid gpt-4 limit tpm user-1 is not possible: " + of(5, 3).Check(0)},
+			"invalid gpt-4 limit tpm user-1 is not possible: " + wrong(5, 3)},
 		{"the first of several", config.Kind(user{}), limits{RPM: of(0, 1), TPM: of(5, 3)},
-			"invalid gpt-4 limit rpm user is not possible: " + of(0, 1).Check(0)},
+			"invalid gpt-4 limit rpm user is not possible: " + wrong(0, 1)},
 		{"empty id", config.Entity(user{}), limits{TPM: of(5, 5)},
 			"invalid gpt-4 id user"},
 		{"bad id", config.Entity(project{"a#b"}), limits{TPM: of(5, 5)},
@@ -172,7 +206,7 @@ func TestBadOverrides(t *testing.T) {
 				t.Errorf("error is a %T", err)
 			}
 			equal(t, "written", store.written, 0)
-			if test.limits.TPM.Check(0) == "" { // it is who that is wrong
+			if test.limits.TPM.Burst == 5 { // it is who that is wrong
 				_, _, err = test.override.Get(t.Context())
 				checkReason(t, err, test.want)
 				checkReason(t, test.override.Delete(t.Context(), ""), test.want)
@@ -183,22 +217,24 @@ func TestBadOverrides(t *testing.T) {
 	check(t, err, "invalid gpt-4 id user")
 }
 
-// TestOverrideBelowPerCall: a project has no per_call, a user's calls take 1 request.
+// TestOverrideBelowPerCall: a project has no per_call, a user's calls take 2 requests.
 func TestOverrideBelowPerCall(t *testing.T) {
-	config := openConfig(t, &overrides{})
-	half := &bucket.Limit{Capacity: 500, Burst: 500, Refill: 500, Period: 1000}
-	_, err := config.Entity(project{"1"}).Set(t.Context(), limits{RPM: half}, "")
+	def := gpt4()
+	def.spec.Kinds[0].PerCall[0] = 2
+	config := openConfigOf(t, &overrides{}, def)
+	one := limits{RPM: &runtime.Rate{Capacity: 1}}
+	_, err := config.Entity(project{"1"}).Set(t.Context(), one, "")
 	check(t, err, "")
-	_, err = config.Entity(user{"1"}).Set(t.Context(), limits{RPM: half}, "")
+	_, err = config.Entity(user{"1"}).Set(t.Context(), one, "")
 	checkReason(t, err,
-		"invalid gpt-4 limit rpm user-1 is not possible: "+half.Check(1))
+		"invalid gpt-4 limit rpm user-1 is not possible: "+bucket.Per(1, time.Minute).Check(2))
 }
 
 func TestExplain(t *testing.T) {
 	store := &overrides{}
 	config := openConfig(t, store)
 	ctx := t.Context()
-	schema := limits{per(60), per(6000)}
+	schema := limits{rate(60), rate(6000)}
 	explain := func(want ...runtime.Explained[limits]) {
 		t.Helper()
 		got, err := config.Explain(ctx, user{"1"})
@@ -206,20 +242,20 @@ func TestExplain(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("explained (-want +got):\n%s", diff)
 		}
-		*got[2].Limits.RPM = bucket.Limit{} // belongs to the caller
+		*got[2].Limits.RPM = runtime.Rate{} // belongs to the caller
 	}
 	explain(runtime.Explained[limits]{At: "user-1"}, runtime.Explained[limits]{At: "user"},
 		runtime.Explained[limits]{At: "schema", Limits: schema, Wins: []string{"rpm", "tpm"}})
-	if _, err := config.Kind(user{}).Set(ctx, limits{RPM: per(1), TPM: per(2)}, ""); err != nil {
+	if _, err := config.Kind(user{}).Set(ctx, limits{RPM: rate(1), TPM: rate(2)}, ""); err != nil {
 		t.Fatal(err)
 	}
 	explain(runtime.Explained[limits]{At: "user-1"},
-		runtime.Explained[limits]{At: "user", Limits: limits{per(1), per(2)}, Wins: []string{"rpm", "tpm"}},
+		runtime.Explained[limits]{At: "user", Limits: limits{rate(1), rate(2)}, Wins: []string{"rpm", "tpm"}},
 		runtime.Explained[limits]{At: "schema", Limits: schema})
-	rev, err := config.Entity(user{"1"}).Set(ctx, limits{TPM: per(3)}, "")
+	rev, err := config.Entity(user{"1"}).Set(ctx, limits{TPM: rate(3)}, "")
 	check(t, err, "")
-	explain(runtime.Explained[limits]{At: "user-1", Limits: limits{TPM: per(3)}, Wins: []string{"tpm"}},
-		runtime.Explained[limits]{At: "user", Limits: limits{per(1), per(2)}, Wins: []string{"rpm"}},
+	explain(runtime.Explained[limits]{At: "user-1", Limits: limits{TPM: rate(3)}, Wins: []string{"tpm"}},
+		runtime.Explained[limits]{At: "user", Limits: limits{rate(1), rate(2)}, Wins: []string{"rpm"}},
 		runtime.Explained[limits]{At: "schema", Limits: schema})
 
 	var all []runtime.Overridden[limits]
@@ -228,7 +264,7 @@ func TestExplain(t *testing.T) {
 		all = append(all, o)
 	}
 	want := []runtime.Overridden[limits]{
-		{At: "user", Limits: limits{per(1), per(2)}, Revision: "1"}, {At: "user-1", Limits: limits{TPM: per(3)},
+		{At: "user", Limits: limits{rate(1), rate(2)}, Revision: "1"}, {At: "user-1", Limits: limits{TPM: rate(3)},
 			Revision: rev},
 	}
 	if diff := cmp.Diff(want, all); diff != "" {

@@ -11,13 +11,13 @@ import (
 // "Arithmetic").
 const maxCost = 1_000_000_000_000_000
 
-// scale turns whole tokens into millitokens in place; a 0 becomes perCall's. empty reports that all are still
-// 0.
-func scale(spec *store.Spec, kind int, cost []int64) (empty bool, err error) {
+// scale turns whole tokens into millitokens in place; a 0 becomes perCall's, unless that is nil. empty
+// reports that all are still 0.
+func scale(spec *store.Spec, perCall, cost []int64) (empty bool, err error) {
 	empty = true
 	for i, c := range cost {
-		if c == 0 {
-			c = spec.Kinds[kind].PerCall[i]
+		if c == 0 && perCall != nil {
+			c = perCall[i]
 		}
 		switch {
 		case c < 0:
@@ -35,4 +35,11 @@ func scale(spec *store.Spec, kind int, cost []int64) (empty bool, err error) {
 		empty = empty && c == 0
 	}
 	return empty, nil
+}
+
+// errEmptyCost returns the error for a call that would take nothing.
+func errEmptyCost(spec *store.Spec) error {
+	return &InvalidError{
+		Resource: spec.Resource, Field: "cost", Reason: "is empty: set at least one limit's cost",
+	}
 }

@@ -37,8 +37,17 @@ func TestDo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &fake{}
 				_, r := open(t, store)
-				if err := r.Do(t.Context(), user{"1"}, cost{TPM: 100}, test.fn); !errors.Is(err, test.want) {
+				var lease *runtime.Lease[cost]
+				fn := func(ctx context.Context, l *runtime.Lease[cost]) error {
+					lease = l
+					return test.fn(ctx, l)
+				}
+				err := r.Do(t.Context(), user{"1"}, cost{TPM: 100}, fn)
+				if !errors.Is(err, test.want) {
 					t.Errorf("error %v, want %v", err, test.want)
+				}
+				if err := lease.Settle(t.Context(), cost{TPM: 1}); !errors.Is(err, runtime.ErrSettled) {
+					t.Errorf("settled after Do: %v, want ErrSettled", err)
 				}
 				equal(t, "level", store.level("user-1"), test.level)
 			})
@@ -90,7 +99,7 @@ func TestDoWithoutALease(t *testing.T) {
 			t.Error("fn was called")
 			return nil
 		})
-		if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok {
+		if _, ok := errors.AsType[*runtime.CostTooLargeError](err); !ok {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// ErrSettled is returned by Settle when the lease was settled or released before.
-var ErrSettled = errors.New("sluice: lease is already settled or released")
+// ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
+var ErrSettled = errors.New("sluice: the lease was settled, kept or released before")
 
 // ErrBreakerOpen is in an *UnavailableError's chain if the store was not asked. It answered nothing during
 // the last calls, so only a few probes find out whether it answers again.
@@ -28,13 +30,13 @@ type maxWaitError struct {
 // Error names resource, entity and the MaxWait.
 func (e *maxWaitError) Error() string {
 	return fmt.Sprintf("sluice: %s for %s: MaxWait(%v) is over: %v",
-		e.resource, e.entity, e.maxWait, context.DeadlineExceeded)
+		e.resource, store.Quote(e.entity), e.maxWait, context.DeadlineExceeded)
 }
 
 // Unwrap returns ErrMaxWait and context.DeadlineExceeded.
 func (*maxWaitError) Unwrap() []error { return []error{ErrMaxWait, context.DeadlineExceeded} }
 
-// QueueFullError says that a Wait did not begin: as many calls as MaxWaiters allows wait for the entity
+// QueueFullError says that a Wait did not begin: as many calls as WithMaxWaiters allows wait for the entity
 // already. Nothing was charged. It is no denial: nobody knows when there is a place.
 type QueueFullError struct {
 	Resource, Entity string
@@ -43,6 +45,6 @@ type QueueFullError struct {
 
 // Error names resource, entity, the bound and the cure.
 func (e *QueueFullError) Error() string {
-	return fmt.Sprintf("sluice: %s for %s: %d calls wait already, as many as MaxWaiters allows: "+
-		"turn the call away, or raise MaxWaiters", e.Resource, e.Entity, e.MaxWaiters)
+	return fmt.Sprintf("sluice: %s for %s: %d calls wait already, as many as WithMaxWaiters allows: "+
+		"turn the call away, or raise WithMaxWaiters", e.Resource, store.Quote(e.Entity), e.MaxWaiters)
 }

@@ -26,7 +26,11 @@ func TestErrorTexts(t *testing.T) {
 		{"denied", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 10,
 			Available: 3, RetryAfter: 90 * time.Second},
 			"sluice: gpt-4 denied for user-1: tpm has 3 of 10 tokens, retry after 1m30s"},
-		{"cost exceeds burst", &runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
+		{"denied by the floor", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
+			Requested: 10, Available: 3, RetryAfter: 90 * time.Second, Unsynced: true},
+			"sluice: gpt-4 denied for user-1: tpm has 3 of 10 tokens, retry after 1m30s, " +
+				"by the floor of a region in which regional sync has never run"},
+		{"cost exceeds burst", &runtime.CostTooLargeError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
 			Requested: 11, Burst: 10},
 			"sluice: gpt-4 for user-1: cost of 11 tpm exceeds the burst of 10 and can never be served: split the " +
 				"call, or raise the burst"},
@@ -45,7 +49,7 @@ func TestErrorTexts(t *testing.T) {
 		{"unavailable, cause alone", &runtime.UnavailableError{Err: reset},
 			"sluice: store unavailable: connection reset"},
 		{"setup", &runtime.SetupError{What: "no table", Do: "create it", Err: reset},
-			"sluice: no table: connection reset; create it"},
+			"sluice: no table; create it: connection reset"},
 		{"setup, alone", &runtime.SetupError{What: "no table"}, "sluice: no table"},
 		{"contended", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8},
 			"sluice: gpt-4 for user-1: contended after 8 attempts: the write lost to other writes, " +
@@ -73,8 +77,8 @@ func TestErrorTexts(t *testing.T) {
 			"sluice: gpt-4 for user-1: contended before its first attempt: an earlier call's write lost to " +
 				"transactions on the bucket, nothing was charged: try again"},
 		{"queue full", &runtime.QueueFullError{Resource: "gpt-4", Entity: "user-1", MaxWaiters: 10_000},
-			"sluice: gpt-4 for user-1: 10000 calls wait already, as many as MaxWaiters allows: turn the call away, " +
-				"or raise MaxWaiters"},
+			"sluice: gpt-4 for user-1: 10000 calls wait already, as many as WithMaxWaiters allows: turn the " +
+				"call away, or raise WithMaxWaiters"},
 		{"an override in conflict", &runtime.ConflictError{Resource: "gpt-4", At: "user-1"},
 			"sluice: the override of gpt-4 at user-1 has been changed meanwhile: read it again"},
 		{"a heartbeat in conflict", &runtime.ConflictError{At: "heartbeat"},
@@ -104,6 +108,44 @@ func image(rpm, tpm int64) *bucket.Image {
 	img := &bucket.Image{Balances: bucket.Full(gpt4().spec.Kinds[0].Limits), Missing: make([]bool, 2)}
 	img.Balances[0].Tokens, img.Balances[1].Tokens = rpm, tpm
 	return img
+}
+
+// limitName is a generated limit.
+type limitName struct{ resource, name string }
+
+func (l limitName) Resource() string { return l.resource }
+func (l limitName) String() string   { return l.name }
+
+// TestBy: a denial is by each limit that refused, of its resource alone, whether or not it is the longest.
+func TestBy(t *testing.T) {
+	denied := store.AddRefusal(nil, store.Refusal{Resource: "gpt-4", Limit: "rpm", RetryAfter: time.Second})
+	denied = store.AddRefusal(denied, store.Refusal{Resource: "images", Limit: "ipm", RetryAfter: time.Minute})
+	for _, test := range []struct {
+		denied *store.DeniedError
+		limit  limitName
+		want   bool
+	}{
+		{denied, limitName{"gpt-4", "rpm"}, true},
+		{denied, limitName{"images", "ipm"}, true},
+		{denied, limitName{"gpt-4", "tpm"}, false},
+		{denied, limitName{"images", "rpm"}, false},
+		{denied, limitName{}, false},
+		{&store.DeniedError{Resource: "gpt-4", Limit: "rpm"}, limitName{"gpt-4", "rpm"}, true},
+	} {
+		if got := test.denied.By(test.limit); got != test.want {
+			t.Errorf("%+v by %v: %v, want %v", test.denied, test.limit, got, test.want)
+		}
+	}
+}
+
+// TestNameOf: a number that is no limit's has no name.
+func TestNameOf(t *testing.T) {
+	type limit uint8
+	for l, want := range map[limit]string{0: "", 1: "rpm", 2: "tpm", 3: "", 255: ""} {
+		if got := store.NameOf(l, "rpm", "tpm"); got != want {
+			t.Errorf("%d is %q, want %q", l, got, want)
+		}
+	}
 }
 
 func TestRefuse(t *testing.T) {

@@ -13,13 +13,7 @@ func Waiting(l *Limiter) int { return l.core.waiters.Buckets() }
 
 // LocalImage returns the bucket that stands in for the store's, nil if none does.
 func LocalImage(l *Limiter, resource, entity string) *bucket.Image {
-	locals := l.core.fallback.locals
-	locals.mu.Lock()
-	defer locals.mu.Unlock()
-	if own, ok := locals.buckets.Peek(localKey{resource, entity}); ok {
-		return own.image
-	}
-	return nil
+	return l.core.fallback.locals.Image(resource, entity)
 }
 
 // Unrecorded reports that l took nothing, neither from the store nor from a bucket in this process.

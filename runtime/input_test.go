@@ -26,8 +26,10 @@ func TestInput(t *testing.T) {
 		{"#", user{"a#b"}, cost{TPM: 1},
 			`invalid gpt-4 id user "a#b"`},
 		{"invalid UTF-8", user{"a\xff"}, cost{TPM: 1},
-			`invalid gpt-4 id user "a\xff" is not valid UTF-8, so that two ids could become one: encode it, in ` +
-				`hex for example`},
+			`invalid gpt-4 id user "a\xff" is not valid UTF-8 at byte offset 1: encode it, in hex for example`},
+		{"an escape sequence", user{"1\x1b[2J"}, cost{TPM: 1},
+			`invalid gpt-4 id user "1\x1b[2J" has the control character U+001B at byte offset 1: encode it, in hex ` +
+				`for example`},
 		{"negative", user{"1"}, cost{TPM: -1},
 			`invalid gpt-4 cost tpm "-1" is negative: to give tokens back, settle for less or release the lease`},
 		{"most negative", user{"1"}, cost{RPM: math.MinInt64},
@@ -67,7 +69,7 @@ func TestInputAtItsBounds(t *testing.T) {
 			acquire(t, r, user{id}, cost{TPM: 1})
 		}
 		_, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 1_000_000_000_000})
-		if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok {
+		if _, ok := errors.AsType[*runtime.CostTooLargeError](err); !ok {
 			t.Errorf("the most that one call can take: %v, want it refused by the burst alone", err)
 		}
 		// per_call stands for a 0, so that a user's empty cost is not empty.

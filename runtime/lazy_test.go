@@ -64,7 +64,7 @@ func TestLazySettle(t *testing.T) {
 		option, lines := logged()
 		store := &lazies{t: t, fake: &fake{}}
 		_, r := openOn(t, store, 0, option, runtime.WithObserver(watch(&got)),
-			runtime.CallDefaults(runtime.LazySettle(true)))
+			runtime.WithCallDefaults(runtime.LazySettle(true)))
 		settled, released := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		failed, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		got = nil
@@ -149,7 +149,7 @@ func TestLazySettleAtOnce(t *testing.T) {
 func TestLazySettleServesWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &lazies{t: t, fake: &fake{}}
-		lim, r := openOn(t, store, 0, runtime.CallDefaults(runtime.LazySettle(true)))
+		lim, r := openOn(t, store, 0, runtime.WithCallDefaults(runtime.LazySettle(true)))
 		w := &waits{t: t, lim: lim, r: r, start: time.Now(), ended: make(chan outcome, 100)}
 		lease := acquire(t, r, user{"1"}, cost{TPM: 6000})
 		w.join(t.Context(), "a", 5000)
@@ -161,7 +161,7 @@ func TestLazySettleServesWaiters(t *testing.T) {
 	})
 }
 
-// TestLazySettlePrecedence: a call's option beats With's, With's beats CallDefaults', that beats
+// TestLazySettlePrecedence: a call's option beats With's, With's beats WithCallDefaults', that beats
 // limits.yaml's. Claims have their resource's.
 func TestLazySettlePrecedence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestLazySettlePrecedence(t *testing.T) {
 			store := &lazies{t: t, fake: &fake{}}
 			def := gpt4()
 			def.spec.LazySettle = test.schema
-			b := runtime.NewBuilder(store, runtime.CallDefaults(test.all))
+			b := runtime.NewBuilder(store, runtime.WithCallDefaults(test.all))
 			r := runtime.Bind[entity](b, def, toVector, fromVector)
 			lim, err := b.Limiter()
 			check(t, err, "")

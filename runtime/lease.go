@@ -10,9 +10,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Lease holds what an acquire took, until it is settled or released. A lease that is dropped stays charged.
-// Its methods are safe for concurrent use; the first to close it takes effect. The zero Lease took nothing,
-// and settles and releases without effect: a fake Acquirer may return it.
+// Lease holds what an acquire took, until it is settled, kept or released. A lease that is dropped stays
+// charged. Its methods are safe for concurrent use; the first of Settle, Keep and Release takes effect. Only
+// an acquire makes one: of the zero Lease, Settle and More fail. A fake Acquirer written by hand returns the
+// leases of limittest.Fake.
 type Lease[C any] struct {
 	resource leaser[C]
 	lease
@@ -21,56 +22,58 @@ type Lease[C any] struct {
 // lease is the untyped part.
 type lease struct {
 	by       settler
-	part     *store.Part // as acquired; never changed
-	lazy     bool        // a settle or release may wait for the bucket's next write
-	shadowed error       // what would have refused it; then it took nothing
+	options  *callOptions // of the acquire
+	shadowed error        // what would have refused it; then it took nothing
 
-	mu      sync.Mutex // never held while the store is at work
-	spent   bool
+	turn  sync.Mutex // held by who ends the lease while it decides, and by More throughout
+	spent bool       // guarded by turn
+
+	mu      sync.Mutex     // never held while the store is at work; turn is taken first
+	part    *store.Part    // what was taken; it never changes, but another one may replace it
 	buckets []store.Bucket // as the last write left them, at this instant, ms
 	at      int64
 }
 
 // leaser is what a lease needs of its Resource, without the type of its entities.
 type leaser[C any] interface {
-	stated(ctx context.Context, l *lease, actual C) (*store.Call, error)
-	settle(ctx context.Context, l *lease, call *store.Call) error
+	settle(ctx context.Context, l *lease, actual C) error
 	release(ctx context.Context, l *lease)
+	more(ctx context.Context, l *lease, cost C) error
 	tokens(milli []int64) C
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The
 // difference is charged, into debt if need be, or given back.
 //
-// It ignores ctx's cancellation, keeps its values and bounds itself by SettleTimeout. It fails with:
-//   - an *InvalidError, which leaves the lease as it was;
-//   - ErrSettled, if it is not the first to close the lease, or the lease is nil;
+// It ignores ctx's cancellation, keeps its values and bounds itself by WithSettleTimeout. It fails with:
+//   - an *InvalidError, which leaves the lease as it was, for a bad cost and for the zero Lease;
+//   - ErrSettled, if it is not the first to end the lease, or the lease is nil;
 //   - the store's error, mostly an *UnavailableError. The lease is then spent, and stands as charged or as
 //     settled: repeating could give back twice.
 //
 // With lazy settles (LazySettle) it returns before the store has written. An error of that write goes to the
 // observer and the log.
 func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
-	if l == nil || !l.open() {
+	switch {
+	case l == nil:
 		return ErrSettled
+	case l.resource == nil:
+		return errZeroLease()
 	}
-	if l.resource == nil {
-		l.spend()
-		return nil
-	}
-	call, err := l.resource.stated(ctx, &l.lease, actual)
-	if err != nil {
-		return err
-	}
-	if !l.spend() {
-		return ErrSettled
-	}
-	return l.resource.settle(ctx, &l.lease, call)
+	return l.resource.settle(ctx, &l.lease, actual)
 }
 
-// Release gives everything back. After Settle, or on a nil lease, it does nothing. It is made for defer: like
-// Settle it outlives ctx, and it returns nothing. A failure goes to the observer and the log, and the tokens
-// come back by refill.
+// Keep ends the lease as it is: the charge stands. It writes nothing. After Settle or Release, or on a nil
+// lease, it does nothing. Like Release, it is made for defer.
+func (l *Lease[C]) Keep(context.Context) {
+	if l != nil {
+		l.spend()
+	}
+}
+
+// Release gives everything back. After Settle or Keep, or on a nil lease, it does nothing. It is made for
+// defer: like Settle it outlives ctx, and it returns nothing. A failure goes to the observer and the log, and
+// the tokens come back by refill.
 func (l *Lease[C]) Release(ctx context.Context) {
 	if l == nil || !l.spend() || l.resource == nil {
 		return
@@ -78,12 +81,14 @@ func (l *Lease[C]) Release(ctx context.Context) {
 	l.resource.release(ctx, &l.lease)
 }
 
-// Cost returns the cost as acquired, in whole tokens with per_call filled in. A lease that Allow admitted, or
-// that is Shadowed, took none of it.
+// Cost returns the cost as acquired, More included, in whole tokens with per_call filled in. A
+// lease that Allow admitted, or that is Shadowed, took none of it.
 func (l *Lease[C]) Cost() (cost C) {
 	if l == nil || l.resource == nil {
 		return cost
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.resource.tokens(l.part.Cost)
 }
 
@@ -117,16 +122,15 @@ func (l *Lease[C]) Shadowed() error {
 	return l.shadowed
 }
 
-func (l *lease) open() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.spent
+// errZeroLease returns the error for a lease that no acquire made.
+func errZeroLease() error {
+	return &InvalidError{Field: "lease", Reason: "is empty: Acquire, Wait, Do and Claim make leases"}
 }
 
-// spend closes the lease, and reports whether it was open.
+// spend closes the lease, and reports whether it was open. It waits for a More under way.
 func (l *lease) spend() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	open := !l.spent
 	l.spent = true
 	return open
@@ -139,21 +143,26 @@ func (l *lease) wrote(buckets []store.Bucket, at int64) {
 	l.buckets, l.at = buckets, at
 }
 
-// stated returns a Call that turns l's cost into actual, and what is wrong with actual.
-func (r *Resource[E, C]) stated(ctx context.Context, l *lease, actual C) (*store.Call, error) {
+// settle turns l's cost into actual, unless something is wrong with that or l has ended.
+func (r *Resource[E, C]) settle(ctx context.Context, l *lease, actual C) error {
+	l.turn.Lock()
+	if l.spent {
+		l.turn.Unlock()
+		return ErrSettled
+	}
 	call := r.closing(l)
 	part := &call.Parts[0]
 	part.Actual = r.toVector(actual, part.Actual)
-	_, err := scale(r.spec, part.Buckets[0].Kind, part.Actual)
-	if f := r.core.env.Observer.Failed; f != nil && err != nil {
+	_, err := scale(r.spec, r.spec.Kinds[part.Buckets[0].Kind].PerCall, part.Actual)
+	l.spent = err == nil
+	l.turn.Unlock()
+	if err == nil {
+		return r.finish(ctx, l, call, false)
+	}
+	if f := r.core.env.Observer.Failed; f != nil {
 		f(ctx, r.event(store.OperationSettle, call, r.core.env.Clock.Now(), err))
 	}
-	return call, err
-}
-
-// settle sends what stated made.
-func (r *resource) settle(ctx context.Context, l *lease, call *store.Call) error {
-	return r.finish(ctx, l, call, false)
+	return err
 }
 
 // release gives all of l back.
@@ -193,14 +202,15 @@ func (r *resource) finish(ctx context.Context, l *lease, call *store.Call, relea
 			cancel()
 		}
 	}()
-	if l.lazy {
+	lazy := l.options.lazy.or(r.spec.LazySettle)
+	if lazy {
 		call.Later = func(err error) {
 			cancel()
 			r.closed(ctx, l, call, release, true, err)
 		}
 	}
 	err := l.by.Settle(bounded, call)
-	if taken = l.lazy && call.Later == nil; taken {
+	if taken = lazy && call.Later == nil; taken {
 		return err
 	}
 	r.closed(ctx, l, call, release, false, err)

@@ -95,13 +95,35 @@ func TestRemainingIsOfTheLastWrite(t *testing.T) {
 	})
 }
 
+// TestKeep: a kept lease stands as charged, without a call of the store, and is ended.
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{}
+		_, r := open(t, store)
+		lease := acquire(t, r, user{"1"}, cost{TPM: 100})
+		lease.Keep(t.Context())
+		lease.Keep(t.Context())
+		lease.Release(t.Context())
+		if err := lease.Settle(t.Context(), cost{TPM: 1}); !errors.Is(err, runtime.ErrSettled) {
+			t.Errorf("settle: %v, want ErrSettled", err)
+		}
+		equal(t, "calls to the store", store.count(), 1)
+		equal(t, "level", store.level("user-1"), cost{59, 5900})
+		settled := acquire(t, r, user{"1"}, cost{TPM: 100})
+		check(t, settled.Settle(t.Context(), cost{TPM: 40}), "")
+		settled.Keep(t.Context())
+		equal(t, "level", store.level("user-1"), cost{58, 5860})
+	})
+}
+
 func TestNilLease(t *testing.T) {
 	var lease *runtime.Lease[cost]
+	lease.Keep(t.Context())
 	lease.Release(t.Context())
 	if err := lease.Settle(t.Context(), cost{}); !errors.Is(err, runtime.ErrSettled) {
 		t.Errorf("settle: %v", err)
 	}
-	check(t, runtime.ErrSettled, "sluice: lease is already settled or released")
+	check(t, runtime.ErrSettled, "sluice: the lease was settled, kept or released before")
 }
 
 func TestInvalidSettleLeavesTheLease(t *testing.T) {
@@ -139,12 +161,12 @@ func TestFailedSettleSpendsTheLease(t *testing.T) {
 type key struct{}
 
 // TestOutlivesTheCaller: settle and release go on when ctx has ended, with its values, for as long as
-// SettleTimeout.
+// WithSettleTimeout.
 func TestOutlivesTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		backend := &fake{}
-		_, r := open(t, backend, runtime.SettleTimeout(3*time.Second),
+		_, r := open(t, backend, runtime.WithSettleTimeout(3*time.Second),
 			runtime.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 		settled, released := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -15,7 +16,7 @@ type Limiter struct{ core *core }
 
 // Check asks the store whether it can serve: the table exists, its keys, indexes and layout are right, and
 // its clock and this host's agree. Call it before serving. It fails with a *SetupError that says what to do,
-// or with an *UnavailableError if the store does not answer.
+// or with an *UnavailableError if the store does not answer, within 10 s for each thing that it asks.
 func (l *Limiter) Check(ctx context.Context) error { return l.core.session.Check(ctx) }
 
 // Close waits until background work has ended, or ctx has. Calls made afterwards are undefined.
@@ -33,6 +34,7 @@ type core struct {
 	specs    []*store.Spec // of the resources
 	waiters  *waitlist.List
 	fallback *fallback
+	swapped  atomic.Bool // warnOfSwappedIDs has logged
 
 	maxWaiters int // in a queue of waiters
 
@@ -67,7 +69,7 @@ func NewBuilder(s Store, opts ...Option) *Builder {
 	}
 	defaults := *(&callOptions{budget: store.DefaultBudget}).with(o.calls)
 	if defaults.bad != "" {
-		o.fail("CallDefaults: " + defaults.bad + ": " + defaults.want)
+		o.fail("WithCallDefaults: " + defaults.bad + ": " + defaults.want)
 	}
 	fallback := newFallback(o.env.Clock)
 	o.env.Answered = fallback.breaker.Answered

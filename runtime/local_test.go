@@ -116,7 +116,7 @@ func TestLocalEnds(t *testing.T) {
 		{"contended", &runtime.ContendedError{}, true},
 		{"down", down(), false},
 		{"setup", &runtime.SetupError{What: "no table"}, false},
-		{"above the burst", &runtime.CostExceedsBurstError{}, false}, // which takes no look at the bucket
+		{"above the burst", &runtime.CostTooLargeError{}, false}, // which takes no look at the bucket
 		{"invalid", &runtime.InvalidError{}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -373,7 +373,7 @@ func walk(ctx context.Context, t *rapid.T, yield refill) error {
 	clock := &shifted{}
 	store := &outages{fake: &fake{}}
 	b := runtime.NewBuilder(store, runtime.WithClock(clock), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.CallDefaults(runtime.OnUnavailable(runtime.Local)))
+		runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Local)))
 	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	lim, err := b.Limiter()
 	if err != nil {
@@ -435,7 +435,7 @@ func walk(ctx context.Context, t *rapid.T, yield refill) error {
 				}
 			}
 			denied, _ := errors.AsType[*runtime.DeniedError](err)
-			_, over := errors.AsType[*runtime.CostExceedsBurstError](err)
+			_, over := errors.AsType[*runtime.CostTooLargeError](err)
 			switch {
 			case over != exceeds:
 				return fmt.Errorf("%v of %v: %w, exceeds the burst: %v", m, asked, err, exceeds)

@@ -15,9 +15,10 @@ type Entities struct{ core *core }
 // Entities returns the entities that the store knows.
 func (l *Limiter) Entities() *Entities { return &Entities{core: l.core} }
 
-// Put stores the parent that entity has, and replaces what was stored of entity. It stores only the entity's
-// own link, not its parent's parent. A parent without id means none: look-ups that need it then fail. Other
-// processes that have looked entity up use what was stored before, for as long as WithCacheTTL says.
+// Put stores the parent that entity has, and replaces the link that was stored of entity. It stores only the
+// entity's own link, not its parent's parent. A parent without id means none: look-ups that need it then
+// fail. Other processes that have looked entity up use what was stored before, for as long as WithCacheTTL
+// says.
 func (e *Entities) Put(ctx context.Context, entity store.Entity, opts ...PutOption) error {
 	link, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
@@ -53,7 +54,8 @@ func (e *Entities) Get(ctx context.Context, entity store.Entity) (m store.Member
 	return e.core.session.Members().Get(ctx, stored)
 }
 
-// Delete removes what is stored of entity, if anything is. Its children stay stored.
+// Delete removes the link that is stored of entity, if there is one. Its children stay stored, and so do its
+// buckets and overrides.
 func (e *Entities) Delete(ctx context.Context, entity store.Entity) error {
 	_, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {

@@ -18,6 +18,7 @@ type members struct {
 	failure error
 	known   map[string]store.Member
 	asked   int
+	erasing store.Erasing
 }
 
 func (m *members) Put(_ context.Context, one store.Member) error {
@@ -46,6 +47,13 @@ func (m *members) Children(_ context.Context, entity string) iter.Seq2[string, e
 		}
 		yield("", m.failure)
 	}
+}
+
+func (m *members) Erase(_ context.Context, entity string, how store.Erasing) (store.Erased, error) {
+	m.asked++
+	m.erasing = how
+	delete(m.known, entity)
+	return store.Erased{Other: 1}, m.failure
 }
 
 func openEntities(t *testing.T) (*runtime.Entities, *members) {
@@ -96,10 +104,18 @@ func TestEntities(t *testing.T) {
 	if want := []string{"child of team-2"}; !slices.Equal(children, want) {
 		t.Errorf("children %q, want %q", children, want)
 	}
+	erased, err := entities.Erase(ctx, lookedUp(ofUser, "1"), runtime.DryRun(), nil, runtime.LeaveChildren())
+	check(t, err, "")
+	equal(t, "erased", erased, runtime.Erased{Other: 1})
+	equal(t, "options", backend.erasing, store.Erasing{DryRun: true, LeaveChildren: true})
+	check(t, entities.Put(ctx, typed("1", "2", "3", "4")), "")
 	check(t, entities.Delete(ctx, typed("1", "", "", "")), "")
 	_, found, err := entities.Get(ctx, lookedUp(ofUser, "1"))
 	check(t, err, "")
 	equal(t, "found", found, false)
+	_, err = entities.Erase(ctx, lookedUp(ofUser, "1"))
+	check(t, err, "")
+	equal(t, "options", backend.erasing, store.Erasing{})
 }
 
 func TestBadEntities(t *testing.T) {
@@ -139,6 +155,8 @@ func TestBadEntities(t *testing.T) {
 				_, _, err := entities.Get(ctx, test.entity)
 				refused(err)
 				refused(entities.Delete(ctx, test.entity))
+				_, err = entities.Erase(ctx, test.entity)
+				refused(err)
 				n := 0
 				for _, err := range entities.Children(ctx, test.entity) {
 					refused(err)
@@ -159,6 +177,9 @@ func TestEntitiesPassErrorsOn(t *testing.T) {
 	_, _, err := entities.Get(ctx, one)
 	check(t, err, "down")
 	check(t, entities.Delete(ctx, one), "down")
+	erased, err := entities.Erase(ctx, one)
+	check(t, err, "down")
+	equal(t, "erased before the error", erased, runtime.Erased{Other: 1})
 	var errs []error
 	for _, err := range entities.Children(ctx, one) {
 		errs = append(errs, err)
@@ -197,9 +218,10 @@ func TestMemberCheck(t *testing.T) {
 		{"user-1", "team-a#b",
 			`invalid id team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"user-1", "project-3",
-			`invalid parent "project-3" is of kind project: the parent of a user is of kind team, such as team-123`},
+			`invalid parent "project-3" is of kind project: the parent of kind user is of kind team, ` +
+				`such as team-123`},
 		{"user-1", "user-2",
-			`invalid parent "user-2" is of kind user: the parent of a user is of kind team, such as team-123`},
+			`invalid parent "user-2" is of kind user: the parent of kind user is of kind team, such as team-123`},
 		{"org-1", "user-2",
 			`invalid parent "user-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
 	} {

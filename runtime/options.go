@@ -12,8 +12,8 @@ import (
 // Option configures a generated New.
 type Option func(*options)
 
-// CallOption configures one call, Resource.With, or New's CallDefaults: a call's option beats With's, which
-// beats CallDefaults'.
+// CallOption configures one call, Resource.With, or New's WithCallDefaults: a call's option beats With's,
+// which beats WithCallDefaults'.
 type CallOption func(*callOptions)
 
 type options struct {
@@ -27,8 +27,8 @@ type callOptions struct {
 	budget  time.Duration
 	maxWait time.Duration // 0: none
 	policy  Policy        // 0: the resource's
-	lazy    laziness      // 0: the resource's
-	shadow  bool          // else as the resource is
+	lazy    choice        // 0: the resource's
+	shadow  choice        // 0: the resource's
 	bad     string        // the first option out of range, as it was written
 	want    string        // what is allowed for it
 }
@@ -36,8 +36,8 @@ type callOptions struct {
 // positive is the range of every duration and number among the options.
 const positive = "want more than 0"
 
-// CallDefaults sets defaults for every call.
-func CallDefaults(opts ...CallOption) Option {
+// WithCallDefaults sets defaults for every call.
+func WithCallDefaults(opts ...CallOption) Option {
 	return func(o *options) { o.calls = append(o.calls, opts...) }
 }
 
@@ -75,11 +75,12 @@ func WithObserver(obs *Observer) Option {
 	}
 }
 
-// SettleTimeout bounds each Settle and Release, and whatever else outlives its caller. The default is 5 s.
-func SettleTimeout(d time.Duration) Option {
+// WithSettleTimeout bounds each Settle and Release, and whatever else outlives its caller. The default is
+// 5 s.
+func WithSettleTimeout(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 {
-			o.fail(fmt.Sprintf("SettleTimeout(%v): %s", d, positive))
+			o.fail(fmt.Sprintf("WithSettleTimeout(%v): %s", d, positive))
 			return
 		}
 		o.env.SettleTimeout = d
@@ -99,15 +100,15 @@ func WithCacheTTL(d time.Duration) Option {
 	}
 }
 
-// defaultMaxWaiters is the MaxWaiters of a Limiter without that option.
+// defaultMaxWaiters is the WithMaxWaiters of a Limiter without that option.
 const defaultMaxWaiters = 10_000
 
-// MaxWaiters bounds how many calls of Wait may wait at once for an entity on a resource, in this process. One
-// more fails at once with a *QueueFullError. The default is 10,000.
-func MaxWaiters(n int) Option {
+// WithMaxWaiters bounds how many calls of Wait may wait at once for an entity on a resource, in this process.
+// One more fails at once with a *QueueFullError. The default is 10,000.
+func WithMaxWaiters(n int) Option {
 	return func(o *options) {
 		if n <= 0 {
-			o.fail(fmt.Sprintf("MaxWaiters(%d): %s", n, positive))
+			o.fail(fmt.Sprintf("WithMaxWaiters(%d): %s", n, positive))
 			return
 		}
 		o.maxWaiters = n
@@ -157,24 +158,26 @@ func OnUnavailable(p Policy) CallOption {
 // of its write goes to the observer and the log. If a process dies, the leases closed within its last 100 ms
 // may stand as charged.
 func LazySettle(on bool) CallOption {
-	return func(o *callOptions) {
-		o.lazy = eager
-		if on {
-			o.lazy = lazy
-		}
-	}
+	return func(o *callOptions) { o.lazy = chosen(on) }
 }
 
-// laziness is a choice of how to settle; 0 is none.
-type laziness uint8
+// choice is what an option says in place of limits.yaml; 0 is nothing.
+type choice uint8
 
 const (
-	eager laziness = iota + 1
-	lazy
+	no choice = iota + 1
+	yes
 )
 
-// or reports whether settles are lazy. If l chooses nothing, on decides.
-func (l laziness) or(on bool) bool { return l == lazy || l == 0 && on }
+func chosen(on bool) choice {
+	if on {
+		return yes
+	}
+	return no
+}
+
+// or returns the choice, or otherwise if there is none.
+func (c choice) or(otherwise bool) bool { return c == yes || c == 0 && otherwise }
 
 func (o *options) fail(what string) {
 	if o.err == nil {

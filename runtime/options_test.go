@@ -22,22 +22,23 @@ func TestBadOptions(t *testing.T) {
 		{"logger", runtime.WithLogger(nil),
 			"setup: WithLogger: the logger is nil; slog.DiscardHandler discards | correct the option"},
 		{"observer", runtime.WithObserver(nil), "setup: WithObserver: the observer is nil | correct the option"},
-		{"settle timeout", runtime.SettleTimeout(0),
-			"setup: SettleTimeout(0s): want more than 0 | correct the option"},
-		{"max waiters", runtime.MaxWaiters(0), "setup: MaxWaiters(0): want more than 0 | correct the option"},
-		{"budget", runtime.CallDefaults(runtime.Budget(0)),
-			"setup: CallDefaults: Budget(0s): want more than 0 | correct the option"},
-		{"max wait", runtime.CallDefaults(runtime.MaxWait(-time.Second)),
-			"setup: CallDefaults: MaxWait(-1s): want more than 0 | correct the option"},
-		{"policy", runtime.CallDefaults(runtime.OnUnavailable(4)),
-			"setup: CallDefaults: OnUnavailable(4): want Allow, Deny or Local | correct the option"},
+		{"settle timeout", runtime.WithSettleTimeout(0),
+			"setup: WithSettleTimeout(0s): want more than 0 | correct the option"},
+		{"max waiters", runtime.WithMaxWaiters(0),
+			"setup: WithMaxWaiters(0): want more than 0 | correct the option"},
+		{"budget", runtime.WithCallDefaults(runtime.Budget(0)),
+			"setup: WithCallDefaults: Budget(0s): want more than 0 | correct the option"},
+		{"max wait", runtime.WithCallDefaults(runtime.MaxWait(-time.Second)),
+			"setup: WithCallDefaults: MaxWait(-1s): want more than 0 | correct the option"},
+		{"policy", runtime.WithCallDefaults(runtime.OnUnavailable(4)),
+			"setup: WithCallDefaults: OnUnavailable(4): want Allow, Deny or Local | correct the option"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			// The first of several is reported, and a good one does not hide it.
-			opts := []runtime.Option{test.opt, runtime.SettleTimeout(-1), runtime.SettleTimeout(1),
-				runtime.CallDefaults(runtime.Budget(1))}
+			opts := []runtime.Option{test.opt, runtime.WithSettleTimeout(-1), runtime.WithSettleTimeout(1),
+				runtime.WithCallDefaults(runtime.Budget(1))}
 			if test.name == "budget" || test.name == "max wait" || test.name == "policy" {
-				opts = []runtime.Option{test.opt, runtime.CallDefaults(runtime.Budget(-5), runtime.Budget(1),
+				opts = []runtime.Option{test.opt, runtime.WithCallDefaults(runtime.Budget(-5), runtime.Budget(1),
 					runtime.MaxWait(1))}
 			}
 			lim, err := runtime.NewBuilder(&fake{}, opts...).Limiter()
@@ -50,7 +51,7 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestNilStore(t *testing.T) {
-	b := runtime.NewBuilder(nil, runtime.SettleTimeout(0))
+	b := runtime.NewBuilder(nil, runtime.WithSettleTimeout(0))
 	runtime.Bind[entity](b, gpt4(), toVector, fromVector)
 	_, err := b.Limiter()
 	check(t, err, "setup: New: the store is nil | pass one: dynamo.New(client, table)")
@@ -80,14 +81,14 @@ func TestBadCallOptions(t *testing.T) {
 
 func TestNilOptionsAreSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, r := open(t, &fake{}, nil, runtime.CallDefaults(nil))
+		_, r := open(t, &fake{}, nil, runtime.WithCallDefaults(nil))
 		_, err := r.With(nil).Acquire(t.Context(), user{"1"}, cost{}, nil)
 		check(t, err, "")
 	})
 }
 
-// TestBudget: a call's option beats With's, With's beats CallDefaults', that beats the default; never beyond
-// ctx.
+// TestBudget: a call's option beats With's, With's beats WithCallDefaults', that beats the default; never
+// beyond ctx.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
@@ -128,12 +129,12 @@ func TestBudget(t *testing.T) {
 		equal(t, "Peek", left, 8)
 		equal(t, "level", backend.level("user-1"), cost{RPM: 53, TPM: 6000})
 
-		_, defaults := open(t, backend, runtime.CallDefaults(runtime.Budget(9), runtime.MaxWait(1)),
-			runtime.CallDefaults(runtime.Budget(10)))
+		_, defaults := open(t, backend, runtime.WithCallDefaults(runtime.Budget(9), runtime.MaxWait(1)),
+			runtime.WithCallDefaults(runtime.Budget(10)))
 		acquire(t, defaults, user{"1"}, cost{})
-		equal(t, "CallDefaults", left, 10)
+		equal(t, "WithCallDefaults", left, 10)
 		acquire(t, defaults.With(runtime.Budget(11)), user{"1"}, cost{})
-		equal(t, "With before CallDefaults", left, 11)
+		equal(t, "With before WithCallDefaults", left, 11)
 
 		ctx, cancel := context.WithTimeout(t.Context(), 12)
 		defer cancel()
@@ -167,7 +168,7 @@ func TestEnvOfTheStore(t *testing.T) {
 	backend := &fake{}
 	open(t, backend, runtime.WithObserver(observer), runtime.WithLogger(logger),
 		runtime.WithClock(ahead(time.Hour)),
-		runtime.SettleTimeout(time.Minute), runtime.WithCacheTTL(time.Second))
+		runtime.WithSettleTimeout(time.Minute), runtime.WithCacheTTL(time.Second))
 	env := *backend.env
 	equal(t, "clock", env.Clock, runtime.Clock(ahead(time.Hour)))
 	equal(t, "observer", env.Observer, observer)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/breaker"
+	"github.com/sluice-go/sluice/runtime/internal/local"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -37,7 +38,7 @@ func (unrecorded) Settle(context.Context, *store.Call) error { return nil }
 // degraded reports that by stands in for the store.
 func degraded(by settler) bool {
 	switch by.(type) {
-	case unrecorded, *held:
+	case unrecorded, *local.Held:
 		return true
 	}
 	return false
@@ -47,12 +48,12 @@ func degraded(by settler) bool {
 type fallback struct {
 	breaker  *breaker.Breaker
 	reported atomic.Bool // whether the breaker is open, as the observer and the log have it
-	locals   *locals
+	locals   *local.Buckets
 	warnings warnings
 }
 
 func newFallback(clock Clock) *fallback {
-	return &fallback{breaker: breaker.New(stopwatch()), locals: newLocals(clock)}
+	return &fallback{breaker: breaker.New(stopwatch()), locals: local.New(clock)}
 }
 
 // absent reports that a call that failed with down failed because nothing answers. It did not if the store
@@ -76,7 +77,7 @@ func (c *core) admit(
 	switch {
 	case !ok:
 		if call.asked && decided(err) {
-			c.fallback.locals.answered(call)
+			c.fallback.locals.Answered(&call.Call)
 		}
 		return c.session, err
 	case ctx.Err() != nil:
@@ -96,7 +97,7 @@ func (c *core) admit(
 		return unrecorded{}, nil
 	case Local:
 		call.outage = err
-		by, err := c.fallback.locals.acquire(call)
+		by, err := c.fallback.locals.Acquire(&call.Call)
 		if err != nil {
 			return nil, err
 		}

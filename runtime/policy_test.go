@@ -104,7 +104,7 @@ func TestPolicies(t *testing.T) {
 		{"throttled", throttled, nil, [4]string{local, local, failed, local}},
 		{"not sent", notSent, nil, [4]string{local, local, failed, local}},
 		{"denied", &runtime.DeniedError{Resource: "gpt-4"}, nil, [4]string{failed, failed, failed, failed}},
-		{"above the burst", &runtime.CostExceedsBurstError{}, nil, [4]string{failed, failed, failed, failed}},
+		{"above the burst", &runtime.CostTooLargeError{}, nil, [4]string{failed, failed, failed, failed}},
 		{"invalid", &runtime.InvalidError{}, nil, [4]string{failed, failed, failed, failed}},
 		{"contended", &runtime.ContendedError{}, nil, [4]string{failed, failed, failed, failed}},
 		{"setup", &runtime.SetupError{What: "no table"}, nil, [4]string{failed, failed, failed, failed}},
@@ -226,7 +226,8 @@ func TestMaxWaitInTheLine(t *testing.T) {
 	})
 }
 
-// TestPolicyPrecedence: a call's option beats With's, With's beats CallDefaults', that beats limits.yaml's.
+// TestPolicyPrecedence: a call's option beats With's, With's beats WithCallDefaults', that beats
+// limits.yaml's.
 func TestPolicyPrecedence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		allow, deny := runtime.OnUnavailable(runtime.Allow), runtime.OnUnavailable(runtime.Deny)
@@ -238,13 +239,13 @@ func TestPolicyPrecedence(t *testing.T) {
 		}{
 			{"nobody says", 0, nil, nil, nil, true},
 			{"schema", runtime.Deny, nil, nil, nil, false},
-			{"CallDefaults", runtime.Deny, allow, nil, nil, true},
+			{"WithCallDefaults", runtime.Deny, allow, nil, nil, true},
 			{"With", runtime.Deny, deny, allow, nil, true},
 			{"call", runtime.Deny, deny, deny, allow, true},
 			{"call, the other way", runtime.Allow, allow, allow, deny, false},
 		} {
 			store := &outages{fake: &fake{}}
-			_, r := openOn(t, store, test.schema, runtime.CallDefaults(test.all))
+			_, r := openOn(t, store, test.schema, runtime.WithCallDefaults(test.all))
 			store.fail(down())
 			_, err := r.With(test.with).Acquire(t.Context(), user{"1"}, cost{}, test.one)
 			equal(t, test.name, err == nil, test.admitted)

@@ -26,7 +26,7 @@ func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int6
 		return nil
 	}
 	vector := r.toVector(cost, s.cost[:0])
-	if empty, err := scale(r.spec, links[0].Kind, vector); empty || err != nil {
+	if empty, err := scale(r.spec, r.spec.Kinds[links[0].Kind].PerCall, vector); empty || err != nil {
 		return nil
 	}
 	denied := r.core.session.Refused(r.def, links, vector, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -18,6 +19,13 @@ type Acquirer[E store.Entity, C any] interface {
 		ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption,
 	) error
 	Peek(ctx context.Context, entity E) (*Snapshot[C], error)
+}
+
+// LimitOf is the name of a limit of the resource whose cost is C, such as limits.GPT4TPM. The name of another
+// resource's limit does not compile in its place, nor does a string.
+type LimitOf[C any] interface {
+	LimitName
+	Of(C) // does nothing
 }
 
 // Resource is the typed entry to one resource: E is the kinds it accepts, C its cost struct. It is safe for
@@ -39,6 +47,9 @@ type resource struct {
 // Name returns the resource's name in the schema.
 func (r *resource) Name() string { return r.spec.Resource }
 
+// Logger returns the log that WithLogger set, for middlewares.
+func (r *resource) Logger() *slog.Logger { return r.core.env.Logger }
+
 // With returns a Resource that shares r's state and has other call defaults. A bad option is reported by its
 // calls.
 func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
@@ -55,7 +66,7 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 //
 // It fails with:
 //   - a *DeniedError when tokens are missing, in whichever bucket;
-//   - a *CostExceedsBurstError when waiting cannot help;
+//   - a *CostTooLargeError when waiting cannot help;
 //   - an *InvalidError for bad input, or an entity that a look-up does not find;
 //   - an *UnavailableError when the store did not answer within the Budget, look-ups included, and the
 //     failure policy is Deny;
@@ -92,8 +103,12 @@ func (r *Resource[E, C]) Acquire(
 	return r.lease(ctx, store.OperationAcquire, a, o, endOf(&a.call, shadow, by, err))
 }
 
-// Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as
-// charged. It returns Acquire's error, or fn's.
+// Do acquires a lease, calls fn, and ends the lease:
+//   - as fn did, if fn has ended it;
+//   - by Release, if fn fails or panics;
+//   - by Keep otherwise.
+//
+// It returns Acquire's error, or fn's.
 func (r *Resource[E, C]) Do(
 	ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption,
 ) (err error) {
@@ -101,14 +116,10 @@ func (r *Resource[E, C]) Do(
 	if err != nil {
 		return err
 	}
-	failed := true
-	defer func() {
-		if failed {
-			lease.Release(ctx)
-		}
-	}()
-	err = fn(ctx, lease)
-	failed = err != nil
+	defer lease.Release(ctx)
+	if err = fn(ctx, lease); err == nil {
+		lease.Keep(ctx)
+	}
 	return err
 }
 
@@ -151,11 +162,9 @@ func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[
 	}
 	part := &a.part[0]
 	part.Cost = r.toVector(cost, a.cost[:0])
-	empty, err := scale(r.spec, part.Buckets[0].Kind, part.Cost)
+	empty, err := scale(r.spec, r.spec.Kinds[part.Buckets[0].Kind].PerCall, part.Cost)
 	if err == nil && empty {
-		err = &InvalidError{
-			Resource: r.spec.Resource, Field: "cost", Reason: "is empty: set at least one limit's cost",
-		}
+		err = errEmptyCost(r.spec)
 	}
 	return a, err
 }
@@ -171,7 +180,12 @@ func (r *Resource[E, C]) chain(called time.Time, entity E) (*acquisition[C], err
 	}
 	s := r.core.vectorPool.Get().(*vectors)
 	defer r.core.vectorPool.Put(s)
-	return a, follow(on, part, entity.Chain(s.links[:0]))
+	links := entity.Chain(s.links[:0])
+	if err := follow(on, part, links); err != nil {
+		return a, err
+	}
+	r.core.warnOfSwappedIDs(links)
+	return a, nil
 }
 
 // ready returns why call must not be sent: a bad option, or a caller that has given up and is not to be
@@ -190,7 +204,8 @@ func (r *resource) ready(ctx context.Context, call *request, o *callOptions) err
 
 // abandoned returns ctx's error for call, whose caller has given up.
 func (r *resource) abandoned(ctx context.Context, call *request) error {
-	return fmt.Errorf("sluice: %s for %s: %w", r.spec.Resource, call.Parts[0].Buckets[0].Entity, ctx.Err())
+	entity := store.Quote(call.Parts[0].Buckets[0].Entity)
+	return fmt.Errorf("sluice: %s for %s: %w", r.spec.Resource, entity, ctx.Err())
 }
 
 // admit is core.admit under o.
@@ -214,7 +229,7 @@ func (r *Resource[E, C]) lease(
 		return nil, end.err
 	}
 	l, part := &a.lease, &a.part[0]
-	l.resource, l.by, l.part, l.lazy = r, end.by, part, o.lazy.or(r.spec.LazySettle)
+	l.resource, l.by, l.part, l.options = r, end.by, part, o
 	l.buckets, l.at = part.Buckets, ended.UnixMilli()
 	if l.shadowed = end.shadowed; l.shadowed != nil {
 		l.buckets = seen(part.Buckets)
@@ -260,7 +275,7 @@ func refusing(spec *store.Spec, part *store.Part, err error) (limit, kind string
 		}
 		return spec.Kinds[part.Buckets[i].Kind].Name, true
 	}
-	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok {
+	if exceeds, ok := errors.AsType[*CostTooLargeError](err); ok {
 		if kind, ok := kindOf(exceeds.Resource, exceeds.Entity); ok {
 			return exceeds.Limit, kind
 		}

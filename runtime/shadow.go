@@ -8,21 +8,21 @@ import (
 )
 
 // Shadow tries limits out on real calls: a call that would be refused goes through. Its lease and the
-// observer say what would have refused it (Lease.Shadowed, Observer.Shadowed). It is the same as shadow: true
-// in limits.yaml.
+// observer say what would have refused it (Lease.Shadowed, Observer.Shadowed). It is in place of shadow in
+// limits.yaml: Shadow(false) refuses calls of a resource that is in shadow there.
 //
 // A call in shadow is the same write as without: it is charged if it is admitted, and not charged if it would
 // be refused. So the rate of would-be refusals is what enforced limits would have on the same calls.
 //
-// It lets through a *DeniedError, a *CostExceedsBurstError, a *ContendedError and, as a Degraded lease
+// It lets through a *DeniedError, a *CostTooLargeError, a *ContendedError and, as a Degraded lease
 // whatever the policy, an *UnavailableError. Bad input, a *SetupError and a context that has ended are no
 // limits: they still fail. A Wait does not sleep: its one attempt says what it would have waited for.
-func Shadow() CallOption {
-	return func(o *callOptions) { o.shadow = true }
+func Shadow(on bool) CallOption {
+	return func(o *callOptions) { o.shadow = chosen(on) }
 }
 
 // inShadow reports that calls under o are not refused.
-func (r *resource) inShadow(o *callOptions) bool { return o.shadow || r.spec.Shadow }
+func (r *resource) inShadow(o *callOptions) bool { return o.shadow.or(r.spec.Shadow) }
 
 // ending is how an acquire has ended.
 type ending struct {
@@ -54,7 +54,7 @@ func letsThrough(err error) bool {
 	if _, denied := errors.AsType[*DeniedError](err); denied {
 		return true
 	}
-	if _, exceeds := errors.AsType[*CostExceedsBurstError](err); exceeds {
+	if _, exceeds := errors.AsType[*CostTooLargeError](err); exceeds {
 		return true
 	}
 	_, contended := errors.AsType[*ContendedError](err)

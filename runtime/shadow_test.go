@@ -32,7 +32,7 @@ func TestShadow(t *testing.T) {
 		degraded bool
 	}{
 		{"denied", denied, true, "tpm", false},
-		{"above the burst", &runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "rpm"}, true,
+		{"above the burst", &runtime.CostTooLargeError{Resource: "gpt-4", Entity: "user-1", Limit: "rpm"}, true,
 			"rpm", false},
 		{"contended", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8}, true, "", false},
 		{"unavailable", down(), true, "", true},
@@ -55,7 +55,7 @@ func TestShadow(t *testing.T) {
 				} {
 					got = nil
 					began := time.Now()
-					lease, err := f(t.Context(), user{"1"}, cost{TPM: 5}, runtime.Shadow())
+					lease, err := f(t.Context(), user{"1"}, cost{TPM: 5}, runtime.Shadow(true))
 					if !test.admitted {
 						if !errors.Is(err, test.err) || lease != nil || got[0].Which != "failed" {
 							t.Errorf("%s: %v, %v; the observer got %v", verb, lease, err, got)
@@ -103,7 +103,7 @@ func TestShadowCharges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []report
 		store := &fake{}
-		_, r := open(t, store, runtime.CallDefaults(runtime.Shadow()), runtime.WithObserver(watch(&got)))
+		_, r := open(t, store, runtime.WithCallDefaults(runtime.Shadow(true)), runtime.WithObserver(watch(&got)))
 		lease := acquire(t, r, user{"1"}, cost{TPM: 5000})
 		equal(t, "shadowed", lease.Shadowed(), nil)
 		check(t, lease.Settle(t.Context(), cost{TPM: 5500}), "")
@@ -152,8 +152,11 @@ func TestShadowOf(t *testing.T) {
 	}{
 		{"nobody", gpt4(), nil, nil, false},
 		{"the schema", def, nil, nil, true},
-		{"With", gpt4(), []runtime.CallOption{runtime.Shadow()}, nil, true},
-		{"the call", gpt4(), nil, []runtime.CallOption{runtime.Shadow()}, true},
+		{"With", gpt4(), []runtime.CallOption{runtime.Shadow(true)}, nil, true},
+		{"the call", gpt4(), nil, []runtime.CallOption{runtime.Shadow(true)}, true},
+		{"not by With", def, []runtime.CallOption{runtime.Shadow(false)}, nil, false},
+		{"not by the call", def, []runtime.CallOption{runtime.Shadow(true)},
+			[]runtime.CallOption{runtime.Shadow(false)}, false},
 	} {
 		_, r := openAs(t, &fake{}, test.def)
 		lease, err := r.With(test.with...).Acquire(t.Context(), user{"1"}, cost{TPM: 6001}, test.call...)
@@ -167,7 +170,7 @@ func TestShadowOf(t *testing.T) {
 func TestShadowWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{}
-		lim, r := open(t, store, runtime.CallDefaults(runtime.Shadow()))
+		lim, r := open(t, store, runtime.WithCallDefaults(runtime.Shadow(true)))
 		store.put(0, 60, 0)
 		began := time.Now()
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -215,7 +218,7 @@ func TestShadowInAnOutage(t *testing.T) {
 		store := &outages{fake: &fake{}}
 		observer := watch(&got)
 		observer.Degraded = observer.Acquired
-		_, r := openOn(t, store, test.policy, quiet(), runtime.CallDefaults(runtime.Shadow()),
+		_, r := openOn(t, store, test.policy, quiet(), runtime.WithCallDefaults(runtime.Shadow(true)),
 			runtime.WithObserver(observer))
 		store.fail(down())
 		lease := acquire(t, r, user{"1"}, cost{TPM: test.tpm})
@@ -232,7 +235,7 @@ func TestShadowFromMemory(t *testing.T) {
 	backend := newMinds()
 	var got []report
 	b := runtime.NewBuilder(backend, quiet(), runtime.WithObserver(watch(&got)))
-	r := runtime.Bind[entity](b, gpt4(), toVector, fromVector).With(runtime.Shadow())
+	r := runtime.Bind[entity](b, gpt4(), toVector, fromVector).With(runtime.Shadow(true))
 	_, err := b.Limiter()
 	check(t, err, "")
 	acquire(t, r, user{"1"}, cost{TPM: 6000})

@@ -30,7 +30,7 @@ func TestClaimsInShadow(t *testing.T) {
 		store := &fake{}
 		lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)))
 		one, two := typed("1", "", "3", ""), typed("2", "", "4", "")
-		shadow := gpt.With(runtime.Shadow())
+		shadow := gpt.With(runtime.Shadow(true))
 		a, b := shadow.Claim(one, cost{TPM: 100}), shadow.Claim(two, cost{TPM: 6001})
 		c, d := gpt.Claim(one, cost{TPM: 5950}), emb.Claim(one[ofProject:], batches{20})
 		check(t, lim.AcquireAll(t.Context(), a, b, c, d), "")
@@ -41,7 +41,7 @@ func TestClaimsInShadow(t *testing.T) {
 			t.Errorf("calls\n\t%q\nwant\n\t%q", store.calls, want)
 		}
 		check(t, a.Lease().Shadowed(), "denied gpt-4 user-1 tpm 50/100 500ms")
-		if _, ok := errors.AsType[*runtime.CostExceedsBurstError](b.Lease().Shadowed()); !ok {
+		if _, ok := errors.AsType[*runtime.CostTooLargeError](b.Lease().Shadowed()); !ok {
 			t.Error(b.Lease().Shadowed())
 		}
 		equal(t, "shadowed", c.Lease().Shadowed(), nil)
@@ -68,7 +68,8 @@ func TestClaimsInShadow(t *testing.T) {
 func TestClaimsAllInShadow(t *testing.T) {
 	var got []report
 	store := &fake{}
-	lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)), runtime.CallDefaults(runtime.Shadow()))
+	lim, gpt, emb := openTwo(t, store, runtime.WithObserver(watch(&got)),
+		runtime.WithCallDefaults(runtime.Shadow(true)))
 	one := typed("1", "", "3", "")
 	a, b := gpt.Claim(one, cost{TPM: 5000}), emb.Claim(one[ofProject:], batches{21})
 	check(t, lim.AcquireAll(t.Context(), a, b), "")
@@ -96,7 +97,8 @@ func TestClaimInShadowFails(t *testing.T) {
 		backend := &fake{}
 		lim, gpt, _ := openTwo(t, backend, runtime.WithObserver(watch(&got)))
 		user := typed("1", "", "3", "")
-		enforced, shadow := gpt.Claim(user, cost{TPM: 100}), gpt.With(runtime.Shadow()).Claim(user, cost{TPM: 10})
+		enforced := gpt.Claim(user, cost{TPM: 100})
+		shadow := gpt.With(runtime.Shadow(true)).Claim(user, cost{TPM: 10})
 		tries := 0
 		backend.hook(func(context.Context, string, *store.Call) error {
 			switch tries++; {
@@ -131,7 +133,7 @@ func TestBadClaimInShadow(t *testing.T) {
 	store := &fake{}
 	lim, gpt, _ := openTwo(t, store)
 	user := typed("1", "", "3", "")
-	err := lim.AcquireAll(t.Context(), gpt.Claim(user, cost{TPM: 1}), gpt.With(runtime.Shadow()).Claim(user,
+	err := lim.AcquireAll(t.Context(), gpt.Claim(user, cost{TPM: 1}), gpt.With(runtime.Shadow(true)).Claim(user,
 		cost{TPM: -1}))
 	if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || store.count() != 0 {
 		t.Errorf("%v after %d calls to the store", err, store.count())

@@ -43,7 +43,8 @@ func (r *Resource[E, C]) snapshot(call *request, now int64) *Snapshot[C] {
 	return snap
 }
 
-// least returns, per limit, the lowest balance of the chain at now, in millitokens.
+// least returns, per limit, the lowest balance of the chain at now, in millitokens. It is 0 for a limit that
+// no bucket has.
 func least(spec *store.Spec, buckets []store.Bucket, now int64) []int64 {
 	least := slices.Repeat([]int64{math.MaxInt64}, len(spec.Limits))
 	for i := range buckets {
@@ -52,13 +53,18 @@ func least(spec *store.Spec, buckets []store.Bucket, now int64) []int64 {
 			least[j] = min(least[j], bucket.Spendable(balance, refilled, now))
 		}
 	}
+	for j, milli := range least {
+		if milli == math.MaxInt64 {
+			least[j] = 0
+		}
+	}
 	return least
 }
 
 // balancesOf returns b's balances and up to when they are refilled. A limit or a bucket that does not exist
 // is full, by the parameters in force if the store has returned those.
 func balancesOf(b *store.Bucket, spec *store.Spec) ([]bucket.Balance, int64) {
-	full := bucket.Full(limitsOf(b, spec))
+	full := bucket.Full(b.InForce(spec))
 	if b.After == nil {
 		return full, 0
 	}
@@ -77,16 +83,4 @@ func (r *Resource[E, C]) tokens(milli []int64) C {
 		whole[i] = max(0, m) / bucket.Milli
 	}
 	return r.fromVector(whole)
-}
-
-// limitsOf returns the parameters in force for b, as far as they are known, else the schema's. If regions
-// divide those, it is the part that each region keeps.
-func limitsOf(b *store.Bucket, spec *store.Spec) []bucket.Limit {
-	switch {
-	case b.Limits != nil:
-		return b.Limits
-	case spec.Regions != nil:
-		return spec.Regions.KeepsOf(spec.Kinds[b.Kind].Limits)
-	}
-	return spec.Kinds[b.Kind].Limits
 }

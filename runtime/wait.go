@@ -19,7 +19,7 @@ import (
 //   - at once, with a *DeniedError that is also context.DeadlineExceeded, if the tokens will not be there
 //     before ctx's deadline or the end of MaxWait;
 //   - with the last such denial, if one of these comes first after all;
-//   - at once, with a *QueueFullError, if as many calls wait for the entity as MaxWaiters allows;
+//   - at once, with a *QueueFullError, if as many calls wait for the entity as WithMaxWaiters allows;
 //   - with an error that is context.DeadlineExceeded, if one of these comes before any denial. If it is
 //     MaxWait, the error is also ErrMaxWait;
 //   - with ctx's error if it is cancelled.
@@ -81,6 +81,7 @@ type waiter struct {
 	waiting  context.Context // ctx, bounded by MaxWait
 	ticket   *waitlist.Ticket
 	last     *DeniedError // the newest reason to be waiting
+	unsynced bool         // the store's newest denial was Unsynced
 	answered bool         // the store has given one
 	ask      bool         // the store is to be asked as soon as the waiter is first
 }
@@ -207,7 +208,7 @@ func (w *waiter) send(answered bool) (by settler, done bool, err error) {
 	if !ok {
 		return by, true, err
 	}
-	w.last, w.ask = denied, false
+	w.last, w.unsynced, w.ask = denied, denied.Unsynced, false
 	w.ticket.Denied(w.part.Buckets, w.now())
 	return nil, false, nil
 }
@@ -255,6 +256,9 @@ func (w *waiter) outlook(view *waitlist.View) (denied *DeniedError) {
 			balances[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), view.Ahead[i][j])
 		}
 		denied = store.Refuse(denied, w.spec, b.Entity, img, w.part.Cost, now)
+	}
+	if denied != nil {
+		denied.Unsynced = w.unsynced
 	}
 	return denied
 }

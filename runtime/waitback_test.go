@@ -65,18 +65,21 @@ func TestGivenBackTooLittle(t *testing.T) {
 	})
 }
 
-// TestZeroLease: a fake Acquirer has nothing else to return.
+// TestZeroLease: no acquire made it, so nothing can be settled. None, where nothing was limited, has ended.
 func TestZeroLease(t *testing.T) {
 	var none *runtime.Lease[cost]
 	none.Release(t.Context())
 	equal(t, "cost of none", none.Cost(), cost{})
 	equal(t, "remaining of none", none.Remaining(), cost{})
 	check(t, none.Settle(t.Context(), cost{TPM: 1}), runtime.ErrSettled.Error())
+	check(t, none.More(t.Context(), cost{TPM: 1}), runtime.ErrSettled.Error())
 
 	zero := &runtime.Lease[cost]{}
 	equal(t, "cost", zero.Cost(), cost{})
 	equal(t, "remaining", zero.Remaining(), cost{})
-	check(t, zero.Settle(t.Context(), cost{TPM: 1}), "")
-	check(t, zero.Settle(t.Context(), cost{TPM: 1}), runtime.ErrSettled.Error())
+	for _, err := range []error{zero.Settle(t.Context(), cost{TPM: 1}), zero.More(t.Context(), cost{TPM: 1})} {
+		checkReason(t, err, "invalid lease is empty: Acquire, Wait, Do and Claim make leases")
+	}
+	zero.Keep(t.Context())
 	zero.Release(t.Context())
 }

@@ -76,7 +76,7 @@ func TestWaitFailsAtOnce(t *testing.T) {
 
 func TestMaxWaitPrecedence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := queue(t, &fake{}, runtime.CallDefaults(runtime.MaxWait(time.Second)))
+		w := queue(t, &fake{}, runtime.WithCallDefaults(runtime.MaxWait(time.Second)))
 		w.join(t.Context(), "default", 1000)
 		w.next("default", 0, noTime)
 		w.r = w.r.With(runtime.MaxWait(11 * time.Second))

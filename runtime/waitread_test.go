@@ -165,7 +165,7 @@ func TestReadFindsLess(t *testing.T) {
 func TestMaxWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{}
-		w := queue(t, backend, runtime.MaxWaiters(2))
+		w := queue(t, backend, runtime.WithMaxWaiters(2))
 		ctx, leave := context.WithCancel(t.Context())
 		w.join(t.Context(), "a", 100)
 		w.join(ctx, "b", 100)

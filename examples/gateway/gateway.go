@@ -29,7 +29,8 @@ func (g *gateway) handler(complete http.HandlerFunc) http.Handler {
 	headers := httplimit.OpenAIHeaders(limits.GPT4RPM, limits.GPT4TPM)
 	standard := httplimit.Middleware(g.gpt4, askChat, headers)(complete)
 	flex := httplimit.Middleware(patient{g.gpt4.With(runtime.MaxWait(flexWait))}, askChat, headers)(complete)
-	embed := httplimit.Middleware(g.embeddings, askEmbeddings, httplimit.OpenAIHeaders(limits.EmbeddingsRPS, ""))
+	embed := httplimit.Middleware(g.embeddings, askEmbeddings,
+		httplimit.OpenAIHeaders(limits.EmbeddingsRPS, nil))
 
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/chat/completions",

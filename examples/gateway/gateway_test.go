@@ -65,7 +65,7 @@ func TestExact(t *testing.T) {
 	if _, err := sim.limiters[0].GPT4.Acquire(t.Context(), lab, limits.GPT4Cost{RPM: many}); err != nil {
 		t.Fatal(err)
 	}
-	sim.ledger.change(projectOn(lab), limits.GPT4RPM, func(a *account) { a.settled += many })
+	sim.ledger.change(projectOn(lab), limits.GPT4RPM.String(), func(a *account) { a.settled += many })
 	wrong("wrong sums", "1 of 4 sums over users differ", "check: project-lab on gpt-4, rpm: the table has ")
 
 	sim.ledger.admit(&sim.tenants[0], limits.GPT4TPM, 1000*many, 1000*many)

@@ -60,7 +60,7 @@ func (l *ledger) embedded(t *tenant, status int, degraded bool) {
 	if status != http.StatusOK {
 		return
 	}
-	l.change(textsOn(t.user.Project), limits.EmbeddingsRPS, func(a *account) {
+	l.change(textsOn(t.user.Project), limits.EmbeddingsRPS.String(), func(a *account) {
 		if degraded {
 			a.degraded++
 			return
@@ -108,7 +108,7 @@ func (l *ledger) unclear(limit string, by ...place) (sum int64) {
 	defer l.mu.Unlock()
 	for _, own := range by {
 		each := int64(1)
-		if limit == limits.GPT4TPM {
+		if limit == limits.GPT4TPM.String() {
 			each = l.largest[own]
 		}
 		sum += l.failed[own] * each
@@ -117,20 +117,20 @@ func (l *ledger) unclear(limit string, by ...place) (sum int64) {
 }
 
 // admit books to every bucket that the tenant's calls charge.
-func (l *ledger) admit(t *tenant, limit string, reserved, used int64) {
+func (l *ledger) admit(t *tenant, limit runtime.LimitName, reserved, used int64) {
 	l.each(t, limit, func(a *account) {
 		a.admitted += reserved
 		a.settled += used
 	})
 }
 
-func (l *ledger) degrade(t *tenant, limit string, n int64) {
+func (l *ledger) degrade(t *tenant, limit runtime.LimitName, n int64) {
 	l.each(t, limit, func(a *account) { a.degraded += n })
 }
 
-func (l *ledger) each(t *tenant, limit string, by func(*account)) {
+func (l *ledger) each(t *tenant, limit runtime.LimitName, by func(*account)) {
 	for _, at := range t.charged() {
-		l.change(at, limit, by)
+		l.change(at, limit.String(), by)
 	}
 }
 

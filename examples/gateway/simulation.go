@@ -14,7 +14,6 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -58,7 +57,7 @@ func newSimulation(
 		lim, err := limits.New(dynamo.New(client, s.table),
 			runtime.WithObserver(sim.ledger.observe(sim.meter.observer())),
 			runtime.WithLogger(s.log()),
-			runtime.CallDefaults(runtime.Budget(budget)))
+			runtime.WithCallDefaults(runtime.Budget(budget)))
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +102,7 @@ func cutDown(ctx context.Context, lim *limits.Limiter) error {
 	if err != nil {
 		return err
 	}
-	_, err = lab.Set(ctx, limits.GPT4Limits{TPM: new(bucket.Per(labTPM, time.Minute).WithBurst(labBurst))},
+	_, err = lab.Set(ctx, limits.GPT4Limits{TPM: &runtime.Rate{Capacity: labTPM, Burst: labBurst}},
 		revision)
 	return err
 }

@@ -91,7 +91,7 @@ func consumedBy(t *testing.T, sim *simulation) (rpm, tpm int64) {
 	of := func(limit string) int64 {
 		return all[accountKey{place{"user-alice", limits.GPT4}, limit}] / bucket.Milli
 	}
-	return of(limits.GPT4RPM), of(limits.GPT4TPM)
+	return of(limits.GPT4RPM.String()), of(limits.GPT4TPM.String())
 }
 
 // TestStreams: however a stream ends, the buckets have as consumed the prompt and what was streamed of the

@@ -60,9 +60,9 @@ type place struct{ entity, resource string }
 // limits returns the bucket's limits in schema order.
 func (p place) limits() []string {
 	if p.resource == limits.Embeddings {
-		return []string{limits.EmbeddingsRPS}
+		return []string{limits.EmbeddingsRPS.String()}
 	}
-	return []string{limits.GPT4RPM, limits.GPT4TPM}
+	return []string{limits.GPT4RPM.String(), limits.GPT4TPM.String()}
 }
 
 func userOn(u limits.User) place       { return place{"user-" + u.ID, limits.GPT4} }

@@ -120,10 +120,10 @@ func work(ctx context.Context, clients []*client) error {
 		working.Go(func() {
 			for n := 1; n <= requests && errs[i] == nil; n++ {
 				if n%4 == 0 {
-					errs[i] = c.get(ctx, fmt.Sprintf("/report?rows=%d", rows), map[string]int64{limits.APIRequests: 1,
-						limits.APIRows: rows})
+					errs[i] = c.get(ctx, fmt.Sprintf("/report?rows=%d", rows),
+						map[string]int64{limits.APIRequests.String(): 1, limits.APIRows.String(): rows})
 				} else {
-					errs[i] = c.get(ctx, "/items", map[string]int64{limits.APIRequests: 1})
+					errs[i] = c.get(ctx, "/items", map[string]int64{limits.APIRequests.String(): 1})
 				}
 			}
 		})

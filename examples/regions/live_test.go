@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/examples/regions/limits"
-	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/region/filestore"
 )
 
@@ -108,7 +108,7 @@ func TestMoreThanAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sees := watch(t, story{evict: 5 * time.Second, ends: 3 * time.Second, stops: time.Hour, backs: time.Hour},
 			func(all []*place) {
-				own := limits.ChatLimits{RPS: new(bucket.Per(200, time.Second))}
+				own := limits.ChatLimits{RPS: &runtime.Rate{Capacity: 200, Every: time.Second}}
 				if _, err := all[1].lim.Config.Chat.Entity(limits.User{ID: "1"}).Set(context.Background(), own,
 					""); err != nil {
 					t.Fatal(err)

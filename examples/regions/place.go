@@ -56,9 +56,6 @@ func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Durat
 			runtime.WithLogger(slog.New(slog.DiscardHandler))); err != nil {
 			return nil, err
 		}
-		if err := p.lim.Check(ctx); err != nil {
-			return nil, err
-		}
 		p.config = region.Config{
 			Region: p.name, Table: operator.NewRegional(p.client, table, time.Now), Snapshots: snapshots,
 			Specs: p.lim.Specs(),

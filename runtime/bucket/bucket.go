@@ -156,3 +156,16 @@ func Full(limits []Limit) []Balance {
 	}
 	return full
 }
+
+// WholeRefill returns l's rate of refill exactly: tokens, not millitokens, that come back within period, ms.
+// That is a longer period than l's if a part of a token comes back within it.
+func (l Limit) WholeRefill() (tokens, period int64) {
+	if l.Refill%Milli == 0 {
+		return l.Refill / Milli, l.Period
+	}
+	divisor, rest := l.Refill, Mul(l.Period, Milli)
+	for rest != 0 { // Euclid's algorithm
+		divisor, rest = rest, divisor%rest
+	}
+	return l.Refill / divisor, Mul(l.Period, Milli) / divisor
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -58,5 +59,15 @@ func (l Limit) Check(perCall int64) string {
 	return ""
 }
 
-// tokens writes millitokens as tokens.
-func tokens(milli int64) string { return strconv.FormatFloat(float64(milli)/Milli, 'f', -1, 64) }
+// tokens writes millitokens as tokens, exactly.
+func tokens(milli int64) string {
+	sign := ""
+	if milli < 0 && milli > -Milli {
+		sign = "-" // the whole part is 0
+	}
+	text := sign + strconv.FormatInt(milli/Milli, 10)
+	if part := milli % Milli; part != 0 {
+		text += strings.TrimRight(fmt.Sprintf(".%03d", max(part, -part)), "0")
+	}
+	return text
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -125,10 +126,70 @@ func TestThrottledReads(t *testing.T) {
 			t.Errorf("a settle has its time-out: %v", err)
 		}
 		p.session.scheduler.cache.buckets.Purge()
-		api.left = DefaultAttempts
+		api.left = 1 + pace.MostUnanswered
 		_, err = p.acquire(t.Context(), def, []int64{1000})
-		if u, ok := errors.AsType[*store.UnavailableError](err); !ok || u.Attempts != DefaultAttempts {
-			t.Errorf("an acquire has %d attempts: %v", DefaultAttempts, err)
+		if u, ok := errors.AsType[*store.UnavailableError](err); !ok || u.Attempts != 1+pace.MostUnanswered {
+			t.Errorf("a bucket has %d retries until one is answered: %v", pace.MostUnanswered, err)
+		}
+	})
+}
+
+// TestThrottledReadPauses: after a throttled read the next one goes when the bucket's gap says, as a write
+// does, without another pause. A call that only reads keeps to the gap too.
+func TestThrottledReadPauses(t *testing.T) {
+	_, embeddings := generated(t)
+	synctest.Test(t, func(t *testing.T) {
+		table := newSimTable(1, embeddings.Decode)
+		table.minDelay, table.maxDelay = time.Millisecond, time.Millisecond+1
+		def := withNumbers(embeddings, 1, perSecond(100))
+		api := &throttledReads{API: table, left: 1}
+		slow := func(store *Store) { store.seams.jitter = func() float64 { return 0.99 } }
+		p := newProcess(t, api, 1, 0, slow, def)
+		began := time.Now()
+		if _, err := p.acquire(t.Context(), def, []int64{1000}); err != nil {
+			t.Fatal(err)
+		}
+		// The first gap is a millisecond, and a round trip takes two.
+		if took := time.Since(began); took > 6*time.Millisecond {
+			t.Errorf("took %v, want a gap and two round trips", took)
+		}
+		api.left = 8
+		call := &store.Call{Called: p.clock.Now(), Parts: []store.Part{{
+			Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}, Cost: []int64{0},
+		}}}
+		p.session.scheduler.cache.buckets.Purge()
+		began = time.Now()
+		if err := p.session.Peek(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 50*time.Millisecond {
+			t.Errorf("8 throttled reads took %v: they did not keep to the gap", took)
+		}
+	})
+}
+
+// TestReleaseOfDeletedBucket: a bucket that is gone is full, so nothing is written, and the release reports
+// that there is no bucket: not the image of the acquire, which has less.
+func TestReleaseOfDeletedBucket(t *testing.T) {
+	_, embeddings := generated(t)
+	synctest.Test(t, func(t *testing.T) {
+		table := newSimTable(1, embeddings.Decode)
+		def := withNumbers(embeddings, 1, bucket.Per(10, time.Minute))
+		p := newProcess(t, table, 1, 0, nil, def)
+		acquired, err := p.acquire(t.Context(), def, []int64{4000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(table.items)
+		part := acquired.Parts[0]
+		part.Actual = []int64{0}
+		release := &store.Call{Called: p.clock.Now(), Parts: []store.Part{part}}
+		if err := p.session.Settle(t.Context(), release); err != nil {
+			t.Fatal(err)
+		}
+		b := release.Parts[0].Buckets[0]
+		if b.After != nil || len(b.Limits) != 1 || len(table.items) != 0 {
+			t.Errorf("%+v in force, %+v left, %d items, want no bucket", b.Limits, b.After, len(table.items))
 		}
 	})
 }

@@ -49,13 +49,14 @@ func BenchmarkAcquire(b *testing.B) {
 	if err := def.Decode(img, w.Item); err != nil {
 		b.Fatal(err)
 	}
-	m := p.session.scheduler.cache.lookup(p.session.resource(def), 0, "user-1")
-	m.update(img, time.Now().UnixMilli())
-	m.setShape(
+	m := p.session.scheduler.cache.lookup(p.session.scheduler.resource(def), 0, "user-1")
+	m.known.Update(img, time.Now().UnixMilli())
+	m.known.SetShape(
 		&override.Resolved{
 			Shape:  plan.Shape{Limits: []bucket.Limit{img.Balances[0].Limit}, Version: plan.RevisionUnit},
 			ReadAt: time.Now().UnixMilli(),
 		},
+		nil,
 	)
 	call := &store.Call{
 		Called:   p.clock.Now(),
@@ -75,8 +76,8 @@ func BenchmarkRefused(b *testing.B) {
 	def := withNumbers(embeddings, 1, perSecond(10))
 	p := newProcess(b, &canned{}, 1, 0, nil, def)
 	now := time.Now().UnixMilli()
-	m := p.session.scheduler.cache.lookup(p.session.resource(def), 0, "user-1")
-	m.update(
+	m := p.session.scheduler.cache.lookup(p.session.scheduler.resource(def), 0, "user-1")
+	m.known.Update(
 		&bucket.Image{
 			Refilled: now,
 			Version:  plan.RevisionUnit,
@@ -85,11 +86,12 @@ func BenchmarkRefused(b *testing.B) {
 		},
 		now,
 	)
-	m.setShape(
+	m.known.SetShape(
 		&override.Resolved{
 			Shape:  plan.Shape{Limits: []bucket.Limit{perSecond(10)}, Version: plan.RevisionUnit},
 			ReadAt: now,
 		},
+		nil,
 	)
 	chain, cost := []store.Link{{ID: "1"}}, []int64{1000}
 	b.ReportAllocs()

@@ -6,12 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestMemoryPerBucket holds what ImageCache's documentation says that a bucket takes which nobody uses, and
 // that a flood of others does not add to it.
 func TestMemoryPerBucket(t *testing.T) {
+	skipOnLocal(t)
+	longform.NoRace(t, "it measures memory")
 	gpt4, _ := generated(t)
 	const buckets, most = 20_000, 1000
 	def := withNumbers(gpt4, 1, perSecond(100), perSecond(100))
@@ -66,7 +69,7 @@ func TestClockSetBack(t *testing.T) {
 		"control: half a second": {500 * time.Millisecond, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onHosts(t, func(h *hosts) {
+			onHosts(t, 100, func(h *hosts) {
 				clock := &steppedClock{}
 				other, p := h.open(h.client, offsetClock(0)), h.open(h.client, clock)
 				h.acquire(p, 10)
@@ -82,19 +85,5 @@ func TestClockSetBack(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestConflictsBeforeASetBack: that others were at work is forgotten as well.
-func TestConflictsBeforeASetBack(t *testing.T) {
-	c := &cachedBucket{}
-	c.noteConflict(t0, true)
-	for now, want := range map[int64][2]bool{
-		t0: {true, true}, t0 + slackFor: {true, false}, t0 + contendedFor: {false, false},
-		t0 - 1: {false, false}, t0 - time.Hour.Milliseconds(): {false, false},
-	} {
-		if got := [2]bool{c.isContended(now), c.leavesSlack(now)}; got != want {
-			t.Errorf("at %d: contended and slack %v, want %v", now-t0, got, want)
-		}
 	}
 }

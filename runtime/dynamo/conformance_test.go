@@ -43,8 +43,8 @@ func TestConformance(t *testing.T) {
 			Available: func(b bucket.Balance, refilled int64) int64 {
 				return bucket.Available(b, refilled, e.now.Load())
 			},
-			Remembers: true,
-			Break:     func() { e.down.on.Store(true) }, Repair: func() { e.down.on.Store(false) },
+			KeepIdle: 8 * 24 * time.Hour, Remembers: true, Server: dynamotest.OnLocal(t),
+			Break: func() { e.down.on.Store(true) }, Repair: func() { e.down.on.Store(false) },
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -178,7 +179,7 @@ func (s *spending) settle(n int64) {
 }
 
 // later is when what is remembered may no longer refuse.
-func (s *spending) later() { s.clock.Since.Add(trustedFor + 1) }
+func (s *spending) later() { s.clock.Since.Add(known.TrustedFor + 1) }
 
 // next is when each write has refill to claim that would be clamped.
 func (s *spending) next() { s.clock.Since.Add(time.Hour.Milliseconds()) }
@@ -294,7 +295,7 @@ func TestCapacityBudget(t *testing.T) {
 			}, func(s *spending) { s.refused(solo, 7) }, read,
 		},
 		{"above the burst", none, warm, func(s *spending) {
-			if _, err := s.h.at[0].Acquire(s.Context(), solo, tokens{1001}); !isA[*store.CostExceedsBurstError](err) {
+			if _, err := s.h.at[0].Acquire(s.Context(), solo, tokens{1001}); !isA[*store.CostTooLargeError](err) {
 				s.Error(err)
 			}
 		}, nothing},

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -153,7 +155,7 @@ func TestCascadeDenied(t *testing.T) {
 			}
 
 			_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{61})
-			if exceeds, ok := errors.AsType[*store.CostExceedsBurstError](err); !ok || exceeds.Entity != "user-1" {
+			if exceeds, ok := errors.AsType[*store.CostTooLargeError](err); !ok || exceeds.Entity != "user-1" {
 				t.Errorf("%v, want that the user can never have so many", err)
 			}
 		})
@@ -285,6 +287,42 @@ func TestCascadeSettles(t *testing.T) {
 				t.Errorf("%v remain, want the user's 4", left)
 			}
 		})
+	}
+}
+
+// TestEqualRefusals: a compensated denial names the nearest of the refusals that last equally long. The
+// parent, which has a smaller part of its burst left, refused first.
+func TestEqualRefusals(t *testing.T) {
+	_, embeddings := generated(t)
+	e := newEngine(t)
+	def := family(embeddings, store.CascadeCompensated, minute(140_000), minute(7))
+	h, stranger := e.house(t, e.client, def), e.house(t, e.client, def)
+	h.acquire(t, alicesHome, 7)
+	lease := h.acquire(t, member{"2", "1"}, 1)
+	if err := lease.Settle(t.Context(), tokens{140_000 - 7 + 20_000}); err != nil {
+		t.Fatal(err)
+	}
+	// 1 of 7 is missing, and 20,001 of 140,000: 8,571.4 and 8,571.9 ms.
+	_, err := stranger.at[0].Acquire(t.Context(), alicesHome, tokens{1})
+	denied, ok := errors.AsType[*store.DeniedError](err)
+	if !ok {
+		t.Fatalf("got %v, want a denial", err)
+	}
+	type named struct {
+		entity    string
+		available int64
+		after     time.Duration
+	}
+	var got []named
+	for _, r := range denied.Refusals {
+		got = append(got, named{r.Entity, r.Available, r.RetryAfter})
+	}
+	want := []named{{"user-1", 0, 8572 * time.Millisecond}, {"project-1", 0, 8572 * time.Millisecond}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(named{})); diff != "" {
+		t.Error(diff)
+	}
+	if said := (named{denied.Entity, denied.Available, denied.RetryAfter}); said != want[0] {
+		t.Errorf("the denial names %v, want %v", said, want[0])
 	}
 }
 
@@ -464,32 +502,84 @@ func TestTransactionGivenBackAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestConflicts: a transaction that keeps meeting others is reported as contended, with how often, and never
-// as a denial.
+// conflicting is an API whose writes meet transactions: the bucket at an index is in one. Below 0 none is.
+type conflicting struct {
+	wire.API
+	at atomic.Int64
+}
+
+func (c *conflicting) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	at := c.at.Load()
+	if at < 0 {
+		return c.API.TransactWriteItems(ctx, in, opts...)
+	}
+	reasons := make([]types.CancellationReason, len(in.TransactItems))
+	for i := range reasons {
+		reasons[i].Code = aws.String("None")
+	}
+	reasons[at].Code = aws.String("TransactionConflict")
+	return nil, &types.TransactionCanceledException{CancellationReasons: reasons}
+}
+
+func (c *conflicting) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
+	if c.at.Load() < 0 {
+		return c.API.UpdateItem(ctx, in, opts...)
+	}
+	return nil, &types.TransactionConflictException{}
+}
+
+// TestConflicts: a write that meets transactions is tried again, more often than Attempts says. If each
+// attempt does, the call is reported as contended, with how often, and never as a denial.
 func TestConflicts(t *testing.T) {
-	_, embeddings := generated(t)
-	e := newEngine(t)
-	client, w := e.withNetwork()
-	h := e.house(t, client, family(embeddings, store.CascadeAtomic, minute(1000), minute(100)))
-	h.acquire(t, alicesHome, 1)
-	w.expect(slices.Repeat([]mishap{cancel("TransactionConflict", "None")}, DefaultAttempts)...)
-	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{1})
-	contended, ok := errors.AsType[*store.ContendedError](err)
-	if !ok || contended.Conflicts != DefaultAttempts || contended.Attempts != DefaultAttempts {
-		t.Fatalf("%#v", err)
-	}
-	wantErr(t, err, "contended embeddings user-1 8/8")
-	w.writes(t, DefaultAttempts)
-	w.expect(slices.Repeat([]mishap{cancel("None", "TransactionConflict")}, DefaultAttempts)...)
-	_, err = h.at[0].Acquire(t.Context(), alicesHome, tokens{1})
-	if contended, ok := errors.AsType[*store.ContendedError](err); !ok || contended.Entity != "project-1" {
-		t.Errorf("%v, want that it is the project that is contended", err)
-	}
-	w.expect(slices.Repeat([]mishap{reject("TransactionConflictException", "")}, DefaultAttempts)...)
-	if _, err = h.at[0].Acquire(t.Context(), member{project: "1"}, tokens{1}); !isA[*store.ContendedError](err) {
-		t.Errorf("a single update that meets transactions: %v", err)
-	}
-	e.holding(t, "user-1 99 1", "project-1 999 1")
+	const budget = time.Second
+	inBubble(t, 1, func(t *testing.T, b *bubble) {
+		t.Helper()
+		api := &conflicting{API: b.client}
+		api.at.Store(-1)
+		def := lineage(second(generated(t)), store.CascadeAtomic, minute(1000), minute(1000), minute(100))
+		p := newPost(t, New(api, "faults", Attempts(2)),
+			[]runtime.Option{runtime.WithCallDefaults(runtime.Budget(budget))}, def)
+		acquire := func(who kin) error {
+			_, err := p.at[0].Acquire(t.Context(), who, tokens{1})
+			return err
+		}
+		if err := acquire(kin{"1", "2"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range []struct {
+			who    kin
+			at     int64
+			entity string
+		}{
+			{kin{"1", "2"}, 0, "project-2"}, {kin{"1", "2"}, 1, "org-1"}, {kin{"1"}, 0, "org-1"},
+		} {
+			api.at.Store(test.at)
+			began := time.Now()
+			err := acquire(test.who)
+			took := time.Since(began)
+			contended, ok := errors.AsType[*store.ContendedError](err)
+			if !ok || contended.Entity != test.entity || contended.Conflicts != contended.Attempts {
+				t.Errorf("%v at %d: %#v", test.who, test.at, err)
+				continue
+			}
+			if contended.Attempts != 2+mostFree || took > budget {
+				t.Errorf("%v at %d: %d attempts in %v", test.who, test.at, contended.Attempts, took)
+			}
+			wantErr(t, err, fmt.Sprintf("contended %s %s %d/%[3]d",
+				contended.Resource, contended.Entity, contended.Attempts))
+			time.AfterFunc(10*time.Millisecond, func() { api.at.Store(-1) })
+			if err := acquire(test.who); err != nil {
+				t.Errorf("%v at %d: the conflicts ended soon: %v", test.who, test.at, err)
+			}
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestClaims: several resources in one transaction; claims that meet in one bucket are added up.

@@ -42,19 +42,10 @@ func tableWith(t *testing.T, client *dynamodb.Client, change func(*dynamodb.Crea
 func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Duration) (text, logged string) {
 	t.Helper()
 	var log bytes.Buffer
-	handler := slog.NewTextHandler(
-		&log,
-		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		}},
-	)
 	l, err := limits.New(
 		New(client, table),
 		runtime.WithClock(offsetClock(ahead)),
-		runtime.WithLogger(slog.New(handler)),
+		runtime.WithLogger(untimed(&log)),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +54,18 @@ func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Dur
 		text = strings.ReplaceAll(errtext.Of(err), table, "TABLE")
 	}
 	return text, strings.ReplaceAll(log.String(), table, "TABLE")
+}
+
+// untimed returns a logger whose lines have no time.
+func untimed(to *bytes.Buffer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
 }
 
 // ttlOn creates a table whose layout was changed, and enables its TTL.
@@ -262,7 +265,7 @@ func TestSkewIsObserved(t *testing.T) {
 	clock := &handClock{} // stands years ahead
 	l, err := limits.New(New(dynamotest.Client(t), e.table), runtime.WithClock(clock),
 		runtime.WithObserver(&store.Observer{Skew: func(d time.Duration) { seen = append(seen, d) }}),
-		runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.CallDefaults(runtime.Budget(time.Minute)))
+		runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithCallDefaults(runtime.Budget(time.Minute)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +364,10 @@ func TestCreateTable(t *testing.T) {
 		t.Errorf("check: %s%s", err, logged)
 	}
 	e := &engine{client: client, table: table}
-	want := map[string]string{"PK": "S SYSTEM#", "SK": "S #VERSION", "layout": "N 1", "revision": "N 0"}
+	want := map[string]string{
+		"PK": "S SYSTEM#", "SK": "S #VERSION", "layout": "N 1", "revision": "N 0",
+		"owner": "S acme", // Check records it
+	}
 	if diff := cmp.Diff(want, plain(e.get(t, item.VersionKey()))); diff != "" {
 		t.Errorf("the version item, - wanted, + stored:\n%s", diff)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -24,21 +25,22 @@ import (
 )
 
 // hosts are processes on hosts with clocks of their own, in a bubble of testing/synctest, whose time is
-// DynamoDB's. They share user-1's bucket of 100 a second.
+// DynamoDB's. They share user-1's bucket.
 type hosts struct {
 	*engine
-	t   *testing.T
-	def store.Definition
+	t    *testing.T
+	def  store.Definition
+	rate int64 // tokens a second of the bucket
 }
 
 // onHosts runs f in a bubble.
-func onHosts(t *testing.T, f func(*hosts)) {
+func onHosts(t *testing.T, rate int64, f func(*hosts)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		_, embeddings := generated(t)
 		e := &engine{client: memdynamo.New().Client(), ttl: 24 * time.Hour}
 		e.table = dynamotest.Table(t, e.client, operator.Table)
-		f(&hosts{e, t, withNumbers(embeddings, 1, bucket.Per(100, time.Second))})
+		f(&hosts{e, t, withNumbers(embeddings, 1, bucket.Per(rate, time.Second)), rate})
 	})
 }
 
@@ -107,6 +109,7 @@ func (h *hosts) without(status int) *dynamodb.Client {
 // on one bucket. It leaves them its refill once it stops, and says once a minute that its clock is wrong.
 // Without dates nobody is admitted for the next hour.
 func TestHostAhead(t *testing.T) {
+	rate := int64(longform.Histories(t, "calls a second", 100, 100))
 	for _, test := range []struct {
 		name     string
 		dated    bool
@@ -116,14 +119,14 @@ func TestHostAhead(t *testing.T) {
 		{"control: no dates", false, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			onHosts(t, func(h *hosts) {
+			onHosts(t, rate, func(h *hosts) {
 				client := h.client
 				if !test.dated {
 					client = h.without(0)
 				}
 				right := []*host{h.open(h.client, offsetClock(0)), h.open(h.client, offsetClock(0))}
 				ahead := h.open(client, offsetClock(time.Hour))
-				h.acquire(ahead, 100)
+				h.acquire(ahead, rate)
 				together, refill := h.contend(61*time.Second, append(right, ahead)...)
 				t.Logf("all were admitted %v, of %v; rf is %v ahead", together, refill, h.refilled())
 				h.admits(together, refill, true)
@@ -159,12 +162,13 @@ func (h *hosts) contend(d time.Duration, all ...*host) (admitted []int, refill f
 				case !isA[*store.DeniedError](err) && !isA[*store.ContendedError](err):
 					h.t.Error(err)
 				}
-				time.Sleep(time.Duration(15+2*i) * time.Millisecond) //nolint:forbidigo // in a bubble of testing/synctest
+				pause := (1500 + 200*time.Duration(i)) * time.Millisecond / time.Duration(h.rate)
+				time.Sleep(pause) //nolint:forbidigo // in a bubble of testing/synctest
 			}
 		})
 	}
 	wg.Wait()
-	return admitted, 100 * time.Since(began).Seconds()
+	return admitted, float64(h.rate) * time.Since(began).Seconds()
 }
 
 // admits holds that processes were admitted as much as a refill, or nothing at all.
@@ -175,9 +179,9 @@ func (h *hosts) admits(admitted []int, refill float64, want bool) {
 		sum += float64(n)
 	}
 	switch {
-	case want && (sum < 0.95*refill || sum > refill+100):
+	case want && (sum < 0.95*refill || sum > refill+float64(h.rate)):
 		h.t.Errorf("%v were admitted, of a refill of %v", admitted, refill)
-	case !want && sum > 100: // what was stored
+	case !want && sum > float64(h.rate): // what was stored
 		h.t.Errorf("%v were admitted, want nobody", admitted)
 	}
 }
@@ -186,7 +190,7 @@ func (h *hosts) admits(admitted []int, refill float64, want bool) {
 func (h *hosts) denials(p *host) {
 	h.t.Helper()
 	denied := func() {
-		if _, err := p.Acquire(h.t.Context(), "1", tokens{100}); !isA[*store.DeniedError](err) {
+		if _, err := p.Acquire(h.t.Context(), "1", tokens{h.rate}); !isA[*store.DeniedError](err) {
 			h.t.Errorf("got %v", err)
 		}
 	}
@@ -207,7 +211,7 @@ func TestFirstWrite(t *testing.T) {
 				"read": time.Second, "refused": time.Second, "control: no dates": ahead,
 			} {
 				t.Run(fmt.Sprint(ahead, " ", exists, " ", name), func(t *testing.T) {
-					onHosts(t, func(h *hosts) {
+					onHosts(t, 100, func(h *hosts) {
 						right, client := h.open(h.client, offsetClock(0)), h.client
 						if exists {
 							h.acquire(right, 100)

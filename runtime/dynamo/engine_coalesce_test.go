@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -48,9 +49,22 @@ func crowded(
 	opts ...storeChange,
 ) {
 	t.Helper()
+	crowdedFor(t, 10*time.Minute, level, leases, f, opts...)
+}
+
+// crowdedFor is crowded where overrides are remembered for so long.
+func crowdedFor(
+	t *testing.T,
+	ttl time.Duration,
+	level int64,
+	leases []int64,
+	f func(*testing.T, *crowd, []*runtime.Lease[tokens]),
+	opts ...storeChange,
+) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		_, embeddings := generated(t)
-		c := newCrowd(t, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)), opts...)
+		c := newCrowd(t, ttl, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)), opts...)
 		for _, n := range leases {
 			level += n
 		}
@@ -73,7 +87,7 @@ func crowded(
 			held = append(held, lease)
 		}
 		c.Paths = nil
-		c.clock.set(trustedFor + 1)
+		c.clock.set(known.TrustedFor + 1)
 		c.wire.expect()
 		c.gate.shut()
 		f(t, c, held)
@@ -84,10 +98,10 @@ func crowded(
 	})
 }
 
-func newCrowd(t *testing.T, def store.Definition, opts ...storeChange) *crowd {
+func newCrowd(t *testing.T, ttl time.Duration, def store.Definition, opts ...storeChange) *crowd {
 	t.Helper()
 	e, _ := newFaulty(t)
-	e.ttl = 10 * time.Minute
+	e.ttl = ttl
 	client, w := e.withNetwork()
 	c := &crowd{T: t, engine: e, wire: w, gate: &gate{API: client, entity: "user-1"}}
 	c.desk = e.desk(t, c.gate, def, opts...)
@@ -270,7 +284,7 @@ func TestEachCallerItsOwn(t *testing.T) {
 		c.end()
 		c.admitted(first, admitted, last)
 		c.denied(denied)
-		if exceeds, ok := errors.AsType[*store.CostExceedsBurstError](never.err); !ok || exceeds.Requested != 101 {
+		if exceeds, ok := errors.AsType[*store.CostTooLargeError](never.err); !ok || exceeds.Requested != 101 {
 			t.Errorf("%v, want that it can never be", never.err)
 		}
 		c.calls(t, "retry applied", "retry applied")
@@ -507,7 +521,7 @@ func TestGivenToTheNext(t *testing.T) {
 // charged once.
 func TestTogetherOnce(t *testing.T) {
 	for path, at := range map[string]struct{ now, last int64 }{
-		"retry":  {trustedFor + 1, 1},
+		"retry":  {known.TrustedFor + 1, 1},
 		"normal": {360_000, 16}, // 10 more by then
 	} {
 		for name, test := range map[string]struct {
@@ -602,33 +616,124 @@ func TestTogetherTooLate(t *testing.T) {
 }
 
 // TestLateCopyOfTheWhole: a request that was for more callers than its repetition arrives after all, and
-// ahead of that: it is for all of them.
+// ahead of that: it is for all of them. A caller who was denied meanwhile is given back what it charged, also
+// if the repetition may have been applied instead. If that was, nothing is given back.
 func TestLateCopyOfTheWhole(t *testing.T) {
-	crowded(t, 45, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+	for name, test := range map[string]struct {
+		burst, b   int64  // what there is, and what the second of two callers takes
+		repetition mishap // nil: the reply is not lost
+		late       bool
+		denied     bool
+		calls      []string
+		left       int64
+	}{
+		"both wait":     {45, 20, nil, true, false, []string{"retry refused"}, 0},
+		"one is denied": {55, 30, nil, true, true, []string{"retry refused", "adjust applied"}, 30},
+		"one is denied, and the repetition is lost": {
+			55, 30, loseRequest, true, true, []string{"retry unknown", "retry refused", "adjust applied"}, 30,
+		},
+		"one is denied, and the repetition is applied": {
+			55, 30, loseReply, false, true, []string{"retry unknown", "retry refused"}, 5,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crowded(t, test.burst, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+				t.Helper()
+				_, embeddings := generated(t)
+				other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
+				var taken *runtime.Lease[tokens]
+				mishaps := []mishap{
+					pass, delay,
+					// refused: 25 are left
+					func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
+						var err error
+						took := tokens{test.burst - 5 - 25}
+						if taken, err = other.Acquire(context.WithoutCancel(t.Context()), "1", took); err != nil {
+							t.Error(err)
+						}
+						return apply()
+					},
+				}
+				if test.repetition != nil {
+					mishaps = append(mishaps, test.repetition)
+				}
+				if test.late {
+					mishaps = append(mishaps, // for one of the two
+						func(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
+							taken.Release(context.WithoutCancel(t.Context()))
+							if codes := w.arrive(t); !slices.Equal(codes, []int{http.StatusOK}) {
+								t.Errorf("the late copy was answered %v, want it applied", codes)
+							}
+							return apply()
+						})
+				}
+				c.wire.expect(mishaps...)
+				first, a, b := c.ask(5), c.ask(20), c.ask(test.b)
+				c.end()
+				if err := c.Close(t.Context()); err != nil { // which waits for what is given back
+					t.Error(err)
+				}
+				c.admitted(first, a)
+				if test.denied {
+					c.denied(b)
+				} else {
+					c.admitted(b)
+				}
+				c.calls(t, append([]string{"retry applied", "retry unknown", "retry refused"}, test.calls...)...)
+				c.left(test.left)
+			})
+		})
+	}
+}
+
+// TestLateCopyIsReversed: the caller of the repetition leaves too. All that the late copy charged is given
+// back, not only what the repetition asked for.
+func TestLateCopyIsReversed(t *testing.T) {
+	crowded(t, 55, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
 		_, embeddings := generated(t)
 		other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
 		var taken *runtime.Lease[tokens]
+		ctx, cancel := context.WithCancel(t.Context())
+		arrived := make(chan struct{})
 		c.wire.expect(pass, delay,
-			func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) { // refused: 25 are left
+			func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 				var err error
-				if taken, err = other.Acquire(context.WithoutCancel(t.Context()), "1", tokens{15}); err != nil {
+				if taken, err = other.Acquire(context.WithoutCancel(t.Context()), "1", tokens{25}); err != nil {
 					t.Error(err)
 				}
 				return apply()
 			},
-			func(w *network, apply func() (*http.Response, error)) (*http.Response, error) { // for one of the two
+			// a alone: lost, and a leaves
+			func(*network, func() (*http.Response, error)) (*http.Response, error) {
+				cancel()
+				return nil, errWire
+			},
+			// The reversals of the two writes, at the same time: neither comes before the late copy.
+			func(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
+				defer close(arrived)
 				taken.Release(context.WithoutCancel(t.Context()))
 				if codes := w.arrive(t); !slices.Equal(codes, []int{http.StatusOK}) {
 					t.Errorf("the late copy was answered %v, want it applied", codes)
 				}
 				return apply()
-			})
-		first, a, b := c.ask(5), c.ask(20), c.ask(20)
+			},
+			func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
+				<-arrived
+				return apply()
+			},
+		)
+		first, a, b := c.ask(5), c.askWithin(ctx, 20), c.ask(30)
 		c.end()
-		c.admitted(first, a, b)
-		c.calls(t, "retry applied", "retry unknown", "retry refused", "retry refused")
-		c.left(0)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !errors.Is(a.err, context.Canceled) {
+			t.Errorf("who left: %v", a.err)
+		}
+		c.admitted(first)
+		c.denied(b)
+		c.left(50) // 55-5: a has left, b was denied
 	})
 }
 
@@ -661,7 +766,8 @@ func TestTogetherDeleted(t *testing.T) {
 // TestTogetherReshaped: a bucket that is to have other limits is given them with all who acquire; who settles
 // follows.
 func TestTogetherReshaped(t *testing.T) {
-	crowded(t, 40, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+	ttl := 500 * time.Millisecond // too short to write before they are read
+	crowdedFor(t, ttl, 40, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
 		_, embeddings := generated(t)
 		c.manager(withNumbers(embeddings, 1, bucket.Per(100, time.Hour)), 0).set(t, "user-1", per(60))
@@ -684,8 +790,7 @@ func TestTogetherReshaped(t *testing.T) {
 func TestTogetherExhausted(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
-		throttle := reject("ThrottlingException", "slow down")
-		c.wire.expect(pass, throttle, throttle)
+		c.wire.expect(pass, refuseConnection, refuseConnection)
 		first, a, b := c.ask(10), c.ask(5), c.ask(9)
 		c.pass()
 		c.pass()
@@ -693,7 +798,7 @@ func TestTogetherExhausted(t *testing.T) {
 		c.end()
 		c.admitted(first, late)
 		for _, r := range []*customer{a, b} {
-			if u, ok := errors.AsType[*store.UnavailableError](r.err); !ok || u.Attempts != 2 || !u.Throttled {
+			if u, ok := errors.AsType[*store.UnavailableError](r.err); !ok || u.Attempts != 2 || u.Throttled {
 				t.Errorf("%v, want an UnavailableError after 2 attempts", r.err)
 			}
 		}
@@ -727,7 +832,7 @@ func TestTogetherRefused(t *testing.T) {
 func TestTogetherDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gpt4, _ := generated(t)
-		c := newCrowd(t, withNumbers(gpt4, 2, userRPM, userTPM))
+		c := newCrowd(t, 10*time.Minute, withNumbers(gpt4, 2, userRPM, userTPM))
 		c.ttl = 24 * time.Hour
 		c.put(
 			t,
@@ -781,8 +886,8 @@ func TestDifferentBucketsDoNotWait(t *testing.T) {
 	})
 }
 
-// TestSameChainTogether: acquires of the same whole chain are one transaction; of another chain, though it
-// has the same parent, they have one of their own.
+// TestSameChainTogether: acquires of chains with the same parent are one transaction, siblings included. One
+// that is denied, or can never be served, fails no other.
 func TestSameChainTogether(t *testing.T) {
 	for name, test := range map[string]struct {
 		mishap mishap
@@ -791,9 +896,11 @@ func TestSameChainTogether(t *testing.T) {
 		"as it should be": {pass, []string{"transact applied"}},
 		"lost reply":      {loseReply, []string{"transact unknown", "transact applied"}},
 		"lost request":    {loseRequest, []string{"transact unknown", "transact applied"}},
-		"conflict": {cancel("TransactionConflict", "None"),
+		"conflict": {cancel("TransactionConflict", "None", "None"),
 			[]string{"transact conflict", "transact applied"}},
-		"throttled": {cancel("ThrottlingError", "None"), []string{"transact throttled", "transact applied"}},
+		"throttled": {
+			cancel("ThrottlingError", "None", "None"), []string{"transact throttled", "transact applied"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chained(t, func(t *testing.T, c *chain) {
@@ -801,11 +908,10 @@ func TestSameChainTogether(t *testing.T) {
 				first := c.ask(t.Context(), alicesHome, 1)
 				a, b, tooMuch, never := c.ask(t.Context(), alicesHome, 3), c.ask(t.Context(), alicesHome, 4),
 					c.ask(t.Context(), alicesHome, 95), c.ask(t.Context(), alicesHome, 101)
-				c.acquire(t, member{"2", "1"}, 20) // does not wait
-				c.calls(t, "transact applied")
+				sibling := c.ask(t.Context(), member{"2", "1"}, 20)
 				c.wire.expect(pass, test.mishap)
 				c.end()
-				for _, r := range []*customer{first, a, b} {
+				for _, r := range []*customer{first, a, b, sibling} {
 					if r.err != nil {
 						t.Error(r.err)
 					}
@@ -814,7 +920,7 @@ func TestSameChainTogether(t *testing.T) {
 				if !ok || denied.Entity != "user-1" || len(denied.Refusals) != 1 {
 					t.Errorf("%v, want a denial by the user alone", tooMuch.err)
 				}
-				if !isA[*store.CostExceedsBurstError](never.err) {
+				if !isA[*store.CostTooLargeError](never.err) {
 					t.Errorf("%v, want that it can never be", never.err)
 				}
 				if got := c.Paths; !slices.Equal(

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"net/http"
 	"reflect"
@@ -15,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -36,8 +39,8 @@ func TestExhausted(t *testing.T) {
 		charged  int64
 	}{
 		"throttled": {
-			reject("ProvisionedThroughputExceededException", "slow down"), 8,
-			"unavailable gpt-4 8 throttled: ProvisionedThroughputExceededException: slow down", 0,
+			reject("ProvisionedThroughputExceededException", "slow down"), 1 + pace.MostUnanswered,
+			"unavailable gpt-4 21 throttled: ProvisionedThroughputExceededException: slow down", 0,
 		},
 		"lost requests": {
 			loseRequest, 3,
@@ -266,6 +269,22 @@ func TestMalformed(t *testing.T) {
 			func(stored codec.Item) { delete(stored, "rf") },
 			"attribute rf missing", false,
 		},
+		"a balance at its maximum": {
+			func(stored codec.Item) { stored["b_rpm_tk"] = codec.N(math.MaxInt64) },
+			"attribute b_rpm_tk 9223372036854775807", false,
+		},
+		"a total near its maximum": {
+			func(stored codec.Item) { stored["b_rpm_tc"] = codec.N(math.MaxInt64 - 1) },
+			"attribute b_rpm_tc 9223372036854775806", true,
+		},
+		"a limit that is a path": {
+			func(stored codec.Item) {
+				for _, field := range item.LimitFields {
+					stored["b_a.b_"+field] = codec.N(60_000)
+				}
+			},
+			"attribute b_a.b_tk limit", true,
+		},
 		"half an unknown limit": {
 			func(stored codec.Item) { stored["b_ipm_tk"] = codec.N(1) },
 			"attribute b_ipm_tc missing", true,
@@ -286,6 +305,10 @@ func TestMalformed(t *testing.T) {
 			wantErr(t, err, want)
 			_, err = fresh.GPT4.Peek(t.Context(), alice)
 			wantErr(t, err, want)
+			_, err = operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4")
+			if name != "the other half" { // to Reset, which knows no schema, that is no limit
+				wantErr(t, err, want)
+			}
 			// By a process that knew the bucket when it was sound, and so writes first. It goes by the parameters that
 			// it knows, which cv says are those in force, and reads no others.
 			charged := stored["b_rpm_tc"]
@@ -297,7 +320,10 @@ func TestMalformed(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if test.unread {
+			switch {
+			case name == "a total near its maximum":
+				charged = &types.AttributeValueMemberN{Value: "9223372036854777806"}
+			case test.unread:
 				charged = codec.N(52_000)
 			}
 			if err := process.Close(t.Context()); err != nil {
@@ -308,10 +334,40 @@ func TestMalformed(t *testing.T) {
 				t.Errorf("charged: b_rpm_tc is %v, want %v", got, charged)
 			}
 			_, err = operator.Inspect(t.Context(), e.client, e.table, "user-1", "gpt-4")
-			if name == "the other half" { // to Inspect, which knows no schema, that is no limit
+			switch name {
+			case "the other half": // to Inspect, which knows no schema, that is no limit
 				want = ""
+			case "a total near its maximum": // charged twice, no 64 bits hold it
+				want = strings.Replace(want, "9223372036854775806", `"9223372036854777806"`, 1)
 			}
 			wantErr(t, err, want)
+		})
+	}
+}
+
+// TestMalformedAtSettle: a settle whose condition fails, here since the bucket has another shape, gets the
+// bucket, and reports what no bucket holds.
+func TestMalformedAtSettle(t *testing.T) {
+	for attr, value := range map[string]int64{
+		"b_rpm_tk": math.MaxInt64, "b_tpm_tk": math.MinInt64, "b_rpm_tc": math.MaxInt64, "b_a.b_tk": 1,
+	} {
+		t.Run(attr, func(t *testing.T) {
+			e, process, _ := wired(t)
+			lease, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1, TPM: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored := half()
+			stored.CV = 2 * plan.RevisionUnit
+			spoiled := stored.Item(t)
+			spoiled[attr] = codec.N(value)
+			e.put(t, spoiled)
+			err = lease.Settle(t.Context(), limits.GPT4Cost{RPM: 1, TPM: 200})
+			setup, ok := errors.AsType[*store.SetupError](err)
+			wrong, named := errors.AsType[*codec.AttributeError](err)
+			if !ok || !named || wrong.Attr != attr {
+				t.Errorf("got %v (%v), want a SetupError that names %s", err, setup, attr)
+			}
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluice-go/sluice/internal/test/definitions"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -75,12 +76,12 @@ type scene struct {
 }
 
 // bucketOf names a bucket of r.
-func bucketOf(r *resource) wire.Bucket {
+func bucketOf(r *known.Resource) wire.Bucket {
 	return wire.Bucket{Resource: &r.Resource, Partition: item.EntityPrefix + "user-1", Entity: "user-1"}
 }
 
 // schemaShape is the shape of a bucket of r's first kind that nothing overrides.
-func schemaShape(r *resource) *plan.Shape {
+func schemaShape(r *known.Resource) *plan.Shape {
 	return &plan.Shape{
 		Limits:  r.Spec.Kinds[0].Limits,
 		Removed: r.Spec.Removed,
@@ -89,7 +90,7 @@ func schemaShape(r *resource) *plan.Shape {
 }
 
 // drawScene draws a bucket of r in any state, of which a process may remember another one.
-func drawScene(t *rapid.T, r *resource) scene {
+func drawScene(t *rapid.T, r *known.Resource) scene {
 	shape := schemaShape(r)
 	s := scene{target: &target{demand: plan.Demand{Shape: shape}}, at: bucketOf(r)}
 	img := &bucket.Image{
@@ -204,7 +205,7 @@ func (s *scene) plans() map[plan.Path]plan.Plan {
 	}
 	taken := make([]int64, len(s.want.Shape.Limits))
 	copy(taken, s.want.Take)
-	if p := plan.NewAdjust(negated(taken), s.remembered, s.target.demand.Shape,
+	if p := plan.NewAdjust(plan.Negated(taken), s.remembered, s.target.demand.Shape,
 		s.now); p.Decision == plan.Write {
 		all[plan.Adjust] = p
 	}
@@ -280,7 +281,7 @@ func TestGenericMeansTheSame(t *testing.T) {
 	for _, def := range c.defs {
 		t.Run(def.Spec().Resource, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				s := drawScene(t, c.resource(def))
+				s := drawScene(t, c.scheduler.resource(def))
 				for _, way := range []plan.Path{plan.Retry, plan.Normal, plan.Adjust, plan.Reshape} {
 					p, ok := s.plans()[way]
 					if !ok || p.Generic { // not to be written, or not by generated text
@@ -320,7 +321,7 @@ func TestGenericMeansTheSame(t *testing.T) {
 // shows it.
 func TestComparisonSees(t *testing.T) {
 	c := newComparison(t)
-	r := c.resource(c.defs[0])
+	r := c.scheduler.resource(c.defs[0])
 	s := scene{
 		target: &target{demand: plan.Demand{Shape: schemaShape(r)}}, at: bucketOf(r),
 		now: t0 + 1000,

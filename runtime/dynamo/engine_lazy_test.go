@@ -58,7 +58,7 @@ func idle(t *testing.T, f func(*testing.T, *idler)) {
 func (e *engine) onBubblesTime(t testing.TB, api wire.API, def store.Definition) *house {
 	t.Helper()
 	return e.houseWith(t, api, []runtime.Option{
-		runtime.WithClock(offsetClock(0)), runtime.CallDefaults(runtime.LazySettle(true)),
+		runtime.WithClock(offsetClock(0)), runtime.WithCallDefaults(runtime.LazySettle(true)),
 	}, def)
 }
 
@@ -274,6 +274,15 @@ func TestLazyIsThere(t *testing.T) {
 				synctest.Wait()
 				slices.Sort(i.Verbs)
 				i.reported(t, "acquired", "acquired", "denied", "released")
+				if who != solo { // a transaction returns no image that denies
+					return
+				}
+				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*store.DeniedError](err) {
+					t.Fatal(err)
+				}
+				if got := i.m.take(); got.Calls != 0 {
+					t.Errorf("%d calls for a denial after the release was written, want none", got.Calls)
+				}
 			})
 		})
 	}

@@ -103,6 +103,10 @@ func loseRequest(*network, func() (*http.Response, error)) (*http.Response, erro
 	return nil, errWire
 }
 
+func refuseConnection(*network, func() (*http.Response, error)) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+}
+
 func loseReply(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 	drop(apply())
 	return nil, errWire
@@ -186,17 +190,15 @@ func reject(code, message string) mishap {
 }
 
 // cancel answers that a transaction of two items was cancelled, and applies nothing.
-func cancel(first, second string) mishap {
+func cancel(codes ...string) mishap {
 	return func(*network, func() (*http.Response, error)) (*http.Response, error) {
 		r := answer(http.StatusBadRequest, "TransactionCanceledException", "cancelled")
-		body := strings.TrimSuffix(
-			text(r),
-			"}",
-		) + fmt.Sprintf(
-			`,"CancellationReasons":[{"Code":%q},{"Code":%q}]}`,
-			first,
-			second,
-		)
+		reasons := make([]string, len(codes))
+		for i, code := range codes {
+			reasons[i] = fmt.Sprintf(`{"Code":%q}`, code)
+		}
+		body := fmt.Sprintf(`%s,"CancellationReasons":[%s]}`,
+			strings.TrimSuffix(text(r), "}"), strings.Join(reasons, ","))
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 		return r, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,7 +178,7 @@ var scenes = []struct {
 		}},
 	{"many at once, served together; leases that close lazily", []string{"create applied"},
 		func(o *observed) {
-			l := o.gateway(o.T, runtime.CallDefaults(runtime.LazySettle(true)))
+			l := o.gateway(o.T, runtime.WithCallDefaults(runtime.LazySettle(true)))
 			var calls sync.WaitGroup
 			for range 15 {
 				calls.Go(func() {
@@ -249,9 +250,9 @@ var scenes = []struct {
 	{"a table that throttles, and meets transactions", []string{"transact throttled", "member failed"},
 		func(o *observed) {
 			l := o.gateway(o.T)
-			n := 0
+			var n atomic.Int64
 			o.db.Faults().Script(func(memdynamo.Request) memdynamo.Fault {
-				if n++; n%3 == 1 {
+				if n.Add(1)%3 == 1 {
 					return memdynamo.Throttle
 				}
 				return memdynamo.None

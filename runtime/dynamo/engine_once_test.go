@@ -270,11 +270,12 @@ func TestGivenBackAtMostOnce(t *testing.T) {
 	}
 }
 
-// TestCopiesOfAGiveBack shows what a repeated give-back would do once others have written: it mints tokens.
-// This is why it is never sent again, and what the checks above would see.
+// TestCopiesOfAGiveBack shows what a repeated give-back would do once others have written, if it were not
+// guarded: it mints tokens. This is why it is never sent again, and what the checks above would see.
 func TestCopiesOfAGiveBack(t *testing.T) {
-	e, process, w := wired(t)
-	s := script{t, e, process}
+	e, _, _ := wired(t)
+	client, w := e.withNetwork()
+	s := script{t, e, e.demo(t, unguarded{client})}
 	lease := s.acquire(10, 0)
 	w.expect(keep)
 	lease.Release(t.Context())

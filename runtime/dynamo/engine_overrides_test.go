@@ -32,6 +32,7 @@ import (
 // suffers from.
 func newFaulty(t testing.TB) (*engine, *memdynamo.Engine) {
 	t.Helper()
+	skipOnLocal(t)
 	e := &engine{}
 	memory := memdynamo.New(memdynamo.WithClock(&e.clock))
 	e.client = memory.Client()

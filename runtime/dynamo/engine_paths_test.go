@@ -269,11 +269,14 @@ func TestRepair(t *testing.T) {
 	e := newEngine(t)
 	e.put(t, row{CV: 1, TTL: 180, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.Item(t))
 	stale := script{t, e, e.demo(t, e.client)}
-	lease := stale.acquire(1, 0)
+	first, second := stale.acquire(1, 0), stale.acquire(1, 0)
 	other := script{t, e, e.demo(t, e.client)}
-	other.settle(other.acquire(1, 0), 500, 0)
-	stale.demo.calls(t, "read found", "retry applied")
-	lease.Release(context.Background())
+	debtor := other.acquire(1, 0)
+	stale.demo.calls(t, "read found", "retry applied", "retry applied")
+	first.Release(context.Background())
+	stale.demo.calls(t, "adjust refused", "adjust applied") // from now on, others are known to write
+	other.settle(debtor, 500, 0)
+	second.Release(context.Background())
 	stale.demo.calls(t, "adjust applied", "repair applied")
 	// 50,000 less 500,000: 550,000 from full are 330 s.
 	e.stored(t, row{CV: 1, TTL: 2 * 330, Limits: holds(-450_000, 550_000, 10_000_000, 5_000_000)})

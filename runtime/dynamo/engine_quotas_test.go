@@ -317,7 +317,7 @@ func TestQuotasAreNotKept(t *testing.T) {
 	if _, err = local.Acquire(t.Context(), "1", tokens{50}); err != nil {
 		t.Errorf("%v, want a local lease of the floor", err)
 	}
-	if _, err = local.Acquire(t.Context(), "1", tokens{1001}); !isA[*store.CostExceedsBurstError](err) {
+	if _, err = local.Acquire(t.Context(), "1", tokens{1001}); !isA[*store.CostTooLargeError](err) {
 		t.Errorf("%v, want what all regions have not got to be refused for good", err)
 	}
 	if _, err = local.Acquire(t.Context(), "9", tokens{51}); !isA[*store.DeniedError](err) {
@@ -361,7 +361,7 @@ func TestDeniedByQuota(t *testing.T) {
 	never := func(id string, cost int64) {
 		t.Helper()
 		_, err := d.Acquire(t.Context(), user(id), tokens{cost})
-		if got, ok := errors.AsType[*store.CostExceedsBurstError](err); !ok || got.Burst != 1000 {
+		if got, ok := errors.AsType[*store.CostTooLargeError](err); !ok || got.Burst != 1000 {
 			t.Errorf("%d for %s: %v, want it to exceed the burst of 1000", cost, id, err)
 		}
 	}
@@ -489,7 +489,7 @@ func TestClosedParent(t *testing.T) {
 				}
 			}
 			_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{1001})
-			if !isA[*store.CostExceedsBurstError](err) {
+			if !isA[*store.CostTooLargeError](err) {
 				t.Errorf("%v, want more than all regions have to be refused for good", err)
 			}
 			s.gives(1, "project-1", 20)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -100,9 +101,9 @@ func TestDoubt(t *testing.T) {
 		at, n int64
 		calls []string
 	}{
-		{staleAfter + 1, 3, []string{"retry applied"}}, // of 5
+		{known.StaleAfter + 1, 3, []string{"retry applied"}}, // of 5
 		{3000, 6, []string{"read found", "normal applied"}},
-		{3000 + staleAfter, 1, []string{"retry applied"}},
+		{3000 + known.StaleAfter, 1, []string{"retry applied"}},
 		{9000, 6, []string{"read found", "normal applied"}},
 		{15_000, 6, []string{"normal applied"}}, // no race has been lost for long enough
 	} {

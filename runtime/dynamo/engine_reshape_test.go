@@ -10,6 +10,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
+	"github.com/sluice-go/sluice/internal/test/storetest"
+
 	minimal "github.com/sluice-go/sluice/gen/testdata/golden/minimal/out"
 
 	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
@@ -143,7 +145,7 @@ func TestReshapeRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen.calls(t, "read found", "reshape applied")
-	e.stored(t, row{Resource: "api", RF: 100, CV: 7, TTL: 2*86400 + 1, Limits: map[string]bucket.Balance{
+	e.stored(t, row{Resource: "api", RF: 100, CV: 7, TTL: storetest.KeepIdle, Limits: map[string]bucket.Balance{
 		"rps": {Limit: perSecond, Tokens: 0, Consumed: 11_000},
 		"rpd": {Limit: perDay, Tokens: 980_000, Consumed: 20_000},
 	}})
@@ -158,7 +160,7 @@ func TestRaised(t *testing.T) {
 	if _, err := before.Acquire(t.Context(), "1", tokens{5}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := before.Acquire(t.Context(), "1", tokens{10}); !isA[*store.CostExceedsBurstError](err) {
+	if _, err := before.Acquire(t.Context(), "1", tokens{10}); !isA[*store.CostTooLargeError](err) {
 		t.Fatalf("got %v, want a cost above the burst", err)
 	}
 	after := e.desk(t, e.client, withNumbers(embeddings, 2, bucket.Per(200, time.Minute)))
@@ -358,7 +360,7 @@ func TestStaleParameters(t *testing.T) {
 		}
 	}
 	e.clock.set(60_000)
-	if _, err := old.Acquire(t.Context(), "1", tokens{6}); !isA[*store.CostExceedsBurstError](err) {
+	if _, err := old.Acquire(t.Context(), "1", tokens{6}); !isA[*store.CostTooLargeError](err) {
 		t.Errorf("got %v, want a cost above the burst that the bucket has now", err)
 	}
 	item := plain(e.get(t, item.BucketKey("user-1", "embeddings")))

@@ -60,6 +60,17 @@ func (e *events) calls(t testing.TB, want ...string) {
 	e.Calls(t, want...)
 }
 
+// callsBeside is calls where the first two were under way at once, and may have ended in either order.
+func (e *events) callsBeside(t testing.TB, write, read string, then ...string) {
+	t.Helper()
+	e.Mu.Lock()
+	if len(e.Paths) > 1 && e.Paths[0] == read {
+		e.Paths[0], e.Paths[1] = e.Paths[1], e.Paths[0]
+	}
+	e.Mu.Unlock()
+	e.calls(t, append([]string{write, read}, then...)...)
+}
+
 // engine is a table of the real engine, and what its tests' processes share.
 type engine struct {
 	client *dynamodb.Client

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
@@ -167,7 +168,7 @@ func (b *books) onWrite(ctx context.Context, all []*request) context.Context {
 func (a errands) undone() (back errands) {
 	for _, e := range a {
 		if slices.ContainsFunc(e.change, positive) && e.what == "acquire" {
-			e.change = negated(e.change)
+			e.change = plan.Negated(e.change)
 			back = append(back, e)
 		}
 	}
@@ -301,7 +302,9 @@ func isAdjust(in *dynamodb.UpdateItemInput) bool { return adjusts(*in.ConditionE
 
 func adjusts(condition string) bool { return strings.Contains(condition, "attribute_exists") }
 
-func isReversal(in *dynamodb.UpdateItemInput) bool { return *in.ConditionExpression == "op = :undo" }
+func isReversal(in *dynamodb.UpdateItemInput) bool {
+	return strings.HasPrefix(*in.ConditionExpression, "op = :undo ")
+}
 
 func (s *scribe) TransactWriteItems(
 	ctx context.Context,

@@ -13,8 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -134,6 +136,7 @@ func TestOutageIsNotMultiplied(t *testing.T) {
 
 // TestOutageIsMultipliedWithout shows that the check above sees what the retry budget is for.
 func TestOutageIsMultipliedWithout(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
@@ -202,7 +205,7 @@ func TestDenialsEarnRetries(t *testing.T) {
 	for retries.Take(t.Context()) { // as an outage does
 	}
 	for i := range int64(wire.RetryCost) {
-		e.clock.set((i + 1) * (trustedFor + 1)) // by then memory may not deny
+		e.clock.set((i + 1) * (known.TrustedFor + 1)) // by then memory may not deny
 		if err := acquire(1); !isA[*store.DeniedError](err) {
 			t.Fatal(err)
 		}
@@ -323,32 +326,36 @@ func (b *bubble) charged(t *testing.T, buckets int, want int64) {
 	}
 }
 
-// TestBlackHoleSwallowsAGiveBack: it is not sent again, so that it is applied once when it arrives, even if
-// others have written meanwhile.
+// TestBlackHoleSwallowsAGiveBack: it is not sent again. When it arrives after all, it is applied if nobody
+// has written to the bucket meanwhile, and else refused.
 func TestBlackHoleSwallowsAGiveBack(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, b *bubble) {
-		t.Helper()
-		def := lineage(second(generated(t)), store.CascadeNone, minute(1000))
-		p := b.post(t, nil, def)
-		lease, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Faults().Script(swallowFirst(b.Faults(), "UpdateItem"))
-		if err := lease.Settle(t.Context(), tokens{4}); !isA[*store.UnavailableError](err) {
-			t.Errorf("%v, want that the outcome is unknown", err)
-		}
-		if _, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{1}); err != nil {
-			t.Fatal(err)
-		}
-		b.charged(t, 1, 11)
-		<-time.After(3 * time.Hour)
-		b.charged(t, 1, 5)
-	})
+	for between, charged := range map[int64]int64{0: 4, 1: 11} {
+		inBubble(t, 1, func(t *testing.T, b *bubble) {
+			t.Helper()
+			def := lineage(second(generated(t)), store.CascadeNone, minute(1000))
+			p := b.post(t, nil, def)
+			lease, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Faults().Script(swallowFirst(b.Faults(), "UpdateItem"))
+			if err := lease.Settle(t.Context(), tokens{4}); !isA[*store.UnavailableError](err) {
+				t.Errorf("%v, want that the outcome is unknown", err)
+			}
+			if between > 0 {
+				if _, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{between}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.charged(t, 1, 10+between)
+			<-time.After(3 * time.Hour)
+			b.charged(t, 1, charged)
+		})
+	}
 }
 
-// TestHotPartition: while one bucket is throttled, its calls end within their budget and say so, and others
-// are served.
+// TestHotPartition: a partition that takes 20 writes a second serves some 250 calls a second of one bucket,
+// each within its budget, since a write serves all that wait. Other buckets are served meanwhile.
 func TestHotPartition(t *testing.T) {
 	const budget = 500 * time.Millisecond
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
@@ -356,7 +363,7 @@ func TestHotPartition(t *testing.T) {
 		def := lineage(second(generated(t)), store.CascadeNone, minute(1_000_000))
 		p := b.post(
 			t,
-			[]runtime.Option{runtime.CallDefaults(runtime.Budget(budget), runtime.OnUnavailable(store.Deny))},
+			[]runtime.Option{runtime.WithCallDefaults(runtime.Budget(budget), runtime.OnUnavailable(store.Deny))},
 			def,
 		)
 		b.Faults().PartitionThroughput(20, 3000)
@@ -402,12 +409,9 @@ func TestHotPartition(t *testing.T) {
 		}
 		running.Wait()
 		t.Logf("hot: %d served, %d throttled; others: %d served", served.Load(), throttled.Load(), others.Load())
-		if served.Load() < 150 || throttled.Load() == 0 {
-			t.Errorf(
-				"%d calls for the hot bucket were served and %d throttled; want most of its 20 a second, and some",
-				served.Load(),
-				throttled.Load(),
-			)
+		if served.Load() < 2000 || throttled.Load() > 0 {
+			t.Errorf("%d calls for the hot bucket were served and %d throttled; want all", served.Load(),
+				throttled.Load())
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -191,7 +192,7 @@ func TestNetDemandSees(t *testing.T) {
 	}
 	streams := rapid.Custom(drawStream)
 	for seed := range 2000 {
-		if _, wrong := streams.Example(seed).flows(netting); wrong != "" {
+		if _, wrong := streams.Example(seed).flows(netting); strings.Contains(wrong, ": an acquire of ") {
 			t.Logf("example %d: %s", seed, wrong)
 			return
 		}

@@ -1,51 +1,159 @@
 package dynamo
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/background"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// queue holds the requests that write to one bucket, or to one chain. It has one write under way at a time,
-// which serves as many of the requests as it can. The lock of its first cached bucket guards it.
+// cache holds the buckets that a session knows. The least recently used one is forgotten first, and costs a
+// read when it is used again.
+type cache struct {
+	buckets *lru.Cache[bucketKey, *cachedBucket]
+}
+
+// bucketKey names a bucket within a session, by the entity's kind and id as callers give them.
+type bucketKey struct {
+	resource *known.Resource
+	kind     int
+	id       string
+}
+
+// lookup returns the cached bucket of an entity, a new one if there is none. entity is as stored.
+func (c *cache) lookup(r *known.Resource, kind int, entity string) *cachedBucket {
+	key := bucketKey{r, kind, entity[len(r.Spec.Kinds[kind].Prefix):]}
+	if cached, ok := c.buckets.Get(key); ok {
+		return cached
+	}
+	fresh := &cachedBucket{}
+	fresh.known.Init(r, kind, entity)
+	fresh.queue.cached = fresh
+	if cached, ok, _ := c.buckets.PeekOrAdd(key, fresh); ok {
+		return cached
+	}
+	return fresh
+}
+
+// peek returns what is known of a bucket, nil if it is not cached. It does not take the LRU's lock for
+// writing: the bucket does not move to the front.
+func (c *cache) peek(r *known.Resource, kind int, id string) *known.Bucket {
+	if cached, ok := c.buckets.Peek(bucketKey{r, kind, id}); ok {
+		return &cached.known
+	}
+	return nil
+}
+
+// cachedBucket is a bucket that a process knows, and the queues of requests that write to it. Concurrent
+// calls share it.
+type cachedBucket struct {
+	known known.Bucket
+	pacer pace.Pacer
+
+	mu          sync.Mutex  // guards what follows, and the queues
+	queue       queue       // of writes to this bucket alone
+	chainQueue  *queue      // of writes to this bucket and others before it; nil while it has no work
+	deferred    []*request  // lazy settles that wait for another write
+	hasDeferred atomic.Bool // len(deferred) > 0
+	flushing    bool        // a goroutine waits until deferred settles are overdue
+}
+
+// queueFor returns the queue that r belongs to, whose last bucket this is. The caller holds mu.
+func (c *cachedBucket) queueFor(r *request) *queue {
+	if len(r.portions) == 1 {
+		return &c.queue
+	}
+	if c.chainQueue == nil {
+		c.chainQueue = &queue{cached: c, chained: true}
+	}
+	return c.chainQueue
+}
+
+// queue holds the requests that write to one bucket alone, or to several of which it is the last: siblings,
+// whose chains have their root in common. It has one write under way at a time, which serves as many of the
+// requests as it can. The cached bucket's lock guards it.
 type queue struct {
-	cached *cachedBucket   // the bucket, or the first of the chain
-	others []*cachedBucket // the chain's other buckets
+	cached  *cachedBucket
+	chained bool // requests of several buckets
 
 	busy    bool       // a worker serves it
 	waiting []*request // for the next write, in order of arrival
 	lastErr error      // of the last attempt, until another one succeeds
 
-	arrival chan struct{} // closed when a request arrives; nil while nobody waits for one
+	arrival chan struct{} // closed at the next arrival; nil if no batch has paused for one since
+}
+
+// scheduler serves a session's requests. Each bucket has a queue, and so have all chains with the same
+// root; a batch serves a queue, one write at a time. It is safe for concurrent use.
+type scheduler struct {
+	conn       *wire.Conn
+	resources  []*known.Resource
+	reader     *known.Reader
+	cache      *cache
+	background *background.Tasks
+	closing    <-chan struct{}       // closed when nothing may wait any more
+	attempts   int                   // of an acquire
+	turns      *semaphore.Weighted   // for reads and writes under way
+	onReshape  func(context.Context) // called after each Reshape or uncharged Create
+
+	seams
+}
+
+// resource returns what was opened as def. There are few, and an interface is hashed slower than compared.
+func (s *scheduler) resource(def store.Definition) *known.Resource {
+	for _, r := range s.resources {
+		if r.Def == def {
+			return r
+		}
+	}
+	return nil
+}
+
+// seams are what tests replace.
+type seams struct {
+	jitter  func() float64 // in [0, 1)
+	choose  func(*plan.Demand, plan.State, int64) plan.Plan
+	onWrite func(context.Context, []*request) context.Context // nil, or called before each attempt for requests
+
+	newcomersJoin bool  // requests that lost a race share their next write with newcomers
+	keepIdle      int64 // ms
 }
 
 // submit has r written, alone or with others of its queue. It returns once r has ended or its caller's time
 // is over. A request that is alone is served at once, on its caller's goroutine.
 func (s *scheduler) submit(r *request) error {
-	cached := r.portions[0].cached
+	cached := r.portions[len(r.portions)-1].cached
 	cached.mu.Lock()
 	q := cached.queueFor(r)
-	if !q.busy && !q.hasDeferred() {
+	if !q.busy && !r.meetsDeferred() {
 		q.busy = true
 		cached.mu.Unlock()
 		return s.serveAlone(q, r)
 	}
 	r.done = make(chan struct{})
-	q.waiting = append(q.waiting, r)
+	q.enqueue(r)
+	s.startWorker(q)
+	cached.mu.Unlock()
+	return q.await(r)
+}
+
+// enqueue adds requests to q, and wakes a batch that pauses for arrivals. The caller holds the lock.
+func (q *queue) enqueue(all ...*request) {
+	q.waiting = append(q.waiting, all...)
 	if q.arrival != nil {
 		close(q.arrival)
 		q.arrival = nil
 	}
-	s.startWorker(q)
-	cached.mu.Unlock()
-	return q.await(r)
 }
 
 // startWorker starts a worker for q unless it has one. The caller holds the lock.
@@ -88,10 +196,10 @@ func (s *scheduler) release(q *queue) {
 	}
 }
 
-// retire forgets a chain's queue that has no work. The caller holds the lock.
+// retire forgets a queue of siblings that has no work. The caller holds the lock.
 func (q *queue) retire() {
-	if first := q.cached; q != &first.queue {
-		first.chains = slices.DeleteFunc(first.chains, func(other *queue) bool { return other == q })
+	if q == q.cached.chainQueue {
+		q.cached.chainQueue = nil
 	}
 }
 
@@ -130,15 +238,6 @@ func (q *queue) nextArrival() <-chan struct{} {
 	return arrived
 }
 
-// hasDeferred reports whether lazy settles wait for a write to one of q's buckets.
-func (q *queue) hasDeferred() bool {
-	has := q.cached.hasDeferred.Load()
-	for _, other := range q.others {
-		has = has || other.hasDeferred.Load()
-	}
-	return has
-}
-
 // handOver moves b to a goroutine of its own if other requests wait, so that r's caller waits like them. It
 // reports whether it does.
 func (q *queue) handOver(b *batch, r *request) bool {
@@ -149,49 +248,6 @@ func (q *queue) handOver(b *batch, r *request) bool {
 	}
 	r.done = make(chan struct{})
 	b.scheduler.background.Start(b.run)
-	return true
-}
-
-// run serves the queue until no request is left. No caller can end the work, since it serves several. The
-// context's values are those of the caller who came first.
-func (b *batch) run() {
-	for b.collect() {
-		b.step(context.WithoutCancel(b.roster.pending[0].ctx))
-	}
-}
-
-// collect adds the waiting requests and deferred settles, and drops requests whose callers have left. It
-// reports whether any are left. Nobody joins while the outcome of a write is unknown: its op stands for the
-// requests that it included.
-func (b *batch) collect() bool {
-	q := b.roster.queue
-	if b.targets.unknown() {
-		if b.roster.awaitsUnknown(cmp.Or(b.attempt.err, b.attempt.lastErr), len(b.targets) == 1) {
-			return true
-		}
-		b.dropUnknown()
-	}
-	q.cached.mu.Lock()
-	all := slices.Clone(b.roster.pending) // the old slice is still in use
-	if len(q.waiting) > 0 {
-		all, q.waiting = append(all, q.waiting...), nil
-		b.attempt.newOpForJoiners(b.roster.pending)
-	}
-	b.roster.pending = slices.DeleteFunc(all, func(r *request) bool { return r.abandoned || r.ended })
-	if !slices.ContainsFunc(b.roster.pending, (*request).isUrgent) {
-		q.busy, q.lastErr = false, nil
-		q.retire()
-		q.cached.mu.Unlock()
-		b.scheduler.deferSettles(b.roster.pending)
-		return false
-	}
-	q.lastErr = cmp.Or(b.attempt.err, b.attempt.lastErr)
-	q.cached.mu.Unlock()
-	b.init()
-	before := b.roster.pending
-	if b.roster.attachLazy(b.targets) {
-		b.attempt.newOpForJoiners(before)
-	}
 	return true
 }
 
@@ -206,7 +262,7 @@ func (s *scheduler) deferSettles(all []*request) {
 	for _, r := range all {
 		cached := r.portions[0].cached
 		cached.mu.Lock()
-		r.firstTarget = 0 // a chain that included it may have had the bucket elsewhere
+		r.portions[0].target = nil // of a chain that included it
 		cached.deferred = append(cached.deferred, r)
 		cached.hasDeferred.Store(true)
 		if !cached.flushing {
@@ -232,99 +288,22 @@ func (s *scheduler) flushDeferred(cached *cachedBucket) {
 			cached.mu.Unlock()
 			return
 		}
-		if wait > 0 { // the settles of now may have come later, and the clock may have been set back
+		if wait > 0 { // these settles may be newer than this goroutine, and the clock may have been set back
 			since := time.Duration(s.conn.Now()-cached.deferred[0].called) * time.Millisecond
-			wait = min(deferFor, deferFor-since)
+			if wait = deferFor - since; since < 0 {
+				wait = 0
+			}
 		}
 		if wait <= 0 {
 			for _, r := range cached.deferred {
 				r.overdue = true
 			}
-			cached.queue.waiting, cached.deferred = append(cached.queue.waiting, cached.deferred...), nil
+			cached.queue.enqueue(cached.deferred...)
+			cached.deferred = nil
 			cached.hasDeferred.Store(false)
 			s.startWorker(&cached.queue)
 			wait = deferFor
 		}
 		cached.mu.Unlock()
 	}
-}
-
-// attachLazy adds the deferred settles of the targets' buckets, and reports whether there are any.
-func (o *roster) attachLazy(ts targets) (found bool) {
-	for i, t := range ts {
-		cached := t.cached
-		cached.mu.Lock()
-		for _, r := range cached.deferred {
-			r.firstTarget, found = i, true
-			o.pending = append(o.pending, r)
-		}
-		cached.deferred = nil
-		cached.hasDeferred.Store(false)
-		cached.mu.Unlock()
-	}
-	return found
-}
-
-// detachLazy leaves a chain's lazy settles to other writes, after an attempt that was not applied.
-func (o *roster) detachLazy(ts targets) {
-	if len(ts) == 1 || ts.unknown() {
-		return
-	}
-	var stay, leave []*request
-	for _, r := range o.pending {
-		if r.isLazy() {
-			leave = append(leave, r)
-		} else {
-			stay = append(stay, r)
-		}
-	}
-	if len(leave) > 0 {
-		// Other workers write to those that leave from now on, and the next attempt is planned anew.
-		o.pending, o.included = stay, nil
-		o.scheduler.deferSettles(leave)
-	}
-}
-
-// scheduler serves a session's requests. Each bucket and each chain has a queue; a batch serves a queue, one
-// write at a time. It is safe for concurrent use.
-type scheduler struct {
-	conn       *wire.Conn
-	cache      *cache
-	background *background.Tasks
-	closing    <-chan struct{}                    // closed when nothing may wait any more
-	attempts   int                                // of an acquire
-	heartbeat  atomic.Pointer[override.Heartbeat] // as last read; nil before, and if no resource has regions
-	onReshape  func(context.Context)              // called after each Reshape or uncharged Create
-
-	seams
-}
-
-// seams are what tests replace.
-type seams struct {
-	jitter  func() float64 // in [0, 1)
-	choose  func(*plan.Demand, plan.State, int64) plan.Plan
-	onWrite func(context.Context, []*request) context.Context // nil, or called before each attempt for requests
-}
-
-// recordApplied notes for all what p did, which was applied to t, their batch's i-th target.
-func (s *scheduler) recordApplied(ctx context.Context, t *target, all []*request, i int, p *plan.Plan) {
-	t.recordApplied(all, i, p)
-	if p.Path == plan.Reshape {
-		s.onReshape(ctx)
-	}
-}
-
-// peek reads r's buckets for which unread holds, and the overrides that are due. The error is r's.
-func (s *scheduler) peek(r *request, unread func(*target) bool) (*batch, error) {
-	b := s.newDetachedBatch(r)
-	b.init()
-	for (reader{s, b.targets}).needs(unread) && !r.ended {
-		if b.attempt.err != nil {
-			b.pause(r.ctx)
-			continue
-		}
-		b.readMissing(r.ctx)
-	}
-	b.targets.recordFound(r, s.conn.Now())
-	return b, r.err
 }

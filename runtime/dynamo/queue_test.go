@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -30,7 +31,7 @@ func (c *slowReads) GetItem(
 	in *dynamodb.GetItemInput,
 	opts ...func(*dynamodb.Options),
 ) (*dynamodb.GetItemOutput, error) {
-	defer c.clock.Since.Add(staleAfter + 1)
+	defer c.clock.Since.Add(known.StaleAfter + 1)
 	return c.API.GetItem(ctx, in, opts...)
 }
 
@@ -39,7 +40,7 @@ func (c *slowReads) BatchGetItem(
 	in *dynamodb.BatchGetItemInput,
 	opts ...func(*dynamodb.Options),
 ) (*dynamodb.BatchGetItemOutput, error) {
-	defer c.clock.Since.Add(staleAfter + 1)
+	defer c.clock.Since.Add(known.StaleAfter + 1)
 	return c.API.BatchGetItem(ctx, in, opts...)
 }
 
@@ -62,8 +63,9 @@ func (c *crowd) waits(a *customer, want bool) {
 // its age again and again, until the caller's time is up.
 func TestDoubtEnds(t *testing.T) {
 	gpt4, _ := generated(t)
-	for name, ttl := range map[string]time.Duration{"the bucket alone": time.Hour,
-		"the bucket and its overrides": 3 * time.Second} {
+	for name, ttl := range map[string]time.Duration{
+		"the bucket alone": time.Hour, "the bucket and its overrides": 500 * time.Millisecond,
+	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.ttl = ttl
@@ -203,18 +205,18 @@ func TestHungRepair(t *testing.T) {
 		if err := lease.Settle(t.Context(), tokens{300}); err != nil { // debt that a ttl does not last for
 			t.Fatal(err)
 		}
-		back := c.settle(held[0], 0)
+		first := c.settle(held[0], 2)
 		c.pass()
-		c.waits(back, true)
+		c.waits(first, true)
 		up := c.settle(held[1], 3)
 		elapse(settleTry)
-		c.waits(back, false)
+		c.waits(first, false)
 		c.pass()
 		c.waits(up, false)
 		c.end()
-		c.admitted(back, up)
-		c.calls(t, "adjust applied", "repair unknown", "settle applied")
-		c.left(95 - 300 + 1 - 2)
+		c.admitted(first, up)
+		c.calls(t, "settle applied", "repair unknown", "settle applied")
+		c.left(95 - 300 - 1 - 2)
 	})
 }
 
@@ -225,16 +227,8 @@ func TestLeavesAfterALostRace(t *testing.T) {
 		t.Helper()
 		_, embeddings := generated(t)
 		other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
-		first, hasty, much, little := c.ask(
-			10,
-		), c.ask(
-			12,
-			runtime.Budget(shortestAttempt*9/10),
-		), c.ask(
-			15,
-		), c.ask(
-			5,
-		)
+		first, hasty := c.ask(10), c.ask(12, runtime.Budget(shortestAttempt*9/10))
+		much, little := c.ask(16), c.ask(5) // much does not fit even once hasty has given back
 		c.pass()
 		if _, err := other.Acquire(t.Context(), "1", tokens{20}); err != nil {
 			t.Fatal(err)

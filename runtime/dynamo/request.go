@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// request is one caller's logical write: to one bucket, or to several, all or none.
+// request is what one caller has written: to one bucket, or to several, all or none.
 type request struct {
 	ctx           context.Context
 	deadline      time.Time // the earlier of the call's and ctx's; zero for none
@@ -26,11 +28,12 @@ type request struct {
 	overdue       bool        // a lazy settle that must not wait for another write any longer
 
 	// The worker of the request's queue writes these. The caller reads them once the request has ended.
-	firstTarget int   // the batch's target for portions[0]; above 0 only for a lazy settle in a chain's write
-	attempts    int   // written under the queue's lock as well, since a caller may leave before the end
-	answered    bool  // the caller has its answer although the write may still be applied
-	err         error // once ended
-	ended       bool
+	free     int   // of attempts, those that were throttled or met a transaction
+	attempts int   // written under the queue's lock as well, since a caller may leave before the end
+	sent     bool  // a request was sent for it; written under the queue's lock as well
+	answered bool  // the caller has its answer although the write may still be applied
+	err      error // once ended
+	ended    bool
 
 	// The queue's lock guards these.
 	done      chan struct{} // closed once the caller has its answer; nil while no caller waits for a worker
@@ -39,10 +42,11 @@ type request struct {
 
 // portion is what a request does to one bucket, and how the bucket was found or left.
 type portion struct {
-	resource *resource
+	resource *known.Resource
 	entity   string // as stored
 	kind     int
 	cached   *cachedBucket
+	target   *target // the batch's, which the worker of the queue sets; nil before
 	cost     []int64 // millitokens by limit; negative where tokens are given back
 
 	confirmed bool            // the cached image was read for this request
@@ -55,28 +59,10 @@ type portion struct {
 // maxTargets is how many items one TransactWriteItems takes.
 const maxTargets = 100
 
-// singleRequest is a request of one bucket and all that serving it alone takes, in one allocation.
-type singleRequest struct {
-	request
-	batch
-	portion [1]portion
-	bucket  [1]*store.Bucket
-	pending [1]*request
-}
-
-// newSingleRequest returns a request with room for one portion of one bucket.
-func newSingleRequest() *singleRequest {
-	single := &singleRequest{}
-	single.request.batch = &single.batch
-	single.portions = single.portion[:0]
-	single.batch.roster.pending = single.pending[:0]
-	return single
-}
-
 // newRequest returns a request of call, in which each bucket occurs once. Costs of parts that meet in one
 // bucket are added, since DynamoDB refuses two operations on one item. cost returns what a part does to a
 // bucket. The error is a *store.InvalidError for too many buckets.
-func (s *session) newRequest(
+func (s *scheduler) newRequest(
 	ctx context.Context, call *store.Call, cost func(*store.Part, *store.Bucket) []int64,
 ) (*request, error) {
 	single := newSingleRequest()
@@ -107,8 +93,8 @@ func (s *session) newRequest(
 				pn.buckets = single.bucket[:0]
 			}
 			pn.buckets = append(pn.buckets, b)
-			pn.cached = s.scheduler.cache.lookup(of, b.Kind, b.Entity)
-			pn.loadCached(s.scheduler.conn)
+			pn.cached = s.cache.lookup(of, b.Kind, b.Entity)
+			pn.loadCached(s.conn)
 			r.portions = append(r.portions, pn)
 		}
 	}
@@ -123,7 +109,7 @@ func (s *session) newRequest(
 
 // loadCached sets after and limits from the cache.
 func (pn *portion) loadCached(c *wire.Conn) {
-	img, _, shape := pn.cached.snapshot()
+	img, _, shape := pn.cached.known.Snapshot()
 	if pn.after = img; shape != nil {
 		pn.limits = shape.InForce(c.Now())
 	}
@@ -161,17 +147,40 @@ func (r *request) report(c *wire.Conn) {
 // single returns a request for cost of the i-th portion's bucket alone, with r's context and times.
 func (r *request) single(i int, cost []int64) *request {
 	pn := r.portions[i]
-	pn.cost = cost
+	pn.cost, pn.target = cost, nil
 	return &request{
 		ctx: r.ctx, deadline: r.deadline, deadlineOfCtx: r.deadlineOfCtx, called: r.called, settle: r.settle,
 		portions: []portion{pn},
 	}
 }
 
+// singles returns a request for each of r's buckets of which it takes anything, or gives back.
+func (r *request) singles() (all []*request) {
+	for i := range r.portions {
+		if r.portions[i].changes() {
+			all = append(all, r.single(i, r.portions[i].cost))
+		}
+	}
+	return all
+}
+
+// views returns views of r's buckets that are not loaded yet.
+func (r *request) views() (all []*known.View) {
+	for i := range r.portions {
+		v := r.portions[i].view()
+		all = append(all, &v)
+	}
+	return all
+}
+
+func (pn *portion) view() known.View {
+	return known.View{Resource: pn.resource, Entity: pn.entity, Kind: pn.kind, Bucket: &pn.cached.known}
+}
+
 // refund returns a settle that gives back what r was charged of its i-th bucket. It has until ctx's deadline.
 func (r *request) refund(ctx context.Context, i int, now int64) *request {
 	pn := &r.portions[i]
-	back := negated(pn.cost)
+	back := plan.Negated(pn.cost)
 	for j, dropped := range pn.dropped {
 		if dropped {
 			back[j] = 0
@@ -184,26 +193,50 @@ func (r *request) refund(ctx context.Context, i int, now int64) *request {
 	return refund
 }
 
-// portionOf returns r's portion of the batch's i-th target, nil if it has none.
-func (r *request) portionOf(i int) *portion {
-	if i -= r.firstTarget; i < 0 || i >= len(r.portions) {
-		return nil
+// portionOf returns r's portion of t, nil if it has none.
+func (r *request) portionOf(t *target) *portion {
+	for i := range r.portions {
+		if pn := &r.portions[i]; pn.target == t {
+			return pn
+		}
 	}
-	return &r.portions[i]
+	return nil
 }
 
-// costOf returns what r takes of the batch's i-th target, nil if nothing.
-func (r *request) costOf(i int) []int64 {
-	if pn := r.portionOf(i); pn != nil {
+// costOf returns what r takes of t, negative where it gives back, nil for nothing.
+func (r *request) costOf(t *target) []int64 {
+	if pn := r.portionOf(t); pn != nil {
 		return pn.cost
 	}
 	return nil
+}
+
+// recordFound notes in the portions of r, which was not written, how its buckets were found.
+func (r *request) recordFound(now int64) {
+	for i := range r.portions {
+		pn := &r.portions[i]
+		t := pn.target
+		if t == nil {
+			continue
+		}
+		if pn.after = t.Image; t.Shape != nil {
+			pn.limits = t.Shape.InForce(now)
+		}
+		if img := t.plan.DeniedImage(); img != nil && t.Needs == 0 {
+			pn.after = img
+		}
+	}
 }
 
 func (r *request) hasEnded() bool { return r.ended }
 
 // isLazy reports whether r is a lazy settle, which another write may include.
 func (r *request) isLazy() bool { return r.onDone != nil }
+
+// meetsDeferred reports whether lazy settles wait for a write to one of r's buckets.
+func (r *request) meetsDeferred() bool {
+	return slices.ContainsFunc(r.portions, func(pn portion) bool { return pn.cached.hasDeferred.Load() })
+}
 
 // isUrgent reports whether r must not wait for another write.
 func (r *request) isUrgent() bool { return r.onDone == nil || r.overdue }
@@ -218,15 +251,6 @@ func (r *request) givesBack() bool {
 func positive(n int64) bool { return n > 0 }
 
 func negative(n int64) bool { return n < 0 }
-
-// negated returns the cost that gives cost back.
-func negated(cost []int64) []int64 {
-	back := slices.Clone(cost)
-	for i := range back {
-		back[i] = -back[i]
-	}
-	return back
-}
 
 // isOver reports whether r's caller has no time left.
 func (r *request) isOver() bool {
@@ -260,14 +284,14 @@ func (r *request) overErr(err error) error {
 	pn := &r.portions[0]
 	name := pn.resource.Spec.Resource
 	if errors.Is(r.ctx.Err(), context.Canceled) {
-		return fmt.Errorf("sluice: %s for %s: %w", name, pn.entity, context.Canceled)
+		return fmt.Errorf("sluice: %s for %s: %w", name, store.Quote(pn.entity), context.Canceled)
 	}
-	if err == nil && r.attempts == 0 {
+	if err == nil && !r.sent {
 		err = fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded)
 		return &store.UnavailableError{Resource: name, Err: err}
 	}
 	if err == nil {
-		return &store.UnavailableError{Resource: name, Attempts: r.attempts, Err: context.DeadlineExceeded}
+		return &store.UnavailableError{Resource: name, Attempts: max(r.attempts, 1), Err: context.DeadlineExceeded}
 	}
 	if u, ok := errors.AsType[*store.UnavailableError](err); ok && !errors.Is(u.Err, context.DeadlineExceeded) {
 		own := *u
@@ -280,4 +304,19 @@ func (r *request) overErr(err error) error {
 // remaining returns the time until a context's deadline, which is the system's, whatever the Clock.
 func remaining(deadline time.Time) time.Duration {
 	return time.Until(deadline) //nolint:forbidigo // see above
+}
+
+// withFirstDeadline bounds ctx by the first deadline among requests that are not answered. A deadline
+// taken from a request's context is skipped; the context fires by itself.
+func withFirstDeadline(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+	var first time.Time
+	for _, r := range all {
+		if d := r.deadline; !r.answered && !r.deadlineOfCtx && !d.IsZero() && (first.IsZero() || d.Before(first)) {
+			first = d
+		}
+	}
+	if first.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, first)
 }

@@ -7,13 +7,16 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -22,7 +25,6 @@ import (
 // session is a Store opened for one Limiter. It implements store.Session.
 type session struct {
 	scheduler  *scheduler
-	resources  []*resource
 	revision   int64 // the schema's
 	lookups    *lookups.Members
 	background background.Tasks
@@ -31,40 +33,104 @@ type session struct {
 	closed     sync.Once
 }
 
-// resource returns what was opened as def. There are few, and an interface is hashed slower than compared.
-func (s *session) resource(def store.Definition) *resource {
-	for _, r := range s.resources {
-		if r.def == def {
-			return r
-		}
-	}
-	return nil
-}
-
-// Close implements store.Session. It has lazy settles written, and waits until lost charges are given back.
+// Close implements store.Session. It writes lazy settles, and waits until abandoned charges are given back.
 func (s *session) Close(ctx context.Context) error {
 	s.closed.Do(func() { close(s.closing) })
 	return s.background.Wait(ctx)
 }
 
 // Acquire implements store.Session. One part is charged as its resource's cascade says; several are charged
-// together.
+// together. Overrides that are due are read beside the write. If they have changed, what was charged by the
+// old ones is given back, and the new ones decide.
 func (s *session) Acquire(ctx context.Context, call *store.Call) error {
-	r, err := s.newRequest(ctx, call, acquireCost)
+	r, err := s.scheduler.newRequest(ctx, call, acquireCost)
 	if err != nil {
 		return err
 	}
+	refresh := s.refreshDue(r)
+	if refresh != nil {
+		defer refresh.End()
+	}
+	if err = s.acquireOnce(r, call); refresh != nil && isDecision(err) && isOutdated(r, refresh) {
+		if err == nil {
+			s.scheduler.refundAll(ctx, r.singles())
+		}
+		if r, err = s.scheduler.newRequest(ctx, call, acquireCost); err != nil {
+			return err
+		}
+		err = s.acquireOnce(r, call)
+	}
+	r.report(s.scheduler.conn)
+	return err
+}
+
+// isOutdated waits for a read of overrides, as long as r's caller has time. It reports whether they have
+// changed since r was decided.
+func isOutdated(r *request, refresh *known.Refresh) bool {
+	if r.abandoned { // its worker may still write to it
+		return false
+	}
+	ctx, cancel := withFirstDeadline(r.ctx, []*request{r})
+	defer cancel()
+	return slices.ContainsFunc(r.portions, func(pn portion) bool {
+		return refresh.Outdated(ctx, &pn.cached.known, pn.after)
+	})
+}
+
+// isDecision reports whether err says that a call was admitted or refused.
+func isDecision(err error) bool {
+	_, denied := errors.AsType[*store.DeniedError](err)
+	_, exceeds := errors.AsType[*store.CostTooLargeError](err)
+	return err == nil || denied || exceeds
+}
+
+// refreshDue begins to read the overrides of r's buckets that are due, once other requests let go of them. It
+// returns nil if none are due, or if others take too long.
+func (s *session) refreshDue(r *request) *known.Refresh {
+	isDue := func(pn portion) bool {
+		f, due := s.scheduler.reader.Due(pn.resource, &pn.cached.known, s.scheduler.conn.Now())
+		return f != nil || due
+	}
+	for slices.ContainsFunc(r.portions, isDue) && !r.isOver() {
+		own, others := s.scheduler.reader.Begin(r.views(), s.scheduler.conn.Now())
+		if own != nil {
+			s.background.Start(func() { s.readBeside(r, own) })
+		}
+		if others == nil {
+			return own
+		}
+		if !others.Wait(r.ctx, besideFor(r)) {
+			break
+		}
+	}
+	return nil
+}
+
+// readBeside reads f's overrides beside r's write. Without a turn nothing is sent.
+func (s *session) readBeside(r *request, f *known.Refresh) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), besideFor(r))
+	defer cancel()
+	if s.scheduler.turns.Acquire(ctx, 1) == nil {
+		defer s.scheduler.turns.Release(1)
+	}
+	s.scheduler.reader.Read(ctx, f)
+}
+
+// besideFor bounds how long a read may delay r: half of r's time, and of that for which old overrides serve.
+func besideFor(r *request) time.Duration {
+	if r.deadline.IsZero() {
+		return known.BesideFor / 2
+	}
+	return min(known.BesideFor, remaining(r.deadline)) / 2
+}
+
+// acquireOnce submits r, or its portions one by one.
+func (s *session) acquireOnce(r *request, call *store.Call) error {
 	r.called = s.scheduler.conn.At(call.Called)
 	compensated := r.portions[0].resource.Spec.Cascade == store.CascadeCompensated
 	if len(call.Parts) == 1 && len(r.portions) > 1 && compensated {
 		return s.acquireCompensated(r)
 	}
-	return s.perform(r)
-}
-
-// perform submits r and fills in its call's buckets.
-func (s *session) perform(r *request) error {
-	defer r.report(s.scheduler.conn)
 	return s.scheduler.submit(r)
 }
 
@@ -83,11 +149,11 @@ func settleDifference(part *store.Part, b *store.Bucket) []int64 {
 	return cost
 }
 
-// Settle implements store.Session. Each bucket is settled by itself, by one write unit at most, which it may
-// share with other requests. All or none, which a transaction would give, is not needed for what has been
-// admitted.
+// Settle implements store.Session. Each bucket is settled by itself, by one write, which it may share with
+// other requests. The first give-back after another process has written costs one more (docs/design.md,
+// "Outcomes"). All or none, which a transaction would give, is not needed for what has been admitted.
 func (s *session) Settle(ctx context.Context, call *store.Call) error {
-	r, err := s.newRequest(ctx, call, settleDifference)
+	r, err := s.scheduler.newRequest(ctx, call, settleDifference)
 	if err != nil {
 		return err
 	}
@@ -125,7 +191,7 @@ func (s *session) settleLazily(r *request, onDone func(error)) {
 			}
 		}
 		if one.givesBack() {
-			one.portions[0].cached.addGiveBacks(1)
+			one.portions[0].cached.known.AddGiveBacks(1)
 		}
 		all = append(all, one)
 	}
@@ -137,20 +203,19 @@ func (s *session) settleLazily(r *request, onDone func(error)) {
 
 // settleNow writes r's portions side by side.
 func (s *session) settleNow(r *request) error {
-	var all []*request
-	for i := range r.portions {
-		if r.portions[i].changes() {
-			all = append(all, r.single(i, r.portions[i].cost))
-		}
-	}
+	all := r.singles()
 	errs := make([]error, len(all))
+	serve := func(i int) {
+		errs[i] = s.scheduler.submit(all[i])
+		all[i].report(s.scheduler.conn)
+	}
 	var running sync.WaitGroup
-	for i, one := range all {
+	for i := range all {
 		if i == len(all)-1 { // the last one, mostly the only one, on this goroutine
-			errs[i] = s.perform(one)
+			serve(i)
 			break
 		}
-		running.Go(func() { errs[i] = s.perform(one) })
+		running.Go(func() { serve(i) })
 	}
 	running.Wait()
 	return errors.Join(errs...)
@@ -158,18 +223,18 @@ func (s *session) settleNow(r *request) error {
 
 // Peek implements store.Session.
 func (s *session) Peek(ctx context.Context, call *store.Call) error {
-	r, err := s.newRequest(ctx, call, acquireCost)
+	r, err := s.scheduler.newRequest(ctx, call, acquireCost)
 	if err != nil {
 		return err
 	}
 	defer r.report(s.scheduler.conn)
-	b, err := s.scheduler.peek(r, func(t *target) bool { return !t.confirmed })
+	b, err := s.scheduler.peek(r, func(t *target) bool { return !t.Confirmed })
 	if err != nil {
 		return err
 	}
 	now := s.scheduler.conn.Now()
 	for i, t := range b.targets {
-		r.portions[i].after = t.shape.Next(t.image, now)
+		r.portions[i].after = t.Shape.Next(t.Image, now)
 	}
 	return nil
 }
@@ -177,9 +242,43 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 // Lookup implements store.Session. A call of too many buckets is left as it is: acquiring it returns the
 // error.
 func (s *session) Lookup(call *store.Call) {
-	if r, err := s.newRequest(context.Background(), call, acquireCost); err == nil {
+	if r, err := s.scheduler.newRequest(context.Background(), call, acquireCost); err == nil {
 		r.report(s.scheduler.conn)
 	}
+}
+
+// Refused implements store.Session, by what is known.
+func (s *session) Refused(
+	def store.Definition, chain []store.Link, cost []int64, now int64,
+) *store.DeniedError {
+	r := s.scheduler.resource(def)
+	var all [known.MaxChain]*known.Bucket
+	if len(chain) > len(all) {
+		return nil
+	}
+	for i := range chain {
+		// A bucket that denies again and again moves to the front once a second, when its image is too old to deny
+		// and an acquire reads it.
+		if all[i] = s.scheduler.cache.peek(r, chain[i].Kind, chain[i].ID); all[i] == nil {
+			return nil
+		}
+	}
+	return s.scheduler.reader.Refused(r, all[:len(chain)], cost, now)
+}
+
+// Overrides implements store.Session. This session goes by what it writes at once, other sessions once their
+// cached overrides are due.
+func (s *session) Overrides() store.OverrideStore {
+	c := s.scheduler
+	retrier := c.conn.Retrier(wire.OperatorAttempts, c.jitter)
+	stored := operator.OverridesWith(c.conn.API, retrier, c.conn.Env.Clock.Now)
+	return &lookups.Overrides{OverrideStore: stored, Wrote: func(resource, at string, filled bool) {
+		for _, r := range c.resources {
+			if r.Spec.Resource == resource {
+				r.Wrote(at, filled, c.cache.peek)
+			}
+		}
+	}}
 }
 
 // lookupAttempts is how often a look-up is tried, since an acquire waits for it.
@@ -193,7 +292,7 @@ func (s *session) Member(ctx context.Context, entity string) (m store.Member, fo
 // readMember reads an entity's item.
 func (s *session) readMember(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	conn := s.scheduler.conn
-	retrier := s.scheduler.retrier(lookupAttempts)
+	retrier := conn.Retrier(lookupAttempts, s.scheduler.jitter)
 	retrier.Budget = conn.Budget // an outage must not be met by more reads than were asked for
 	var out *dynamodb.GetItemOutput
 	err = retrier.Do(ctx, func() (err error) {
@@ -211,37 +310,27 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 	return members.Decode(entity, out.Item)
 }
 
-// retrier returns a retrier for calls that charge nothing.
-func (s *scheduler) retrier(attempts int) wire.Retrier {
-	conn := s.conn
-	return wire.Retrier{
-		Table: conn.Table, Attempts: attempts, After: conn.Env.Clock.After, Jitter: s.jitter,
-	}
-}
-
 // acquireCompensated charges r's buckets one by one, the scarcest first. If one fails, it gives back what the
 // others were charged.
 func (s *session) acquireCompensated(r *request) error {
-	defer r.report(s.scheduler.conn)
-	// One call reads what is missing of all. If it gets no answer, the charges try again.
 	r.batch = nil // the portions are served one by one
 	b := s.scheduler.newDetachedBatch(r)
-	b.init()
-	if (reader{s.scheduler, b.targets}).needs(func(t *target) bool { return t.image == nil }) {
-		if b.readMissing(r.ctx); r.ended {
-			return r.err
-		}
+	if b.needs(s.scheduler.conn.Now(), func(t *target) bool { return t.Image == nil }) {
+		b.readInTurn(r.ctx)
+	}
+	if r.ended {
+		return r.err
 	}
 	now := s.scheduler.conn.Now()
 	order, rooms := make([]int, len(b.targets)), make([]float64, len(b.targets))
 	for i, t := range b.targets {
 		order[i] = i
-		r.portions[i].confirmed = t.confirmed
+		r.portions[i].confirmed = t.Confirmed
 		demand := plan.Demand{Take: r.portions[i].cost}
-		if t.shape != nil {
-			demand.Shape = &t.shape.Shape
+		if t.Shape != nil {
+			demand.Shape = &t.Shape.Shape
 		}
-		rooms[i] = demand.LeastLeft(plan.State{Image: t.image, Confirmed: t.confirmed}, now)
+		rooms[i] = demand.LeastLeft(plan.State{Image: t.Image, Confirmed: t.Confirmed}, now)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a], rooms[b]) })
 	var charged []*request
@@ -274,27 +363,26 @@ func (s *session) completeDenial(r *request, err error, others []int) error {
 	rest := *r
 	rest.portions, rest.ended, rest.err = nil, false, nil
 	for _, i := range others {
-		rest.portions = append(rest.portions, r.portions[i])
+		pn := r.portions[i]
+		pn.target = nil
+		rest.portions = append(rest.portions, pn)
 	}
 	now := s.scheduler.conn.Now()
 	b, failed := s.scheduler.peek(&rest, func(t *target) bool { return !t.state(now).Confirmed })
 	if failed != nil {
 		return err
 	}
-	planner{s.scheduler, b.targets}.plan([]*request{&rest}, now)
+	b.plan([]*request{&rest}, now)
 	for _, t := range b.targets {
 		if t.plan.Decision == plan.TooLarge {
-			return store.Exceeds(t.resource.Spec, t.entity, t.plan.Image, t.demand.Take)
+			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take)
 		}
 		if img := t.plan.DeniedImage(); img != nil {
-			denied = store.Refuse(denied, t.resource.Spec, t.entity, img, t.demand.Take, now)
+			denied = t.refuse(denied, img, t.demand.Take, now)
 		}
 	}
-	index := func(of store.Refusal) int {
+	store.SortRefusals(denied, func(of store.Refusal) int {
 		return slices.IndexFunc(r.portions, func(pn portion) bool { return pn.entity == of.Entity })
-	}
-	slices.SortStableFunc(denied.Refusals, func(a, b store.Refusal) int {
-		return cmp.Compare(index(a), index(b))
 	})
 	return err
 }

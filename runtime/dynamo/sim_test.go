@@ -185,7 +185,7 @@ func (c caller) acquireOf(
 	if denied := c.session.Refused(def, links, cost, call.Called.UnixMilli()); denied != nil {
 		return call, denied
 	}
-	a := &acquired{chain: chain, times: map[string]int{}}
+	a := &acquired{chain: chain, times: map[string]int{}, undone: map[string]int{}}
 	c.mu.Lock()
 	c.calls = append(c.calls, a)
 	c.mu.Unlock()
@@ -199,7 +199,8 @@ func (c caller) acquireOf(
 type acquired struct {
 	chain    []store.Bucket
 	admitted bool
-	times    map[string]int
+	times    map[string]int // less those that were given back
+	undone   map[string]int
 }
 
 // wrong says what is wrong with a. Calm is where nothing is sent again that was applied.
@@ -355,6 +356,7 @@ type denial struct {
 // run plays h in a bubble of virtual time.
 func (h history) run(t *testing.T, r codec.Resource) (out result) {
 	t.Helper()
+	skipOnLocal(t)
 	synctest.Test(t, func(t *testing.T) {
 		table := newSimTable(h.seed, r.Decode)
 		table.faults, table.ttlLag = h.faults, h.ttlLag
@@ -452,6 +454,10 @@ func (r *result) judge(
 			for _, a := range c.tag.calls {
 				a.times[c.entity]++
 			}
+		}
+		for _, a := range c.tag.undone {
+			a.times[c.entity]--
+			a.undone[c.entity]++
 		}
 		if undone, _ := c.values[":undo"].(*types.AttributeValueMemberS); undone != nil || table.cut[c.after.Op] {
 			// Whose caller left while it alone was at work: it is given back if nobody wrote to the bucket since.

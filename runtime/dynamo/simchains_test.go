@@ -3,6 +3,7 @@ package dynamo
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -78,7 +80,7 @@ func (c *commit) isShortOf(cost []int64, limit int, at int64) bool {
 }
 
 // remembered is for how long an image may refuse, by a clock that cuts off fractions of milliseconds.
-const remembered = (trustedFor + 1) * time.Millisecond
+const remembered = (known.TrustedFor + 1) * time.Millisecond
 
 // short reports whether the bucket of that log was short of d's cost of a limit at some moment at which it
 // may have been seen. The second result is whether it was so at every moment of the call.
@@ -107,8 +109,9 @@ func (d *denial) short(log []commit, limit int) (once, always bool) {
 	return once, always
 }
 
-// divided says which acquire charged some of its buckets and not the others, or them unequally, or, where it
-// may only once, more than once.
+// divided says which attempt charged some of its buckets and not the others, or them unequally, or, where an
+// op may be applied only once, which one was more often. Attempts of one op may be for fewer and fewer
+// requests.
 func divided(log []commit, once bool) string {
 	parts := map[string][]commit{}
 	var ops []string
@@ -122,23 +125,44 @@ func divided(log []commit, once bool) string {
 	}
 	for _, op := range ops {
 		whole := parts[op]
-		buckets := whole[0].tag.targets
-		if len(whole)%buckets != 0 || once && len(whole) > buckets {
-			return fmt.Sprintf("op %s charged %d times, in a chain of %d", op, len(whole), buckets)
+		if n := whole[0].tag.targets; once && len(whole) > n {
+			return fmt.Sprintf("op %s charged %d times, in a chain of %d", op, len(whole), n)
 		}
-		for k, c := range whole {
-			if first := whole[k-k%buckets]; !c.at.Equal(first.at) || !slices.Equal(c.takes(), first.takes()) {
-				return fmt.Sprintf(
-					"op %s charged %s %v at %v, and %s %v at %v",
-					op,
-					first.entity,
-					first.takes(),
-					first.at,
-					c.entity,
-					c.takes(),
-					c.at,
-				)
+		for len(whole) > 0 {
+			n := whole[0].tag.targets
+			if len(whole) < n {
+				return fmt.Sprintf("op %s charged %d buckets of %d", op, len(whole), n)
 			}
+			if problem := unequal(op, whole[:n]); problem != "" {
+				return problem
+			}
+			whole = whole[n:]
+		}
+	}
+	return ""
+}
+
+// unequal says how one write charged buckets of one kind otherwise than those of another: what it takes of
+// the children adds up to what it takes of their parents.
+func unequal(op string, whole []commit) string {
+	sums := map[string][]int64{}
+	for _, c := range whole {
+		if !c.at.Equal(whole[0].at) || c.tag.sent != whole[0].tag.sent {
+			first := whole[0]
+			return fmt.Sprintf("op %s charged %s at %v, and %s at %v", op, first.entity, first.at, c.entity, c.at)
+		}
+		kind, _, _ := strings.Cut(c.entity, "-")
+		if sums[kind] == nil {
+			sums[kind] = make([]int64, len(c.takes()))
+		}
+		for i, n := range c.takes() {
+			sums[kind][i] += n
+		}
+	}
+	kinds := slices.Sorted(maps.Keys(sums))
+	for _, kind := range kinds[1:] {
+		if !slices.Equal(sums[kind], sums[kinds[0]]) {
+			return fmt.Sprintf("op %s charged %s %v and %s %v", op, kinds[0], sums[kinds[0]], kind, sums[kind])
 		}
 	}
 	return ""
@@ -181,10 +205,14 @@ func affecting(changes []change, entity string) int {
 }
 
 // outOfForce says which acquire went by limits that were in force at no instant from so long before its call
-// to its write.
+// to its write. One that was given back does not count.
 func outOfForce(log []commit, changes []change, spec *store.Spec, cache time.Duration) string {
 	for _, c := range log {
-		if !c.charges() {
+		stays := func(a *acquired) bool {
+			a.undone[c.entity]--
+			return a.undone[c.entity] < 0
+		}
+		if !c.charges() || !slices.ContainsFunc(c.tag.calls, stays) {
 			continue
 		}
 		kind := spec.Kinds[slices.IndexFunc(spec.Kinds, func(k store.Kind) bool {

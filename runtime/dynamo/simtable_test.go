@@ -142,6 +142,7 @@ type tag struct {
 	gives         bool  // some of them give back
 	wants         map[string]demand
 	calls         []*acquired
+	undone        []*acquired // whose charges are given back
 }
 
 // demand is what those included want of one entity's bucket, by limit.
@@ -168,8 +169,11 @@ func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 		if !r.isLazy() && own.turn == where.turn {
 			t.turn = where.turn
 		}
-		if t.targets = max(t.targets, len(r.portions)); !r.settle {
+		switch {
+		case !r.settle:
 			t.calls = append(t.calls, own.call)
+		case own.call != nil:
+			t.undone = append(t.undone, own.call)
 		}
 		for i := range r.portions {
 			pn := &r.portions[i]
@@ -188,6 +192,7 @@ func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 			}
 		}
 	}
+	t.targets = len(t.wants)
 	return tagged(ctx, t)
 }
 

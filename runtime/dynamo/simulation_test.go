@@ -154,9 +154,9 @@ func chains() map[string]history {
 			h.limits = append(h.limits, []bucket.Limit{perSecond(5), perSecond(160)}, h.limits[0])
 		}),
 		"atomic, debt": change(atomic, func(h *history) {
-			h.duration, h.settle = 40*time.Second, 0.1
+			h.writers, h.duration, h.settle = 4, 40*time.Second, 0.4 // so few that roots are seldom contended
 			h.limits = [][]bucket.Limit{{perSecond(100), perSecond(10)}}
-			h.think = inBursts(4, 5*time.Second) // by then any bucket would be gone that was not in debt
+			h.think = inBursts(1, 5*time.Second) // by then any bucket would be gone that was not in debt
 			h.cost = always(1000, 0)
 			h.actual = func(r *rand.Rand) []int64 { return []int64{1000, r.Int64N(100_000)} }
 		}),
@@ -213,7 +213,7 @@ func play(t *testing.T, histories map[string]history, seeds uint64) {
 func playOf(t *testing.T, r codec.Resource, histories map[string]history, seeds uint64) {
 	t.Helper()
 	documentedKinds(t, len(histories), seeds)
-	seeds = longform.Count(t, "histories of each kind", seeds, seeds/10)
+	seeds = longform.Histories(t, "histories of each kind", seeds, seeds/10)
 	for name, h := range histories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -253,13 +253,15 @@ func every() map[string]history {
 
 // TestSimulationIsRepeatable: what a seed shows once, it shows again. Crowds are the exception: callers that
 // go on at the instant at which a write ends may meet at a child or at its parent. A refund for a call that
-// left may then join the next write or just miss it.
+// left may then join the next write or just miss it. So are changed overrides: whether their read ends before
+// the write beside it is planned is open.
 func TestSimulationIsRepeatable(t *testing.T) {
+	longform.NoRace(t, "it plays what TestSimulation plays, twice")
 	t.Parallel()
 	gpt4, _ := generated(t)
 	seeds := longform.Count[uint64](t, "histories of each kind", 3, 1)
 	for name, h := range every() {
-		if h.callers > 1 && (h.cancel > 0 || h.cascade == store.CascadeCompensated && !h.own) {
+		if h.override > 0 || h.callers > 1 && (h.cancel > 0 || h.cascade == store.CascadeCompensated && !h.own) {
 			continue
 		}
 		for h.seed = range seeds {
@@ -275,6 +277,7 @@ func TestSimulationIsRepeatable(t *testing.T) {
 // a tenth more allowed. Writers call as fast as replies come. 16 and 64 of them ask for more than 1000 a
 // second, so there the bucket is nearly full only until its stored tokens are spent.
 func TestContention(t *testing.T) {
+	longform.NoRace(t, "it measures a cost")
 	t.Parallel()
 	_, embeddings := generated(t)
 	for _, load := range []struct {
@@ -283,8 +286,8 @@ func TestContention(t *testing.T) {
 		spend   int
 		most    float64 // writes per admitted acquire
 	}{
-		{1000, 4, 0, 1.07}, {1000, 16, 900, 1.00}, {1000, 64, 900, 1.22},
-		{100_000, 4, 0, 1.42}, {100_000, 16, 0, 1.25}, {100_000, 64, 0, 1.18},
+		{1000, 4, 0, 1.04}, {1000, 16, 900, 1.02}, {1000, 64, 900, 1.05},
+		{100_000, 4, 0, 1.25}, {100_000, 16, 0, 1.22}, {100_000, 64, 0, 1.22},
 	} {
 		t.Run(fmt.Sprintf("%d per second, %d writers", load.rate, load.writers), func(t *testing.T) {
 			t.Parallel()
@@ -309,6 +312,7 @@ func TestContention(t *testing.T) {
 // TestOverload compares the costs of a drained bucket, and of one at 8 tenths of its rate, with those
 // measured when this was written. It allows a tenth more; no design figure exists.
 func TestOverload(t *testing.T) {
+	longform.NoRace(t, "it measures a cost")
 	t.Parallel()
 	_, embeddings := generated(t)
 	for _, load := range []struct {
@@ -340,6 +344,7 @@ func TestOverload(t *testing.T) {
 // TestRetryGuardAtNow shows the use of the guard at the instant of the call. With the attempt's instead,
 // writers on a nearly full bucket fall back to Normal and lose their races.
 func TestRetryGuardAtNow(t *testing.T) {
+	longform.NoRace(t, "it measures a cost")
 	t.Parallel()
 	_, embeddings := generated(t)
 	h := busy(1000, 16)
@@ -358,14 +363,16 @@ func TestRetryGuardAtNow(t *testing.T) {
 		return plan.Choose(&late, v, now)
 	})
 	t.Logf("guard at now: %v\nat the call: %v", bad, good)
-	if good.perAdmitted()*1.1 > bad.perAdmitted() {
-		t.Error("want the first to be worse by a tenth")
+	if lost := good.perAdmitted() - 1; bad.perAdmitted()-1 < 2*lost {
+		t.Error("want the first to lose twice as many races")
 	}
 }
 
 // TestSlowLimitBesideFast writes every 5 milliseconds for an hour, in the usual form for 6 minutes. The limit
 // of 10 an hour regains its 10 an hour beside one of 1000 a second.
 func TestSlowLimitBesideFast(t *testing.T) {
+	skipOnLocal(t)
+	longform.NoRace(t, "one goroutine calls")
 	t.Parallel()
 	gpt4, _ := generated(t)
 	minutes := longform.Count(t, "minutes", 60, 6)

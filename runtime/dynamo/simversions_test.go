@@ -163,7 +163,11 @@ func (w simWrite) named() codec.Item {
 			all[":"+strings.TrimSuffix(strings.TrimPrefix(field, "b_"), "_tc")+"_use"] = w.values[m[2]]
 		}
 	}
-	for text, placeholder := range map[*string]string{w.update: ":op", w.cond: ":undo"} {
+	last := ":op0"
+	if !strings.Contains(*w.cond, "<>") { // a reversal names the charge's op alone, not its own
+		last = ":undo"
+	}
+	for text, placeholder := range map[*string]string{w.update: ":op", w.cond: last} {
 		for _, m := range equalPattern.FindAllStringSubmatch(*text, -1) {
 			if v, ok := w.values[m[2]].(*types.AttributeValueMemberS); ok && w.names[m[1]] == "op" {
 				all[placeholder] = v

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
@@ -101,13 +102,14 @@ func deploymentControls() map[string]control {
 
 // TestDeploymentsCatch shows that the books of TestDeployments see what each of these is there for.
 func TestDeploymentsCatch(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	t.Parallel()
 	_, second, _, _ := versions(t)
 	all := deployments(t)
 	for name, c := range deploymentControls() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.caught(t, second, all)
+			c.caught(t, second, all, name)
 		})
 	}
 }

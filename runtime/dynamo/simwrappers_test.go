@@ -42,7 +42,7 @@ func (c *insistent) UpdateItem(
 }
 
 // optimist takes a write without an answer for one that was not applied, so that others may join what goes
-// again. Those that give back are another matter.
+// again. It does so with writes that give something back, which keep their op.
 type optimist struct{ wire.API }
 
 func (c *optimist) UpdateItem(
@@ -51,7 +51,7 @@ func (c *optimist) UpdateItem(
 	opts ...func(*dynamodb.Options),
 ) (*dynamodb.UpdateItemOutput, error) {
 	out, err := c.API.UpdateItem(ctx, in, opts...)
-	if where, _ := ctx.Value(tagKey{}).(tag); errors.Is(err, errReset) && where.included > 0 && !where.gives {
+	if where, _ := ctx.Value(tagKey{}).(tag); errors.Is(err, errReset) && where.gives {
 		err = errThrottled
 	}
 	return out, err

@@ -12,37 +12,32 @@
 //
 // A write whose condition failed returns the item, so the next attempt, or a denial, starts from the truth.
 //
-// A process has one write at a time under way for each bucket, and one for each chain of buckets. Requests
-// that arrive meanwhile wait in a queue. The next write serves as many of them as it can, in order of
-// arrival, and each gets an outcome of its own. A request that is alone does not wait for others. For a
-// second after it last saw a bucket, a process may deny from its cache, at no cost.
+// A session has one write under way for each bucket, and one for all chains with the same root. Requests that
+// arrive meanwhile wait in a queue. The next write serves as many of them as it can, in order of arrival. For
+// a second after it last saw a bucket, a session may deny from its cache, at no cost.
 //
 // An acquire of several buckets, of a chain or of several resources, is one transaction in which each bucket
-// takes its own path. A compensated chain is charged bucket by bucket, and given back if one denies. Settles
-// and releases write each bucket by itself. Lazy ones are included in the bucket's next write, or get one of
-// their own after 100 ms.
+// takes its own path. A compensated chain is charged bucket by bucket, and given back if one fails. Settles
+// and releases write each bucket by itself.
 //
-// The table also holds entities (operator.Members) and overrides of limits (operator.Overrides), which a
-// process caches. One BatchGetItem reads all that an attempt needs.
-//
-// The store repeats calls without an answer, within bounds. It recognises a charge by its op or by its
-// transaction's token. It never repeats a settle of unknown outcome that gives tokens back. docs/design.md
-// has the reasons.
+// The table also holds entities (operator.Members) and overrides (operator.Overrides), which processes cache.
+// A settle of unknown outcome that gives tokens back is never repeated. docs/design.md has the reasons.
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync/atomic"
-	"time"
+	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
@@ -75,36 +70,44 @@ type Option func(*options) error
 type options struct {
 	buckets  int
 	attempts int
+	inFlight int
 }
 
 // Defaults of options.
 const (
 	DefaultImageCache = 100_000
 	DefaultAttempts   = 8
+	DefaultInFlight   = 64
 )
 
 // ImageCache sets how many buckets the store remembers; the default is 100,000. One with two limits takes
-// some 870 bytes. A bucket that was forgotten costs a read.
+// some 950 bytes. A bucket that was forgotten costs a read.
 func ImageCache(buckets int) Option {
-	return func(o *options) error {
-		if buckets < 1 {
-			return fmt.Errorf("dynamo.ImageCache(%d): want at least 1", buckets)
-		}
-		o.buckets = buckets
-		return nil
-	}
+	return atLeastOne("ImageCache", buckets, func(o *options) { o.buckets = buckets })
 }
 
 // Attempts sets how many attempts an acquire has, of writes and of reads without an answer; the default is 8.
-// After the last one it fails:
-//   - with a *store.ContendedError if that attempt lost its race,
+// Those that were throttled or met a transaction do not count, up to 32. After the last one it fails:
+//   - with a *store.ContendedError if that attempt lost its race or met a transaction,
 //   - with a *store.UnavailableError otherwise.
 func Attempts(n int) Option {
+	return atLeastOne("Attempts", n, func(o *options) { o.attempts = n })
+}
+
+// InFlight sets how many reads and writes of buckets a Limiter has under way at most; the default is 64.
+// Others wait for a turn, first come first served. A call that has none when its Budget ends fails with
+// store.ErrNotSent.
+func InFlight(n int) Option {
+	return atLeastOne("InFlight", n, func(o *options) { o.inFlight = n })
+}
+
+// atLeastOne returns the option name, which sets n.
+func atLeastOne(name string, n int, set func(*options)) Option {
 	return func(o *options) error {
 		if n < 1 {
-			return fmt.Errorf("dynamo.Attempts(%d): want at least 1", n)
+			return fmt.Errorf("dynamo.%s(%d): want at least 1", name, n)
 		}
-		o.attempts = n
+		set(o)
 		return nil
 	}
 }
@@ -115,30 +118,25 @@ func Attempts(n int) Option {
 func New(client API, table string, opts ...Option) *Store {
 	s := &Store{
 		api: client, table: table,
-		options: options{buckets: DefaultImageCache, attempts: DefaultAttempts},
-		seams:   seams{jitter: rand.Float64, choose: plan.Choose},
+		options: options{buckets: DefaultImageCache, attempts: DefaultAttempts, inFlight: DefaultInFlight},
+		seams:   seams{jitter: rand.Float64, choose: plan.Choose, keepIdle: plan.KeepIdle},
 	}
 	if client == nil {
 		s.err = fmt.Errorf("dynamo.New: the client is nil")
 	}
 	if _, ok := operator.TableName(table); !ok && s.err == nil {
-		const form = "3 to 255 letters, digits, '_', '.' and '-', or an ARN"
-		s.err = fmt.Errorf("dynamo.New: table %q: want %s", table, form)
+		s.err = fmt.Errorf("dynamo.New: %s", operator.WrongTable(table))
 	}
 	for _, opt := range opts {
-		if opt == nil {
-			continue
-		}
-		if err := opt(&s.options); err != nil && s.err == nil {
-			s.err = err
+		if opt != nil {
+			s.err = cmp.Or(s.err, opt(&s.options))
 		}
 	}
 	return s
 }
 
-// Wait returns once none of the store's Limiters has work in the background, such as giving back a lost
-// charge, or with ctx's error. It is for tests that do not hold the Limiters. A program closes its Limiters,
-// each of which waits for its own work.
+// Wait returns once none of the store's Limiters has work in the background, or with ctx's error. It is for
+// tests that do not hold the Limiters. A program closes its Limiters.
 func (s *Store) Wait(ctx context.Context) error { return s.running.Wait(ctx) }
 
 // Sealed implements store.Store.
@@ -154,9 +152,12 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 		return nil, err
 	}
 	opened := &session{background: background.Tasks{Within: &s.running}, closing: make(chan struct{})}
+	conn := wire.NewConn(s.api, s.table, env)
 	opened.scheduler = &scheduler{
-		conn: wire.NewConn(s.api, s.table, env), cache: &cache{buckets}, background: &opened.background,
-		closing: opened.closing, attempts: s.options.attempts, onReshape: opened.recordRevision,
+		conn: conn, reader: &known.Reader{Conn: conn, KeepIdle: s.seams.keepIdle},
+		cache: &cache{buckets}, background: &opened.background,
+		closing: opened.closing, attempts: s.options.attempts,
+		turns: semaphore.NewWeighted(int64(s.options.inFlight)), onReshape: opened.recordRevision,
 		seams: s.seams,
 	}
 	opened.lookups, err = lookups.New(s.options.buckets, env, &opened.background, opened.readMember)
@@ -172,56 +173,37 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 				Do:   "add `stores: [dynamodb]` to limits.yaml and run `sluice generate`",
 			}
 		}
-		opened.resources = append(opened.resources, &resource{
-			Resource: wire.Resource{Generated: generated, Spec: spec, SortKey: item.KeyOf(generated.Key("")).SK},
-			def:      def,
-			kinds:    make([]atomic.Pointer[override.Override], len(spec.Kinds)),
-		})
+		opened.scheduler.resources = append(opened.scheduler.resources, known.NewResource(def, wire.Resource{
+			Generated: generated, Spec: spec, SortKey: item.KeyOf(generated.Key("")).SK,
+		}))
 		opened.revision = max(opened.revision, spec.Revision)
 	}
 	return opened, nil
 }
 
-var (
-	_ store.Store = (*Store)(nil)
-	_ API         = (*dynamodb.Client)(nil)
-)
+var _, _ = store.Store((*Store)(nil)), API((*dynamodb.Client)(nil))
 
-// Check implements store.Session. It reads the table's description, its TTL and its version item, and
-// compares this host's clock with the service's. It changes nothing.
+// Check implements store.Session. It checks the table's layout, its owner and this host's clock, and with
+// regions the heartbeat of sync. It records the owner of a table without one, and changes nothing else.
 func (s *session) Check(ctx context.Context) error {
 	conn := s.scheduler.conn
 	began := conn.Env.Clock.Now()
-	v, _, err := layout.Check(ctx, conn.API, conn.Table)
+	v, _, err := layout.CheckInTime(ctx, conn.API, conn.Table)
 	if err != nil {
 		return err
 	}
-	if off := conn.Skew(began, v.Metadata); off != 0 {
-		direction := "ahead of"
-		if off < 0 {
-			direction = "behind"
+	if err := conn.CheckClock(began, v.Metadata); err != nil {
+		return err
+	}
+	v.CompareRevision(ctx, conn.Env.Logger, conn.Table, s.revision)
+	regional := func(r *known.Resource) bool { return r.Spec.Regions != nil }
+	if slices.ContainsFunc(s.scheduler.resources, regional) {
+		retrier := conn.Retrier(wire.OperatorAttempts, s.scheduler.jitter)
+		if err := override.CheckSynced(ctx, conn.API, retrier, conn.Now()); err != nil {
+			return err
 		}
-		return &store.SetupError{
-			What: fmt.Sprintf("this host's clock is at least %v %s DynamoDB's",
-				off.Abs().Round(time.Millisecond), direction),
-			Do: "set it by NTP: refill goes by it",
-		}
 	}
-	if v.Revision > s.revision {
-		// An older binary beside newer ones works, with the buckets' own numbers.
-		conn.Env.Logger.LogAttrs(ctx, slog.LevelWarn,
-			"sluice: the table has seen a higher revision of limits.yaml: its numbers stay in force",
-			slog.String("table", conn.Table), slog.Int64("seen", v.Revision), slog.Int64("own", s.revision))
-	}
-	if v.Layout == layout.Carrying {
-		return &layout.CarryingError{SetupError: &store.SetupError{
-			What: fmt.Sprintf("table %s holds per-limit items, which this program would make full buckets beside",
-				conn.Table),
-			Do: "use migrating.New instead of dynamo.New, until `sluice migrate --cleanup` has removed the last of " +
-				"them",
-		}}
-	}
-	return nil
+	return v.Claim(ctx, conn.API, conn.Env.Logger, conn.Table, s.scheduler.resources[0].Spec.Owner)
 }
 
 // recordRevision notes in the table that this session's revision has reached it, once, in the background.
@@ -232,16 +214,7 @@ func (s *session) recordRevision(ctx context.Context) {
 			conn := s.scheduler.conn
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.Env.SettleTimeout)
 			defer cancel()
-			err := conn.Note(ctx, &dynamodb.UpdateItemInput{
-				TableName:           &conn.Table,
-				Key:                 item.VersionKey(),
-				UpdateExpression:    aws.String("SET revision = :revision, layout = if_not_exists(layout, :layout)"),
-				ConditionExpression: aws.String("attribute_not_exists(revision) OR revision < :revision"),
-				ExpressionAttributeValues: codec.Item{
-					":revision": codec.N(s.revision), ":layout": codec.N(layout.Buckets),
-				},
-			})
-			if err != nil {
+			if err := conn.Note(ctx, layout.NoteRevision(conn.Table, s.revision)); err != nil {
 				conn.Env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note the revision in the table",
 					slog.String("table", conn.Table), slog.Any("error", err))
 			}
@@ -252,12 +225,7 @@ func (s *session) recordRevision(ctx context.Context) {
 // Members implements store.Session. This session's Member sees their writes at once. Other sessions see them
 // when their cached look-ups are due.
 func (s *session) Members() store.MemberStore {
-	return operator.MembersWith(s.scheduler.conn.API, s.scheduler.retrier(wire.OperatorAttempts),
-		s.lookups.Invalidate)
-}
-
-// Overrides implements store.Session.
-func (s *session) Overrides() store.OverrideStore {
 	conn := s.scheduler.conn
-	return operator.OverridesWith(conn.API, s.scheduler.retrier(wire.OperatorAttempts), conn.Env.Clock.Now)
+	return operator.MembersWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.scheduler.jitter),
+		s.lookups.Invalidate)
 }

@@ -32,8 +32,8 @@ func TestTableName(t *testing.T) {
 		}
 	}
 	_, err := New(&dynamodb.Client{}, "t").Open(&store.Env{Clock: store.SystemClock()})
-	wantErr(t, err, "setup: dynamo.New: table \"t\": "+
-		"want 3 to 255 letters, digits, '_', '.' and '-', or an ARN | correct the call")
+	wantErr(t, err, "setup: dynamo.New: table \"t\" is not a table's name: "+
+		"pass 3 to 255 letters, digits, '_', '.' and '-', or an ARN | correct the call")
 	_, err = New(nil, "").Open(&store.Env{Clock: store.SystemClock()})
 	wantErr(t, err, "setup: dynamo.New: the client is nil | correct the call")
 }

@@ -1,99 +1,72 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // target is one bucket that a batch writes to.
 type target struct {
-	resource *resource
-	entity   string // as stored
-	kind     int
-	cached   *cachedBucket
+	known.View
 
-	// Knowledge of the bucket.
-	image     *bucket.Image
-	confirmed bool  // image is true, or there is no bucket, by a reply within this write
-	seenAt    int64 // when image was true, ms; predicted if it never was
-	justRead  bool  // image was read for the next attempt
-	shape     *override.Resolved
-
-	// Reads that the next plan needs, and how they are done.
-	missing           need
-	readsKind         bool // with the entity's override, that of its kind is read
-	readsHeartbeat    bool // with the overrides, the heartbeat is read
-	needsHeartbeat    bool // the override read last refers to a newer heartbeat than the known one
-	overridesResolved bool // the overrides were read for this write
+	cached *cachedBucket
 
 	// The next write.
 	demand        plan.Demand
-	settlesOnly   bool // no acquire is among the requests
-	served        int  // the number of requests in demand
+	served        int // the number of requests in demand
 	vectors       plan.VectorPool
 	plan          plan.Plan
-	conditionHeld bool  // plan's condition held, in a transaction that failed elsewhere
-	sent          *sent // the last write that may have been applied; nil if none
+	headroom      plan.Headroom
+	stored        plan.Stored // for those who go first after a lost race
+	reshapes      bool        // an acquire is to reshape the bucket
+	taken         bool        // a settle of the bucket may be in the next write
+	lost          bool        // the last attempt lost a race here
+	conditionHeld bool        // plan's condition held, in a transaction that failed elsewhere
+	sent          *sent       // the last write that may have been applied; nil if none
+	round         int         // the batch's, for targetsOf
 }
 
 // sent is a write of unknown outcome.
 type sent struct {
-	plan plan.Plan
-	take []int64 // by acquires, millitokens
+	plan     plan.Plan
+	take     []int64 // by acquires, millitokens
+	requests []*request
+	earlier  *sent // under the same op, with a lower ttl, by which the two are told apart; nil if none
 }
 
-// targets are the buckets of a batch, in the order of the chain.
+// targets are the buckets of a batch, in the order in which its requests name them.
 type targets []*target
 
 // init makes t the target of a portion.
 func (t *target) init(pn *portion) {
-	t.resource, t.entity, t.kind, t.cached = pn.resource, pn.entity, pn.kind, pn.cached
-	t.image, t.seenAt, t.shape = pn.cached.snapshot()
-	t.confirmed = pn.confirmed && t.image == nil
+	t.cached = pn.cached
+	t.View = pn.view()
+	t.View.Init(pn.confirmed)
 }
 
-// reset prepares t for another write. Others may have written to the bucket beside this queue, so the cache
-// is asked again.
+// reset prepares t for another write. Others may have written to the bucket beside this queue, so what is
+// known is asked again.
 func (t *target) reset() {
-	t.sent, t.overridesResolved, t.conditionHeld, t.confirmed = nil, false, false, false
-	t.image, t.seenAt, t.shape = t.cached.snapshot()
+	t.sent, t.conditionHeld, t.lost = nil, false, false
+	t.Reset()
 }
 
-// update stores an image, nil for a missing bucket, that was true at seenAt, or is predicted.
-func (t *target) update(img *bucket.Image, seenAt int64) {
-	t.image, t.confirmed, t.seenAt, t.justRead = img, seenAt != predicted, seenAt, false
-	t.cached.update(img, seenAt)
-}
+// state returns what is known of the bucket at now.
+func (t *target) state(now int64) plan.State { return t.State(now, t.sent != nil) }
 
-// state returns what is known of the bucket at now. While the outcome of a write is unknown, an older image
-// decides nothing.
-func (t *target) state(now int64) plan.State {
-	return plan.State{
-		Image:      t.image,
-		Confirmed:  t.confirmed || t.image != nil && t.sent == nil && isFresh(t.seenAt, now, trustedFor),
-		LeaveSlack: t.cached.leavesSlack(now),
-	}
-}
-
-// isOutdated reports whether the bucket should be given another shape.
-func (t *target) isOutdated() bool { return t.image != nil && plan.Outdated(t.image, &t.shape.Shape) }
-
-// wrote reports whether op is the bucket's last write, as far as is known.
-func (t *target) wrote(op string) bool { return t.image != nil && t.image.Op == op }
-
-// add makes t's demand that of all requests. t is the batch's i-th target.
-func (t *target) add(all []*request, i int) {
+// add makes t's demand that of all requests.
+func (t *target) add(all []*request) {
 	t.demand, t.served = plan.Demand{Pool: &t.vectors}, len(all)
-	if t.shape != nil {
-		t.demand.Shape = &t.shape.Shape
+	if t.Shape != nil {
+		t.demand.Shape = &t.Shape.Shape
 	}
 	for _, r := range all {
 		vector := &t.demand.Take
@@ -101,7 +74,7 @@ func (t *target) add(all []*request, i int) {
 			vector = &t.demand.Change
 		}
 		t.demand.Called = max(t.demand.Called, r.called)
-		switch cost := r.costOf(i); {
+		switch cost := r.costOf(t); {
 		case cost == nil:
 		case *vector == nil && len(all) == 1:
 			*vector = cost
@@ -113,21 +86,22 @@ func (t *target) add(all []*request, i int) {
 			}
 		}
 	}
-	t.settlesOnly = t.demand.SettlesOnly()
+	t.SettlesOnly = t.demand.SettlesOnly()
 }
 
 // adjust returns a write of cost that applies even if others write meanwhile.
 func (t *target) adjust(cost []int64, img *bucket.Image, now int64) plan.Plan {
-	p := plan.NewAdjust(cost, img, &t.shape.Shape, now)
+	p := plan.NewAdjust(cost, img, &t.Shape.Shape, now)
 	p.Decision = plan.Write
+	p.Keep(&t.Shape.Shape, now)
 	return p
 }
 
-// givenBack returns what the settles among all give back to t, the batch's i-th target.
-func (t *target) givenBack(all []*request, i int) []int64 {
-	back := make([]int64, len(t.shape.Limits))
+// givenBack returns what the settles among all give back to t.
+func (t *target) givenBack(all []*request) []int64 {
+	back := make([]int64, len(t.Shape.Limits))
 	for _, r := range all {
-		for j, c := range r.costOf(i) {
+		for j, c := range r.costOf(t) {
 			if r.settle {
 				back[j] = bucket.Sub(back[j], c)
 			}
@@ -136,58 +110,129 @@ func (t *target) givenBack(all []*request, i int) []int64 {
 	return back
 }
 
-// shouldRead reports whether t's write will probably fail: it needs refill, other writers are at work, and
-// the image is old or predicted. A read costs a fifth of a failed write, and may deny.
+// shouldRead reports whether to read the bucket first, since the planned write will probably fail. The bucket
+// is contended, and its image old or predicted. Besides, the stored tokens do not cover the cost, or the
+// write is a Normal and most of those lost lately. A read costs a fifth of a failed write.
 func (t *target) shouldRead(now int64) bool {
-	if t.image == nil || t.justRead || isFresh(t.seenAt, now, staleAfter) || !t.cached.isContended(now) {
+	return t.IsStale(now) && (t.plan.Path == plan.Normal && t.Bucket.LosesClaims() ||
+		t.isShort(func(b bucket.Balance, take int64) bool { return b.Tokens < take }))
+}
+
+// isScarce reports whether the bucket has less than half of a burst that is taken from.
+func (t *target) isScarce() bool {
+	return t.isShort(func(b bucket.Balance, _ int64) bool { return b.Tokens < b.Burst/2 })
+}
+
+func (t *target) goesByRetry() bool { return t.plan.Path == plan.Retry }
+
+// isShort reports whether short holds for a limit that is taken from: its balance, and what is taken, in
+// millitokens.
+func (t *target) isShort(short func(b bucket.Balance, take int64) bool) bool {
+	if t.Image == nil || t.demand.Take == nil {
 		return false
 	}
-	for i, b := range t.image.Balances {
-		if t.demand.Take != nil && t.demand.Take[i] > 0 && !t.image.Missing[i] && b.Tokens < t.demand.Take[i] {
+	for i, b := range t.Image.Balances {
+		if take := t.demand.Take[i]; take > 0 && !t.Image.Missing[i] && short(b, take) {
 			return true
 		}
 	}
 	return false
 }
 
-// recordApplied notes in the portions of all what p did, which was applied to the batch's i-th target. It
-// notes the image after it, and the limits that were not charged because they are missing in the bucket. An
-// earlier attempt may have dropped other limits.
-func (t *target) recordApplied(all []*request, i int, p *plan.Plan) {
+// recordApplied notes in the portions of all what p did, which was applied to t: the image after it, and the
+// limits that it did not charge. The bucket does not have those. An earlier attempt may have dropped others.
+func (t *target) recordApplied(all []*request, p *plan.Plan) {
 	dropped := p.Missing
 	if dropped != nil {
-		dropped = dropped[:len(t.resource.Spec.Limits)]
+		dropped = dropped[:len(t.Resource.Spec.Limits)]
 	}
 	for _, r := range all {
-		if pn := r.portionOf(i); pn != nil {
-			pn.after, pn.limits, pn.dropped = t.image, t.shape.Limits, dropped
+		if pn := r.portionOf(t); pn != nil {
+			pn.after, pn.limits, pn.dropped = t.Image, t.Shape.Limits, dropped
 		}
 	}
+}
+
+// noteUnknown notes that p, whose outcome is unknown, was sent for all.
+func (t *target) noteUnknown(p plan.Plan, all []*request) {
+	earlier := t.sent
+	if earlier != nil && earlier.plan.TTL == p.TTL && slices.Equal(earlier.requests, all) {
+		earlier = earlier.earlier
+	}
+	t.sent = &sent{p, slices.Clone(t.demand.Take), all, earlier}
+}
+
+// leastTTL returns the least ttl of a write for all, in seconds: a higher one than a write of unknown outcome
+// for others had. Both have the same op, so the ttl tells which one was applied.
+func (t *target) leastTTL(all []*request) int64 {
+	switch {
+	case t.sent == nil:
+		return 0
+	case slices.Equal(t.sent.requests, all):
+		return t.sent.plan.TTL
+	}
+	return t.sent.plan.TTL + 1
+}
+
+// covered returns the plan that left t's image, recognised by its op, and the requests that it served, which
+// are latest if it is newer than all of unknown outcome.
+func (t *target) covered(latest []*request) (*plan.Plan, []*request) {
+	s := t.sent
+	if s == nil || t.Image.TTL > s.plan.TTL {
+		return &t.plan, latest
+	}
+	for s.earlier != nil && t.Image.TTL <= s.earlier.plan.TTL {
+		s = s.earlier
+	}
+	return &s.plan, slices.DeleteFunc(slices.Clone(s.requests), (*request).hasEnded)
 }
 
 // noteLost notes that p lost to another writer at now, who left found. A nil found is a deleted bucket:
 // nobody won a race.
 func (t *target) noteLost(p *plan.Plan, found *bucket.Image, now int64) {
-	if found != nil {
-		t.cached.noteConflict(now, p.Path == plan.Normal && found.Version == p.Image.Version)
+	if t.lost = found != nil; t.lost {
+		claims := p.Path == plan.Normal && found.Version == p.Image.Version
+		if t.Bucket.NoteConflict(now, claims); claims {
+			t.Bucket.NoteClaim(true)
+		}
 	}
 }
 
 // deny adds t's refusal of the planned demand to denied, which may be nil. It returns denied unchanged if t
 // does not refuse.
 func (t *target) deny(denied *store.DeniedError, now int64) *store.DeniedError {
-	if img := t.plan.DeniedImage(); img != nil && t.missing == 0 {
-		return store.Refuse(denied, t.resource.Spec, t.entity, img, t.demand.Take, now)
+	if img := t.plan.DeniedImage(); img != nil && t.Needs == 0 {
+		return t.refuse(denied, img, t.demand.Take, now)
 	}
 	return denied
 }
 
-// unknown reports whether a write may have been applied although no reply said so. A transaction is of all
-// targets.
-func (ts targets) unknown() bool { return len(ts) > 0 && ts[0].sent != nil }
+// refuse adds to e, which may be nil, what img has less than cost at now, and returns it.
+func (t *target) refuse(e *store.DeniedError, img *bucket.Image, cost []int64, now int64) *store.DeniedError {
+	return t.Shape.Refuse(e, t.Resource.Spec, t.Entity, img, cost, now)
+}
+
+// of returns the target of a bucket, nil if there is none.
+func (ts targets) of(cached *cachedBucket) *target {
+	for _, t := range ts {
+		if t.cached == cached {
+			return t
+		}
+	}
+	return nil
+}
+
+// views returns what is known of the targets' buckets.
+func (ts targets) views() []*known.View {
+	all := make([]*known.View, len(ts))
+	for i, t := range ts {
+		all[i] = &t.View
+	}
+	return all
+}
 
 // resourceName returns the first target's resource, for errors.
-func (ts targets) resourceName() string { return ts[0].resource.Spec.Resource }
+func (ts targets) resourceName() string { return ts[0].Resource.Spec.Resource }
 
 // denied returns the denial by all targets that refuse their demand, nil if none does.
 func (ts targets) denied(now int64) (denied *store.DeniedError) {
@@ -201,27 +246,30 @@ func (ts targets) denied(now int64) (denied *store.DeniedError) {
 func (ts targets) tooLarge() error {
 	for _, t := range ts {
 		if t.plan.Decision == plan.TooLarge {
-			return store.Exceeds(t.resource.Spec, t.entity, t.plan.Image, t.demand.Take)
+			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take)
 		}
 	}
 	return nil
 }
 
-// attempts is the state of one logical write over all its attempts. They share an op unless requests join, so
+// attempts is the state of one logical write over all its attempts. They share an op as startOp says, so
 // an attempt that was applied although its reply was lost is recognised in the bucket.
 type attempts struct {
-	op          string
-	n           int                // attempts so far, failed reads before the write included
-	err         error              // of the last one, until the pause that follows; nil if none is due
-	lastErr     error              // of the last one, from that pause on
-	cause       error              // of the last one that failed for another reason than its deadline
-	lostAt      *target            // where the last race was lost
-	conflicts   int                // attempts that met a transaction
-	throttled   bool               // an attempt was throttled
-	plannedAt   int64              // ms
-	transaction *wire.Transaction  // of unknown outcome: the next attempt sends it again, byte for byte
-	denied      *store.DeniedError // of the only request, known while the rest of the chain is still to be read
-	ctx         context.Context    // of the last step
+	op        string
+	served    []*request         // by the last one; they may be in other queues by now
+	gaveBack  bool               // the last one gave something back
+	n         int                // attempts so far, failed reads before the write included
+	err       error              // of the last one, until the pause that follows; nil if none is due
+	lastErr   error              // of the last one, from that pause on
+	cause     error              // of the last one that failed for another reason than its deadline
+	lostAt    *target            // where the last race was lost
+	conflicts int                // attempts that met a transaction
+	races     int                // attempts that lost one
+	throttled bool               // an attempt was throttled
+	paces     bool               // the last one was a write that the pacer delays the next one for
+	plannedAt int64              // ms
+	denied    *store.DeniedError // of the only request, known while the rest of the chain is still to be read
+	ctx       context.Context    // of the last step
 }
 
 var (
@@ -229,23 +277,12 @@ var (
 	errUncertain = errors.New("whether it was written is not known")
 )
 
-// newOpForJoiners gives the next attempt a new op: a late copy of the previous attempt does not include the
-// newcomers. If the previous attempt gave something back, the op stays, since under two ops that copy and the
-// next attempt would both give it. A late copy that is mistaken for the next attempt remains possible, on a
-// network that repeats what it has delivered.
-func (a *attempts) newOpForJoiners(pending []*request) {
-	if !slices.ContainsFunc(pending, (*request).givesBack) {
-		a.op = ""
-	}
-}
-
 // unavailable returns the error of an attempt without an answer. A deadline says little by itself, so the
 // error names what an earlier attempt met as well. An error that somebody has to fix is returned as it is.
-func (a *attempts) unavailable(resource string, o wire.Outcome, err error) error {
+func (a *attempts) unavailable(resource string, err error) error {
 	if setup, ok := errors.AsType[*store.SetupError](err); ok {
 		return setup
 	}
-	a.throttled = a.throttled || o == wire.Throttled
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		a.cause = err
 	} else if a.cause != nil {
@@ -254,25 +291,26 @@ func (a *attempts) unavailable(resource string, o wire.Outcome, err error) error
 	return &store.UnavailableError{Resource: resource, Throttled: a.throttled, Err: err}
 }
 
-// lost returns the error of an attempt that lost a race or hit a TransactionConflict.
-func (a *attempts) lost() error {
+// contendedErr returns the error of an attempt that lost a race or hit a TransactionConflict.
+func (a *attempts) contendedErr() error {
 	return &store.ContendedError{
-		Resource: a.lostAt.resource.Spec.Resource, Entity: a.lostAt.entity, Conflicts: a.conflicts,
+		Resource: a.lostAt.Resource.Spec.Resource, Entity: a.lostAt.Entity, Conflicts: a.conflicts,
 	}
 }
 
 // errFor returns the last attempt's error as r's caller gets it. A *store.ContendedError promises that
 // nothing was charged and that trying again is safe, so it is returned only where both are known.
 func (a *attempts) errFor(r *request, unknown bool) error {
-	if u, ok := errors.AsType[*store.UnavailableError](a.err); ok {
+	err := cmp.Or(a.err, a.lastErr)
+	if u, ok := errors.AsType[*store.UnavailableError](err); ok {
 		own := *u
 		own.Attempts = r.attempts
 		return &own
 	}
-	lost, ok := errors.AsType[*store.ContendedError](a.err)
+	lost, ok := errors.AsType[*store.ContendedError](err)
 	switch {
 	case !ok:
-		return a.err
+		return err
 	case !unknown && !r.settle:
 		own := *lost
 		own.Attempts = r.attempts

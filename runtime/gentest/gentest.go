@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -37,12 +37,12 @@ func Costs[C comparable](t *testing.T, to func(C, []int64) []int64, from func([]
 
 // Overrides checks that to lists the fields of a resource's overrides in schema order, and that from is its
 // inverse. l points to overrides, and fields to their limits in schema order.
-func Overrides[L comparable](t *testing.T, to func(L, []*bucket.Limit) []*bucket.Limit,
-	from func([]*bucket.Limit) L,
-	l *L, fields ...**bucket.Limit) {
+func Overrides[L comparable](t *testing.T, to func(L, []*runtime.Rate) []*runtime.Rate,
+	from func([]*runtime.Rate) L,
+	l *L, fields ...**runtime.Rate) {
 	t.Helper()
 	report(t, "overrides", func() []error {
-		return convert(to, from, l, fields, func(n int) *bucket.Limit { return &bucket.Limit{Capacity: int64(n)} })
+		return convert(to, from, l, fields, func(n int) *runtime.Rate { return &runtime.Rate{Capacity: int64(n)} })
 	})
 }
 
@@ -113,7 +113,7 @@ func chains[E store.Entity](kinds []Kind[E]) []error {
 	var errs []error
 	check := func(e E, want ...store.Link) {
 		if got := e.Chain(nil); !slices.Equal(got, want) {
-			errs = append(errs, fmt.Errorf("%+v has chain %+v, want %+v", e, got, want))
+			errs = append(errs, fmt.Errorf("%#v has chain %+v, want %+v", e, got, want))
 		}
 	}
 	for i, k := range kinds {
@@ -135,7 +135,7 @@ func ids[E store.Entity](parse func(stored string) (E, error), kinds []Kind[E]) 
 	for _, k := range kinds {
 		stored := k.Name + "-1-2"
 		if got, err := parse(stored); err != nil || any(got) != any(k.ByID("1-2")) {
-			errs = append(errs, fmt.Errorf("%q is %+v, want %+v", stored, got, k.ByID("1-2")), err)
+			errs = append(errs, fmt.Errorf("%q is %#v, want %#v", stored, got, k.ByID("1-2")), err)
 		}
 		malformed = append(malformed, k.Name, k.Name+"-", k.Name+"-#")
 	}

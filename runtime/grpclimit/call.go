@@ -28,10 +28,11 @@ func newCall[C any](ctx context.Context, o *options) *call[C] {
 	return &call[C]{options: o, from: ctx, ctx: ctx}
 }
 
-// took notes what was charged last: nil if that was nothing.
+// took notes what was charged last, nil if that was nothing, and keeps what was charged before.
 func (c *call[C]) took(lease *runtime.Lease[C]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.lease.Keep(c.from)
 	c.lease, c.ctx = lease, context.WithValue(c.from, leaseKey[C]{}, lease)
 }
 
@@ -52,10 +53,11 @@ func (c *call[C]) broke() {
 func (c *call[C]) serve(handler func() error) error {
 	returned := false
 	defer func() {
+		lease, _ := c.state()
 		if !returned {
-			lease, _ := c.state()
 			lease.Release(c.from)
 		}
+		lease.Keep(c.from)
 	}()
 	err := handler()
 	returned = true

@@ -45,7 +45,7 @@ func TestDocsErrors(t *testing.T) {
 		err error
 	}{
 		"DeniedError":                      {t.Context(), everybody},
-		"CostExceedsBurstError":            {t.Context(), &runtime.CostExceedsBurstError{}},
+		"CostTooLargeError":                {t.Context(), &runtime.CostTooLargeError{}},
 		"InvalidError":                     {t.Context(), &runtime.InvalidError{}},
 		"UnavailableError":                 {t.Context(), &runtime.UnavailableError{}},
 		"ContendedError":                   {t.Context(), &runtime.ContendedError{}},

@@ -3,6 +3,7 @@ package grpclimit
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"strconv"
 	"time"
@@ -53,14 +54,16 @@ func (e *answeredError) GRPCStatus() *status.Status { return e.status }
 // Unwrap returns the cause.
 func (e *answeredError) Unwrap() error { return e.cause }
 
-// answer is Error for what an interceptor failed with, of which nothing is told unless it was made for
-// clients.
-func answer(ctx context.Context, err error) error {
+// answer is Error for what an interceptor failed with. An error that was not made for clients goes to the log
+// instead.
+func answer(ctx context.Context, err error, logger *slog.Logger) error {
 	err = Error(ctx, err)
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	return &answeredError{status.New(codes.Internal, "The request could not be looked into."), err}
+	method, _ := grpc.Method(ctx)
+	edge.LogAsk(ctx, logger, "method", method, err)
+	return &answeredError{status.New(codes.Internal, edge.Undetermined), err}
 }
 
 // codeOf is the code that the server answers with for a handler's err.

@@ -84,7 +84,7 @@ func ExampleError() {
 		return &pb.SimpleResponse{}, nil
 	}
 	fake.Fail(store.AddRefusal(nil, runtime.Refusal{
-		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM, Requested: 500, Available: 20,
+		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM.String(), Requested: 500, Available: 20,
 		RetryAfter: 2880 * time.Millisecond,
 	}))
 	_, err := handler(context.Background())

@@ -4,7 +4,7 @@
 // where it may not be called. A handler that acquires by itself returns what Error makes of the error.
 // Callers are told in gRPC's terms what package httplimit tells them in HTTP's.
 //
-// Once a handler has returned, its lease stands as charged, or as the handler has settled it: exact costs
+// Once a handler has returned, its lease is kept, unless the handler has ended it: exact costs
 // need nothing. It is given back, unless the handler has settled it, if the handler panics, or fails with a
 // code that ReleaseOn names. A client that goes away changes nothing: handlers settle or release in a defer,
 // as both outlive the call's context.
@@ -30,8 +30,8 @@ var ErrUnlimited = errors.New("grpclimit: not limited")
 
 // Unary acquires before a handler of unary calls. ask returns the entity to charge and the cost for a
 // request. It may fail with a status, or with an error that Error knows. Any other error is answered with
-// INTERNAL, without its text. A resource's With sets how long an acquire may take, and what happens in an
-// outage.
+// INTERNAL, without its text, which goes to the resource's log (runtime.WithLogger). A resource's With
+// sets how long an acquire may take, and what happens in an outage.
 func Unary[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error),
 	opts ...Option,
@@ -90,14 +90,14 @@ func (l *limited[E, C]) admit(ctx context.Context, entity E, cost C, err error) 
 		return nil, ErrUnlimited
 	}
 	if err != nil {
-		return nil, answer(ctx, err)
+		return nil, answer(ctx, err, edge.Logger(l.r))
 	}
 	lease, err := l.r.Acquire(ctx, entity, cost)
 	if err != nil {
 		if l.metadata { // in the trailer: a client's retry policy repeats no call that has a header
 			_ = grpc.SetTrailer(ctx, fields(edge.Refused(err, edge.Lookup(l.r, entity))))
 		}
-		return nil, answer(ctx, err)
+		return nil, answer(ctx, err, edge.Logger(l.r))
 	}
 	return lease, nil
 }

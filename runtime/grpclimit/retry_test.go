@@ -138,7 +138,7 @@ func TestRetries(t *testing.T) {
 	const after = 90 * time.Second
 	denied := &runtime.DeniedError{Resource: "gpt-4", Limit: "tpm", Requested: 700, Available: 20,
 		RetryAfter: after}
-	overBurst := &runtime.CostExceedsBurstError{Resource: "gpt-4", Limit: "tpm", Requested: 20_000,
+	overBurst := &runtime.CostTooLargeError{Resource: "gpt-4", Limit: "tpm", Requested: 20_000,
 		Burst: 15_000}
 	for _, test := range []struct {
 		name     string

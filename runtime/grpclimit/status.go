@@ -18,7 +18,7 @@ import (
 //
 //   - A *runtime.DeniedError: RESOURCE_EXHAUSTED with RetryInfo, never early, and QuotaFailure. That has a
 //     violation for each limit that denied: subject is the resource, quota_id the limit.
-//   - A *runtime.CostExceedsBurstError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst.
+//   - A *runtime.CostTooLargeError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst.
 //     It is not OUT_OF_RANGE, which tells callers that page through results that they have reached the end.
 //   - A *runtime.InvalidError: INVALID_ARGUMENT.
 //   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or

@@ -10,7 +10,7 @@ import (
 // was such an error: if not, it writes nothing. Nothing but headers may have been written before.
 //
 //   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early.
-//   - A *runtime.CostExceedsBurstError or *runtime.InvalidError: 400 without Retry-After, since repeating
+//   - A *runtime.CostTooLargeError or *runtime.InvalidError: 400 without Retry-After, since repeating
 //     does not help.
 //   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or
 //     runtime.ErrMaxWait: 503 with Retry-After.

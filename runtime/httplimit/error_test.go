@@ -76,7 +76,7 @@ func TestWriteError(t *testing.T) {
 				`"detail":"l has 0 of the 0 that the request needs: retry after 9223372037 s.","resource":"r",` +
 				`"retry_after":9223372037}` + "\n"},
 		{"over burst", nil,
-			&runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 20_000,
+			&runtime.CostTooLargeError{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 20_000,
 				Burst: 15_000},
 			400, "",
 			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request needs 20000 tpm, and ` +

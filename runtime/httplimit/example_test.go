@@ -56,7 +56,7 @@ func ExampleWriteError() {
 		defer lease.Release(r.Context())
 	}
 	fake.Fail(store.AddRefusal(nil, runtime.Refusal{
-		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM, Requested: 500, Available: 20,
+		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM.String(), Requested: 500, Available: 20,
 		RetryAfter: 2880 * time.Millisecond,
 	}))
 	w := httptest.NewRecorder()

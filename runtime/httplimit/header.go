@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/edge"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // style writes what is shown of limits into an answer's header.
@@ -49,10 +50,13 @@ func scarcer(s, o *edge.Standing) bool {
 	return float64(s.Available)*float64(o.Params.Burst) < float64(o.Available)*float64(s.Params.Burst)
 }
 
-// pair is one half of the style of OpenAIHeaders: what limit stands for is called what.
-func pair(what, limit string) style {
+// pair is one half of the style of OpenAIHeaders: what limit stands for is called what. limit may be nil.
+func pair(what string, limit store.LimitName) style {
 	return func(h http.Header, limits []edge.Standing) {
-		s := edge.Find(limits, limit)
+		if limit == nil {
+			return
+		}
+		s := edge.Find(limits, limit.String())
 		if s == nil {
 			return
 		}

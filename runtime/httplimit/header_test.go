@@ -147,7 +147,7 @@ func TestHeadersOnRedis(t *testing.T) {
 func TestLeastHeadroom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := open(t, limittest.Store(t))
-		client := limited(t, lim.GPT4, nothing, httplimit.Headers(), httplimit.OpenAIHeaders("", limits.GPT4TPM))
+		client := limited(t, lim.GPT4, nothing, httplimit.Headers(), httplimit.OpenAIHeaders(nil, limits.GPT4TPM))
 		project := limits.Project{ID: "1"}
 		if _, err := lim.GPT4.Acquire(t.Context(), project, limits.GPT4Cost{TPM: 140_000}); err != nil {
 			t.Fatal(err)

@@ -14,21 +14,30 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
+// ErrUnlimited is returned by ask for a request that costs nothing: nothing is charged, and there is no
+// lease.
+var ErrUnlimited = errors.New("httplimit: not limited")
+
 // Middleware acquires before next, and answers as WriteError does if it is denied or fails. ask returns the
-// entity to charge and the cost. Its error is answered in the same way, one of another package with 500. A
-// resource's With sets how long an acquire may take, and what happens in an outage.
+// entity to charge and the cost. A resource's With sets how long an acquire may take, and what happens in an
+// outage. An error of ask is answered like this:
+//
+//   - ErrUnlimited: next is called without a lease.
+//   - An error that WriteError knows: as WriteError answers it.
+//   - An *http.MaxBytesError: 413.
+//   - Any other: 500 without the error's text, which goes to the resource's log (runtime.WithLogger).
 //
 // In shadow, next is called even if a limit denies, with a lease that is Shadowed then. No answer is a 429,
 // and headers show the limits as always. Leave the headers out if callers should not slow down for them yet.
 //
-// Once next has returned, the lease stands as charged, or as next has settled it: exact costs need nothing.
-// It is released, unless next has settled it, if next panics, or answers with a status that ReleaseOn names.
+// Once next has returned, Middleware keeps the lease, unless next has ended it: exact costs need nothing. It
+// releases the lease instead if next panics, or answers with a status that ReleaseOn names.
 // http.ErrAbortHandler is not such a panic: it says that an answer broke off, maybe because the client hung
 // up, after the work was done.
 //
 // A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's
-// context. A handler that has hijacked the connection does so too, even after next has returned. A streamed
-// answer settles when its stream ends; its headers show what was left when it began.
+// context. A handler that has hijacked the connection settles before it returns. A streamed answer settles
+// when its stream ends; its headers show what was left when it began.
 func Middleware[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(*http.Request) (E, C, error), opts ...Option,
 ) func(http.Handler) http.Handler {
@@ -36,8 +45,12 @@ func Middleware[E store.Entity, C any](
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			entity, cost, err := ask(req)
+			if errors.Is(err, ErrUnlimited) {
+				next.ServeHTTP(w, req)
+				return
+			}
 			if err != nil {
-				o.onError(w, req, err)
+				o.answer(w, req, err, edge.Logger(r))
 				return
 			}
 			lease, err := r.Acquire(req.Context(), entity, cost)
@@ -45,7 +58,7 @@ func Middleware[E store.Entity, C any](
 				if len(o.styles) > 0 {
 					o.show(w.Header(), edge.Refused(err, edge.Lookup(r, entity)))
 				}
-				o.onError(w, req, err)
+				o.answer(w, req, err, edge.Logger(r))
 				return
 			}
 			if len(o.styles) > 0 && !lease.Degraded() {
@@ -75,6 +88,7 @@ func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, l
 		seen = &statusWriter{ResponseWriter: w}
 		w = seen
 	}
+	defer lease.Keep(ctx)
 	returned := false
 	defer func() {
 		failure := recover()

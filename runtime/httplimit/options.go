@@ -1,33 +1,50 @@
 package httplimit
 
-import "net/http"
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/internal/edge"
+)
 
 // Option configures Middleware.
 type Option func(*options)
 
 type options struct {
-	onError   func(http.ResponseWriter, *http.Request, error)
-	releaseOn func(status int) bool // nil: never
+	onError   func(http.ResponseWriter, *http.Request, error) // nil: none
+	releaseOn func(status int) bool                           // nil: never
 	styles    []style
 }
 
 func newOptions(opts []Option) *options {
-	o := &options{onError: answer}
+	o := &options{}
 	for _, opt := range opts {
 		opt(o)
 	}
 	return o
 }
 
-// answer is what Middleware does about an error unless OnError says otherwise.
-func answer(w http.ResponseWriter, r *http.Request, err error) {
-	if !WriteError(w, r, err) {
-		problem{Status: http.StatusInternalServerError, Detail: "The request could not be looked into."}.write(w)
+// answer answers for next: by OnError, or else as Middleware says.
+func (o *options) answer(w http.ResponseWriter, r *http.Request, err error, logger *slog.Logger) {
+	if o.onError != nil {
+		o.onError(w, r, err)
+		return
 	}
+	if WriteError(w, r, err) {
+		return
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		problem{Status: http.StatusRequestEntityTooLarge, Detail: "The request is too large."}.write(w)
+		return
+	}
+	edge.LogAsk(r.Context(), logger, "path", r.URL.Path, err)
+	problem{Status: http.StatusInternalServerError, Detail: edge.Undetermined}.write(w)
 }
 
 // OnError sets what answers where next is not called: f gets ask's error or that of the acquire, and may pass
-// it to WriteError. A nil f leaves it at that.
+// it to WriteError. Nothing is logged then. A nil f changes nothing.
 func OnError(f func(http.ResponseWriter, *http.Request, error)) Option {
 	return func(o *options) {
 		if f != nil {
@@ -70,10 +87,10 @@ func XHeaders() Option {
 }
 
 // OpenAIHeaders shows x-ratelimit-limit-requests, -remaining- and -reset-, and the same of tokens, as clients
-// of OpenAI read them. The arguments are the names of the limits to show, such as limits.GPT4RPM and
-// limits.GPT4TPM. If one is empty, or not a limit of the resource, its headers are omitted. Reset is a
-// duration in whole seconds, such as 1m30s.
-func OpenAIHeaders(requests, tokens string) Option {
+// of OpenAI read them. The arguments are the limits to show, such as limits.GPT4RPM and limits.GPT4TPM, of
+// the resource that the Option is for. The headers of one that is nil are omitted. Reset is a duration in
+// whole seconds, such as 1m30s.
+func OpenAIHeaders[C any](requests, tokens runtime.LimitOf[C]) Option {
 	return func(o *options) {
 		o.styles = append(o.styles, pair("Requests", requests), pair("Tokens", tokens))
 	}

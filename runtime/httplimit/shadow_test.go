@@ -24,7 +24,7 @@ func TestShadow(t *testing.T) {
 		engine := memdynamo.New()
 		lim := open(t, limittest.StoreOn(t, engine))
 		var shadowed error
-		client := limited(t, lim.GPT4.With(runtime.Shadow(), runtime.OnUnavailable(runtime.Deny)),
+		client := limited(t, lim.GPT4.With(runtime.Shadow(true), runtime.OnUnavailable(runtime.Deny)),
 			func(_ http.ResponseWriter, r *http.Request) {
 				lease := httplimit.Lease[limits.GPT4Cost](r.Context())
 				shadowed = lease.Shadowed()

@@ -15,7 +15,7 @@ import (
 //
 // It knows no schema:
 //
-//   - It fills in no per_call and finds no fault with a cost.
+//   - It fills in no per_call. Of a cost it refuses only numbers that are negative or beyond any limit.
 //   - Its errors name entities by their IDs alone, kinds by their Go types and its resource as "fake".
 //   - Its leases and snapshots show no balances.
 //
@@ -30,13 +30,13 @@ type Fake[E store.Entity, C any] struct {
 
 // denial is the arguments of Deny.
 type denial struct {
-	limit      string
+	limit      store.LimitName
 	retryAfter time.Duration
 }
 
 // Call is one recorded Acquire, Wait or Do.
 type Call[E store.Entity, C any] struct {
-	Method         string // Acquire, Wait or Do
+	Method         string // Acquire, Wait, Do, or More of a lease that is neither Shadowed nor Degraded
 	Entity         E
 	Cost, Settled  C     // Settled is what Settle stated, if it was called
 	Err            error // why it was not admitted; nil if it was, or still waits
@@ -52,10 +52,13 @@ func NewFake[E store.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { retur
 // Admit ends what Deny or Fail began.
 func (f *Fake[E, C]) Admit() { f.set(nil, nil) }
 
-// Deny makes acquires fail with a *store.DeniedError for that limit, which is one of the generated constants,
-// such as limits.GPT4TPM: the Fake cannot check it. A retryAfter below 0 counts as 0. A Wait is admitted once
-// it has passed, or fails at once, as it does with a Resource, if it has no time to wait that long.
-func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
+// Deny makes acquires fail with a *store.DeniedError for that limit, such as limits.GPT4TPM. A retryAfter
+// below 0 counts as 0. A Wait is admitted once it has passed, or fails at once, as it does with a Resource,
+// if it has no time to wait that long. Deny panics if limit is nil.
+func (f *Fake[E, C]) Deny(limit runtime.LimitOf[C], retryAfter time.Duration) {
+	if limit == nil {
+		panic("limittest: Deny(nil): pass a limit of the resource, such as limits.GPT4TPM")
+	}
 	f.set(&denial{limit, max(0, retryAfter)}, nil)
 }
 
@@ -65,7 +68,7 @@ func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
 func (f *Fake[E, C]) Fail(err error) { f.set(nil, err) }
 
 // Shadow switches shadow mode on or off, as shadow in limits.yaml does, which the Fake does not know. In
-// shadow mode, leases are Shadowed by what Deny or Fail set. A call's own runtime.Shadow counts anyway.
+// shadow mode, leases are Shadowed by what Deny or Fail set. A call's own runtime.Shadow decides before it.
 func (f *Fake[E, C]) Shadow(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +135,8 @@ func (f *Fake[E, C]) resource(entity E, c *Call[E, C]) *runtime.Resource[E, C] {
 	f.mu.Unlock()
 	b := runtime.NewBuilder(s, runtime.WithObserver(s.observer()),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	r := runtime.Bind[E](b, definitionFor(entity, shadow), s.vector, s.cost)
+	numbers := len(s.vector(c.Cost, nil))
+	r := runtime.Bind[E](b, definitionFor(entity, numbers, shadow), s.vector, costOf[C])
 	_, _ = b.Limiter() // it opens s, which does not fail, and no option is wrong
 	return r
 }

@@ -112,7 +112,7 @@ func TestFakeDenies(t *testing.T) {
 	for range 2 {
 		_, err := gpt4.Acquire(t.Context(), user, cost)
 		denied, ok := errors.AsType[*limits.DeniedError](err)
-		if !ok || denied.Limit != limits.GPT4TPM || denied.RetryAfter != 1500*time.Millisecond ||
+		if !ok || !denied.By(limits.GPT4TPM) || denied.RetryAfter != 1500*time.Millisecond ||
 			denied.Entity != "1" || len(denied.Refusals) != 1 {
 			t.Errorf("%#v", err)
 		}
@@ -293,11 +293,12 @@ func TestFakeConcurrently(t *testing.T) {
 func TestFakeFailsWithADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake, gpt4 := newFake()
-		fake.Fail(&store.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM}) // to be tried again at once
+		// To be tried again at once.
+		fake.Fail(&store.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM.String()})
 		if _, err := gpt4.Wait(t.Context(), user, cost); err != nil {
 			t.Error(err)
 		}
-		fake.Fail(&store.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM, RetryAfter: time.Hour})
+		fake.Fail(&store.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM.String(), RetryAfter: time.Hour})
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {

@@ -52,7 +52,7 @@ func TestDeniedThenRefilled(t *testing.T) {
 		}
 		_, err = lim.GPT4.Acquire(t.Context(), user, cost)
 		denied, ok := errors.AsType[*limits.DeniedError](err)
-		if !ok || denied.Limit != limits.GPT4TPM {
+		if !ok || !denied.By(limits.GPT4TPM) {
 			t.Fatal(err)
 		}
 		time.Sleep(denied.RetryAfter)

@@ -42,7 +42,7 @@ func TestOutageIsDecidedHere(t *testing.T) {
 				test.breaks(engine.Faults())
 				for range 8 { // more than opens the breaker
 					_, err := here.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 15_000})
-					if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || denied.Limit != limits.GPT4TPM {
+					if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || !denied.By(limits.GPT4TPM) {
 						t.Errorf("%v, want it denied", err)
 					}
 				}

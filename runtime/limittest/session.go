@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"reflect"
 	"strings"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -17,9 +19,10 @@ type definition struct{ spec *store.Spec }
 // Spec implements store.Definition.
 func (d definition) Spec() *store.Spec { return d.spec }
 
-// definitionFor returns one that knows entity's kind, and so as many as come before it.
-func definitionFor(entity store.Entity, shadow bool) definition {
-	spec := &store.Spec{Resource: "fake", Limits: []string{""}, Cascade: store.CascadeNone,
+// definitionFor returns one that knows entity's kind, and so as many as come before it. It has a limit for
+// each number of a vector.
+func definitionFor(entity store.Entity, numbers int, shadow bool) definition {
+	spec := &store.Spec{Resource: "fake", Limits: make([]string, numbers), Cascade: store.CascadeNone,
 		OnUnavailable: store.Deny, Shadow: shadow}
 	if entity != nil { // if it is, the call is refused for that
 		kind := entity.Chain(nil)[0].Kind
@@ -36,27 +39,51 @@ type session[E store.Entity, C any] struct {
 
 	fake     *Fake[E, C]
 	call     *Call[E, C]
-	said     []C // all costs that were turned into vectors
+	said     C // the last cost that was turned into a vector
 	denied   bool
 	admitted bool
 }
 
-// vector stands for a cost, of which nobody here knows the limits: its place among those said, from 1.
+// vector returns the numbers of a cost, and 1: no per_call is known that could make a cost of nothing more.
 func (s *session[E, C]) vector(cost C, dst []int64) []int64 {
 	s.fake.mu.Lock()
-	defer s.fake.mu.Unlock()
-	s.said = append(s.said, cost)
-	return append(dst, int64(len(s.said)))
+	s.said = cost
+	s.fake.mu.Unlock()
+	for number := range numbersOf(&cost) {
+		dst = append(dst, number.Int())
+	}
+	return append(dst, 1)
 }
 
-// cost undoes vector. Any other vector is that of nothing.
-func (s *session[E, C]) cost(v []int64) (cost C) {
-	s.fake.mu.Lock()
-	defer s.fake.mu.Unlock()
-	if len(v) == 1 && v[0] >= 1 && v[0] <= int64(len(s.said)) {
-		cost = s.said[v[0]-1]
+// costOf undoes vector. A balance, of which a fake knows none, has no numbers.
+func costOf[C any](v []int64) (cost C) {
+	for number := range numbersOf(&cost) {
+		if len(v) > 0 {
+			number.SetInt(v[0])
+			v = v[1:]
+		}
 	}
 	return cost
+}
+
+// numbersOf yields the numbers of a cost, which is a struct of these.
+func numbersOf[C any](cost *C) iter.Seq[reflect.Value] {
+	return func(yield func(reflect.Value) bool) {
+		for _, field := range reflect.ValueOf(cost).Elem().Fields() {
+			if field.CanInt() && field.CanSet() && !yield(field) {
+				return
+			}
+		}
+	}
+}
+
+// whole turns millitokens into tokens.
+func whole(milli []int64) []int64 {
+	tokens := make([]int64, len(milli))
+	for i, m := range milli {
+		tokens[i] = m / bucket.Milli
+	}
+	return tokens
 }
 
 // observer notes how the call ended, and how its lease did where the failure policy or shadow mode admitted
@@ -80,7 +107,7 @@ func (s *session[E, C]) observer() *store.Observer {
 			s.fake.mu.Lock()
 			defer s.fake.mu.Unlock()
 			if e.Local || e.Shadow {
-				s.call.Done, s.call.Settled = true, s.said[len(s.said)-1]
+				s.call.Done, s.call.Settled = true, s.said
 			}
 		},
 		Released: func(_ context.Context, e store.Event) {
@@ -93,32 +120,40 @@ func (s *session[E, C]) observer() *store.Observer {
 	}
 }
 
-// Acquire implements store.Session.
+// Acquire implements store.Session. That of an admitted call is one for more.
 func (s *session[E, C]) Acquire(_ context.Context, call *store.Call) error {
 	s.fake.mu.Lock()
 	defer s.fake.mu.Unlock()
+	if !s.admitted {
+		err := s.decide(call)
+		s.admitted = err == nil
+		return err
+	}
+	s.denied = false
+	more := &Call[E, C]{
+		Method: "More", Entity: s.call.Entity, Cost: costOf[C](whole(call.Parts[0].Cost)), Err: s.decide(call),
+	}
+	s.fake.calls = append(s.fake.calls, more)
+	return more.Err
+}
+
+// decide returns why call is not admitted. The caller holds the fake's lock.
+func (s *session[E, C]) decide(call *store.Call) error {
 	d, err := s.fake.denial, s.fake.failure
 	if denied, ok := errors.AsType[*store.DeniedError](err); ok {
 		if s.denied {
-			return s.admit(nil) // as with Deny
+			return nil // as with Deny
 		}
 		own := *denied // a Wait writes in it
 		s.denied, err = true, &own
 	}
 	if err == nil && d != nil && !s.denied {
 		s.denied = true // who asks again has waited
-		entity := call.Parts[0].Buckets[0].Entity
-		err = &store.DeniedError{
-			Resource: "fake", Entity: entity, Limit: d.limit, RetryAfter: d.retryAfter,
-			Refusals: []store.Refusal{{Entity: entity, Limit: d.limit, RetryAfter: d.retryAfter}},
-		}
+		err = store.AddRefusal(nil, store.Refusal{
+			Resource: d.limit.Resource(), Entity: call.Parts[0].Buckets[0].Entity, Limit: d.limit.String(),
+			RetryAfter: d.retryAfter,
+		})
 	}
-	return s.admit(err)
-}
-
-// admit notes whether the call is admitted.
-func (s *session[E, C]) admit(err error) error {
-	s.admitted = err == nil
 	return err
 }
 
@@ -127,15 +162,14 @@ func (*session[E, C]) Refused(store.Definition, []store.Link, []int64, int64) *s
 	return nil
 }
 
-// Settle implements store.Session. A settle to nothing is a release: a cost has a vector above 0.
+// Settle implements store.Session. A settle to nothing is a release: a cost's vector ends with 1.
 func (s *session[E, C]) Settle(_ context.Context, call *store.Call) error {
 	s.fake.mu.Lock()
 	defer s.fake.mu.Unlock()
 	s.call.Done = true
-	if said := call.Parts[0].Actual[0] / bucket.Milli; said > 0 {
-		s.call.Settled = s.said[said-1]
-	} else {
-		s.call.Released = true
+	actual := whole(call.Parts[0].Actual)
+	if s.call.Released = actual[len(actual)-1] == 0; !s.call.Released {
+		s.call.Settled = costOf[C](actual)
 	}
 	return s.fake.failure
 }

@@ -36,7 +36,7 @@ func TestFakeInShadow(t *testing.T) {
 		acquire(t, gpt4, user, cost).Release(t.Context())
 		fake.Shadow(false)
 		fake.Deny(limits.GPT4TPM, time.Second)
-		if lease, err = gpt4.Acquire(t.Context(), user, cost, runtime.Shadow()); err != nil ||
+		if lease, err = gpt4.Acquire(t.Context(), user, cost, runtime.Shadow(true)); err != nil ||
 			lease.Shadowed() == nil {
 			t.Errorf("by its own option: %v", err)
 		}

@@ -86,7 +86,7 @@ func newTwin(t testing.TB, wrap func(store.Store) store.Store, opts ...runtime.C
 	t.Helper()
 	w := &twin{clock: &hand{now: time.Unix(1_800_000_000, 0)}}
 	lim, err := limits.New(wrap(limittest.Store(t, memdynamo.WithClock(w.clock))), runtime.WithClock(w.clock),
-		runtime.CallDefaults(opts...))
+		runtime.WithCallDefaults(opts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func differ(t testing.TB, history []deed, wrap func(store.Store) store.Store) (d
 	shadowed int) {
 	t.Helper()
 	enforced := newTwin(t, func(s store.Store) store.Store { return s })
-	shadow := newTwin(t, wrap, runtime.Shadow())
+	shadow := newTwin(t, wrap, runtime.Shadow(true))
 	for i, d := range history {
 		if want, got := enforced.do(t.Context(), d), shadow.do(t.Context(), d); got != want {
 			return fmt.Sprintf("step %d, %+v:\nin shadow %s\nwithout   %s", i, d, got, want), shadow.shadowed

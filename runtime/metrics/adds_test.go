@@ -81,7 +81,7 @@ func call(ctx context.Context, lim *limits.Limiter, random *rand.Rand, decided, 
 	cost := limits.GPT4Cost{TPM: int64(random.IntN(3000))}
 	opts := []runtime.CallOption{runtime.LazySettle(random.IntN(2) == 0), runtime.OnUnavailable(runtime.Deny)}
 	if random.IntN(4) == 0 {
-		opts = append(opts, runtime.Shadow())
+		opts = append(opts, runtime.Shadow(true))
 	}
 	finish := func(lease *limits.GPT4Lease) {
 		if lease == nil {

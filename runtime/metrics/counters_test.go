@@ -54,7 +54,7 @@ func TestCounters(t *testing.T) {
 	}
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000})
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 20_000})
-	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000}, runtime.Shadow())
+	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000}, runtime.Shadow(true))
 	_ = lim.AcquireAll(ctx, lim.GPT4.Claim(alice, limits.GPT4Cost{TPM: 10_000}),
 		lim.Embeddings.Claim(alice.Project, limits.EmbeddingsCost{RPS: 1}))
 	engine.Faults().Down(true)
@@ -217,7 +217,7 @@ func TestTypeOf(t *testing.T) {
 	}
 	down := &runtime.UnavailableError{Err: errors.New("reset")}
 	for want, err := range map[string]error{
-		"": nil, "denied": &runtime.DeniedError{}, "exceeds_burst": &runtime.CostExceedsBurstError{},
+		"": nil, "denied": &runtime.DeniedError{}, "exceeds_burst": &runtime.CostTooLargeError{},
 		"invalid":   &runtime.InvalidError{},
 		"contended": &runtime.ContendedError{}, "unavailable": fmt.Errorf("settle: %w", down),
 		"throttled":    &runtime.UnavailableError{Throttled: true, Err: errors.New("throttled")},

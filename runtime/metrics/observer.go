@@ -117,7 +117,7 @@ func TypeOf(err error) string {
 	switch {
 	case isA[*runtime.DeniedError](err):
 		return "denied"
-	case isA[*runtime.CostExceedsBurstError](err):
+	case isA[*runtime.CostTooLargeError](err):
 		return "exceeds_burst"
 	case isA[*runtime.InvalidError](err):
 		return "invalid"

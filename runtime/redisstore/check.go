@@ -25,23 +25,36 @@ const maxSkew = time.Second
 const probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) " +
 	"redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
 
-// Check implements store.Session. It verifies the following, and changes nothing:
+// Check implements store.Session. It verifies the following. If nothing is recorded, it records the owner
+// under the Prefix; it changes nothing else:
 //
 //   - Redis answers, is not too old and is not a replica.
 //   - The user has the rights that calls need.
+//   - No other owner is recorded under the Prefix.
 //   - On a cluster, the keys of a chain are in one slot.
 //
-// It returns when ctx ends, which the client does not watch while it waits.
+// It returns when ctx ends, which the client does not watch while it waits, or after checkTime.
 func (s *session) Check(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
 	checked := make(chan error, 1)
-	s.background.Start(func() { checked <- checker{s}.check(ctx) })
+	s.background.Start(func() { checked <- checker{s}.check(bounded) })
 	select {
 	case err := <-checked:
-		return err
-	case <-ctx.Done():
+		if err == nil || ctx.Err() != nil || bounded.Err() == nil { // else the client has noticed it first
+			return err
+		}
+	case <-bounded.Done():
+	}
+	if ctx.Err() != nil {
 		return s.operationError(ctx, ctx.Err())
 	}
+	return s.operationError(ctx, fmt.Errorf("%w: no answer within %v: check the address and the network",
+		context.DeadlineExceeded, checkTime))
 }
+
+// checkTime is how long Check waits for Redis, in all attempts of the client.
+const checkTime = 10 * time.Second
 
 // checker performs the steps of Check.
 type checker struct{ *session }
@@ -79,8 +92,8 @@ func (c checker) check(ctx context.Context) error {
 		return c.operationError(ctx, err)
 	}
 	c.reportSkew(began, c.env.Clock.Now(), clock)
-	c.warnOfEviction(ctx)
-	return nil
+	c.warnOfEviction(ctx, info)
+	return c.claim(ctx, c.resources[0].spec.Owner)
 }
 
 // field returns the value of one field of INFO's reply.
@@ -142,17 +155,26 @@ func (c checker) checkSlots() error {
 	return nil
 }
 
-// warnOfEviction logs a warning if Redis may evict buckets that are not full, and so lose charges. It logs
-// nothing if the user has no right to read the configuration.
-func (c checker) warnOfEviction(ctx context.Context) {
-	config, err := c.client.ConfigGet(ctx, "maxmemory*").Result()
-	if err != nil || config["maxmemory"] == "0" {
+// warnOfEviction logs a warning if Redis may evict buckets that are not full, and so lose charges. INFO has
+// the policy, and CONFIG GET on services whose INFO has less. If the user may read neither, it logs that the
+// policy is unknown: no call needs these rights.
+func (c checker) warnOfEviction(ctx context.Context, info string) {
+	most, policy := field(info, "maxmemory"), field(info, "maxmemory_policy")
+	if policy == "" {
+		config, err := c.client.ConfigGet(ctx, "maxmemory*").Result()
+		if redis.IsPermissionError(err) {
+			c.env.Logger.LogAttrs(ctx, slog.LevelWarn,
+				"sluice: whether Redis may evict buckets is unknown, since the user may read neither INFO "+
+					"nor CONFIG: see to it that maxmemory-policy is noeviction", slog.Any("error", err))
+			return
+		}
+		most, policy = config["maxmemory"], config["maxmemory-policy"]
+	}
+	if most == "0" || policy == "" || policy == "noeviction" {
 		return
 	}
-	if policy := config["maxmemory-policy"]; policy != "" && policy != "noeviction" {
-		c.env.Logger.LogAttrs(ctx, slog.LevelWarn,
-			"sluice: Redis may evict buckets when its memory is full, and an evicted bucket counts as full: "+
-				"set maxmemory-policy to noeviction",
-			slog.String("maxmemory-policy", policy), slog.String("maxmemory", config["maxmemory"]))
-	}
+	c.env.Logger.LogAttrs(ctx, slog.LevelWarn,
+		"sluice: Redis may evict buckets when its memory is full, and an evicted bucket counts as full: "+
+			"set maxmemory-policy to noeviction",
+		slog.String("maxmemory-policy", policy), slog.String("maxmemory", most))
 }

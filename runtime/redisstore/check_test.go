@@ -237,17 +237,24 @@ func TestEviction(t *testing.T) {
 		return client
 	}
 	for name, test := range map[string]struct {
-		policy, most string
-		warned       bool
+		info, policy, most string
+		warned             string // "": it is not
 	}{
-		"it evicts": {"volatile-lru", "100", true}, "it has no bound": {"allkeys-lru", "0", false},
-		"it does not": {"noeviction", "100", false},
+		"it evicts":       {"", "volatile-lru", "100", "maxmemory-policy=volatile-lru maxmemory=100"},
+		"it has no bound": {"", "allkeys-lru", "0", ""},
+		"it does not":     {"", "noeviction", "100", ""},
+		"INFO has it, CONFIG is forbidden": {"# Memory\r\nmaxmemory:7\r\nmaxmemory_policy:allkeys-lfu\r\n", "", "",
+			"maxmemory-policy=allkeys-lfu maxmemory=7"},
+		"INFO has no bound":   {"maxmemory:0\r\nmaxmemory_policy:allkeys-lfu\r\n", "", "", ""},
+		"INFO has noeviction": {"maxmemory:7\r\nmaxmemory_policy:noeviction\r\n", "", "", ""},
+		"neither may be read": {"", "", "", "whether Redis may evict buckets is unknown"},
 	} {
 		var log bytes.Buffer
 		s := &session{Store: New(config(test.policy, test.most)),
 			env: &store.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
-		checker{s}.warnOfEviction(t.Context())
-		if warned := strings.Contains(log.String(), "level=WARN"); warned != test.warned {
+		checker{s}.warnOfEviction(t.Context(), test.info)
+		warned := strings.Contains(log.String(), "level=WARN")
+		if warned != (test.warned != "") || !strings.Contains(log.String(), test.warned) {
 			t.Errorf("%s: logged %q", name, log.String())
 		}
 	}
@@ -265,6 +272,10 @@ func (a answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 }
 func (a answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(_ context.Context, cmd redis.Cmder) error {
+		if a.config["maxmemory-policy"] == "" {
+			cmd.SetErr(errors.New("NOPERM this user has no permissions to run the 'config|get' command"))
+			return cmd.Err()
+		}
 		cmd.(*redis.MapStringStringCmd).SetVal(a.config)
 		return nil
 	}

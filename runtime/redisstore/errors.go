@@ -98,7 +98,7 @@ func (s *Store) setupError(err error) error {
 		return s.notClusterClient(err)
 	case isWrongType:
 		return &store.SetupError{
-			What: fmt.Sprintf("the key %s is not what the store keeps there", wrong.key),
+			What: fmt.Sprintf("the key %s is not what the store keeps there", store.Quote(wrong.key)),
 			Do:   "delete it, or use another Prefix",
 			Err:  err,
 		}

@@ -51,6 +51,7 @@ func Example() {
 	fmt.Println("tokens:", server.HGet("sluice:gpt-4:rpm:user-123", "tokens"))
 	// Output:
 	// <nil>
+	// key: sluice:#owner
 	// key: sluice:gpt-4:rpm:project-1
 	// key: sluice:gpt-4:rpm:user-123
 	// key: sluice:gpt-4:tpm:project-1

@@ -16,23 +16,45 @@ func TestKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := keys{rapid.SampledFrom([]string{"sluice:", "", "a{b}:", "x:y:"}).Draw(t, "prefix"),
 			rapid.Bool().Draw(t, "rooted")}
+		on := rapid.SampledFrom([]string{"gpt-4", "a:b", "a", "a:b:user-1", "meta/Llama", "A::"}).Draw(t, "on")
 		root, entity := id.Draw(t, "root"), id.Draw(t, "entity")
-		key := k.bucket("gpt-4", "rpm", root, entity)
+		key := k.bucket(on, "rpm", root, entity)
 		if !k.hashTags {
 			root = entity
 		}
 		resource, limit, gotRoot, gotEntity, ok := k.parse(key)
-		if !ok || resource != "gpt-4" || limit != "rpm" || gotRoot != root || gotEntity != entity {
+		if !ok || resource != on || limit != "rpm" || gotRoot != root || gotEntity != entity {
 			t.Fatalf("%s is %s, %s, %s, %s, %t", key, resource, limit, gotRoot, gotEntity, ok)
 		}
-		if !strings.HasPrefix(key, k.buckets("gpt-4")) {
-			t.Fatalf("%s is not among %s", key, k.buckets("gpt-4"))
+		if !strings.HasPrefix(key, k.buckets(on)) {
+			t.Fatalf("%s is not among %s", key, k.buckets(on))
 		}
-		for _, other := range []string{k.config("gpt-4", entity), k.configs("gpt-4"), k.entity(entity),
+		for _, other := range []string{k.config(on, entity), k.configs(on), k.entity(entity),
 			k.children(entity)} {
 			if _, _, _, _, ok := k.parse(other); ok {
 				t.Fatalf("%s is taken for a bucket", other)
 			}
 		}
 	})
+}
+
+// TestKeysOfColons: a client's id cannot make the key of another resource's bucket, list or overrides.
+// Without the escaped colon, each pair here is one key.
+func TestKeysOfColons(t *testing.T) {
+	k := keys{prefix: "sluice:"}
+	for _, c := range [][2]string{
+		{k.bucket("a", "b", "", "user-1:x:rpm:user-2"), k.bucket("a:b:user-1:x", "rpm", "", "user-2")},
+		{k.config("a", "user-1"), k.configs("a:user-1")},
+		{k.config("a", "user-1:user-2"), k.config("a:user-1", "user-2")},
+	} {
+		if c[0] == c[1] {
+			t.Errorf("%s is the key of two", c[0])
+		}
+		if plain := strings.NewReplacer(colon, ":"); plain.Replace(c[0]) != plain.Replace(c[1]) {
+			t.Errorf("%s and %s differ by more than the colon: this test tests nothing", c[0], c[1])
+		}
+	}
+	if key := k.bucket("a:b", "rpm", "", "user-1"); strings.HasPrefix(key, k.buckets("a")) {
+		t.Errorf("%s is among the buckets of a", key)
+	}
 }

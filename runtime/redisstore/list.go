@@ -83,29 +83,22 @@ func (s *Store) find(ctx context.Context, resource, of string) ([]storedKeys, er
 		pattern += "-*"
 		isOf = func(entity string) bool { return strings.HasPrefix(entity, of+"-") }
 	}
-	masters, err := s.nodes(ctx)
+	scanned, err := scan(ctx, s, pattern)
 	if err != nil {
-		return nil, s.operationError(ctx, err)
+		return nil, err
 	}
 	type id struct{ entity, root string }
 	keys := map[id][]string{}
-	for _, master := range masters {
-		scan := master.Scan(ctx, 0, pattern, scanCount).Iterator()
-		for scan.Next(ctx) {
-			on, _, root, entity, ok := s.keys.parse(scan.Val())
-			if ok && on == resource && isOf(entity) { // the pattern also matches ids that contain it
-				at := id{entity, root}
-				keys[at] = append(keys[at], scan.Val())
-			}
-		}
-		if err := scan.Err(); err != nil {
-			return nil, s.operationError(ctx, err)
+	for _, key := range scanned {
+		on, _, root, entity, ok := s.keys.parse(key)
+		if ok && on == resource && isOf(entity) { // the pattern also matches ids that contain it
+			at := id{entity, root}
+			keys[at] = append(keys[at], key)
 		}
 	}
 	all := make([]storedKeys, 0, len(keys))
 	for at, of := range keys {
-		slices.Sort(of)
-		all = append(all, storedKeys{at.entity, at.root, slices.Compact(of)}) // SCAN may return a key twice
+		all = append(all, storedKeys{at.entity, at.root, of})
 	}
 	slices.SortFunc(all, func(a, b storedKeys) int {
 		return cmp.Or(strings.Compare(a.entity, b.entity), strings.Compare(a.root, b.root))

@@ -20,7 +20,8 @@ const (
 )
 
 // Members reads and writes the entities under one prefix. It implements store.MemberStore. The client's
-// retries apply: a write replaces an entity as a whole, so a repetition changes nothing.
+// retries apply: a write that is repeated changes nothing. It changes its own fields of an entity's hash
+// alone.
 type Members struct {
 	*Store
 	changed func(entity string) // called after each write, failed ones too
@@ -108,7 +109,7 @@ func (e *Members) Delete(ctx context.Context, entity string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.client.Del(ctx, e.keys.entity(entity)).Err(); err != nil {
+	if err := e.client.HDel(ctx, e.keys.entity(entity), parentField, cascadeField).Err(); err != nil {
 		return e.operationError(ctx, err)
 	}
 	return e.removeChild(ctx, entity, old.Parent)
@@ -141,10 +142,12 @@ func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 	}
 }
 
-// decodeMember decodes an entity's hash; found is false if it is empty.
+// decodeMember decodes an entity's hash. found is false if it has no field of a link.
 func decodeMember(entity string, hash map[string]string) (m store.Member, found bool) {
-	if len(hash) == 0 {
+	parent, found := hash[parentField]
+	cascade, marked := hash[cascadeField]
+	if !found && !marked {
 		return store.Member{}, false
 	}
-	return store.Member{Entity: entity, Parent: hash[parentField], Cascade: hash[cascadeField] != "0"}, true
+	return store.Member{Entity: entity, Parent: parent, Cascade: cascade != "0"}, true
 }

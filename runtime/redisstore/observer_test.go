@@ -123,7 +123,7 @@ func sentAndReported(t *testing.T, keep func(store.StoreEvent) bool) (_, _ map[s
 		}
 	}}
 	d := s.process(t, client, gpt4(), runtime.WithObserver(observer),
-		runtime.CallDefaults(runtime.LazySettle(true)))
+		runtime.WithCallDefaults(runtime.LazySettle(true)))
 	members := d.store.Members()
 	if err := members.Put(t.Context(), store.Member{Entity: "user-1", Parent: "project-1",
 		Cascade: true}); err != nil {

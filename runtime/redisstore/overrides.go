@@ -29,17 +29,25 @@ const overridesBatch = 100
 // store.OverrideStore. The client's retries apply: a repeated write is recognised by its id.
 type Overrides struct {
 	*Store
-	changed func(resource string) // called after each write, failed ones too
+	changed func(resource string)               // called after each write, failed ones too
+	filled  func(resource, root, entity string) // called after each Fill, failed ones too
 }
 
 // Overrides returns the overrides in s, for use without a Limiter.
-func (s *Store) Overrides() *Overrides { return &Overrides{Store: s, changed: func(string) {}} }
+func (s *Store) Overrides() *Overrides {
+	return &Overrides{Store: s, changed: func(string) {}, filled: func(_, _, _ string) {}}
+}
 
 // Overrides implements store.Session. The session sees a write through it at once.
 func (s *session) Overrides() store.OverrideStore {
 	return &Overrides{Store: s.Store, changed: func(resource string) {
 		if r := named(s.resources, resource); r != nil {
 			r.changed.Add(1)
+		}
+	}, filled: func(resource, root, entity string) {
+		b, ok := s.buckets.Peek(bucketKey{named(s.resources, resource), root, entity})
+		if ok {
+			b.update(nil)
 		}
 	}}
 }
@@ -94,6 +102,12 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 		return "", &store.ConflictError{Resource: spec.Resource, At: s.At}
 	}
 	return store.Revision(revision), nil
+}
+
+// Fill implements store.OverrideStore: a missing bucket is a full one.
+func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, _ int, entity, root string) error {
+	defer o.filled(spec.Resource, root, entity)
+	return o.Store.Fill(ctx, spec.Resource, root, entity, spec.Limits...)
 }
 
 // Heartbeat implements store.OverrideStore: on Redis no limits are divided among regions.
@@ -152,8 +166,8 @@ func (s *Store) decodeOverride(
 	}
 	if err != nil {
 		return store.Stored{}, &store.SetupError{
-			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, at),
-			Do:   fmt.Sprintf("fix the hash %s and raise its ver", s.keys.config(spec.Resource, at)),
+			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, store.Quote(at)),
+			Do:   fmt.Sprintf("fix the hash %s and raise its ver", store.Quote(s.keys.config(spec.Resource, at))),
 			Err:  err,
 		}
 	}

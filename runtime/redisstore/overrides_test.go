@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func TestOverrides(t *testing.T) {
 	other.left(t, alice, tokens2{60, 6000})
 	clock.pass(time.Minute)
 	other.left(t, alice, tokens2{120, 6000})
-	if _, err := d.Acquire(ctx, alice, tokens2{121, 0}); !isA[*store.CostExceedsBurstError](err) {
+	if _, err := d.Acquire(ctx, alice, tokens2{121, 0}); !isA[*store.CostTooLargeError](err) {
 		t.Errorf("%v, want that it is above the burst", err)
 	}
 	for _, stale := range []store.Revision{"", "1", "x"} {
@@ -85,6 +86,31 @@ func TestOverrides(t *testing.T) {
 		*all[0].Limits[0] != *rpm(70)[0] || all[1].Revision != "" {
 		t.Errorf("%+v, %v", all, err)
 	}
+}
+
+// TestFillOfOverrides: a raised limit admits once the bucket is filled, in this process at once.
+func TestFillOfOverrides(t *testing.T) {
+	s := newServer(t)
+	def := slow()
+	d := s.process(t, s.client(t), def)
+	ctx, backend := t.Context(), d.session.Overrides()
+	if _, err := d.Acquire(ctx, alice, tokens2{60, 0}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := backend.Set(ctx, def.spec, store.Stored{At: "user-alice", Limits: rpm(600)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Acquire(ctx, alice, tokens2{1, 0}); !isA[*store.DeniedError](err) {
+		t.Fatalf("%v, want a denial: a raised limit alone brings no tokens", err)
+	}
+	if err := backend.Fill(ctx, def.spec, 0, "user-alice", "user-alice"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Acquire(ctx, alice, tokens2{599, 0}); err != nil {
+		t.Error(err)
+	}
+	d.left(t, alice, tokens2{1, 6000})
 }
 
 // TestMalformedOverride is named, with the cure.
@@ -214,5 +240,123 @@ func TestMembers(t *testing.T) {
 	if m, found, err := backend.Get(ctx, "user-1"); m != (store.Member{Entity: "user-1", Parent: "project-2",
 		Cascade: true}) || !found || err != nil {
 		t.Errorf("%+v, %t, %v", m, found, err)
+	}
+}
+
+// TestMembersKeepOthers: Put and Delete change the fields of the link, and leave what else is stored with the
+// entity.
+func TestMembersKeepOthers(t *testing.T) {
+	s := newServer(t)
+	client, key := s.client(t), keys{prefix: s.prefix}.entity("user-1")
+	ctx, backend := t.Context(), New(client, Prefix(s.prefix)).Members()
+	err := client.HSet(ctx, key, "since", "7").Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := backend.Get(ctx, "user-1"); found || err != nil {
+		t.Errorf("found %t, %v without a link", found, err)
+	}
+	if err := backend.Put(ctx, store.Member{Entity: "user-1", Parent: "project-1", Cascade: true}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"since": "7", parentField: "project-1", cascadeField: "1"}
+	if got := client.HGetAll(ctx, key).Val(); !maps.Equal(got, want) {
+		t.Errorf("%v after Put, want %v", got, want)
+	}
+	if err := backend.Delete(ctx, "user-1"); err != nil {
+		t.Fatal(err)
+	}
+	want = map[string]string{"since": "7"}
+	if got := client.HGetAll(ctx, key).Val(); !maps.Equal(got, want) {
+		t.Errorf("%v after Delete, want %v", got, want)
+	}
+}
+
+// TestErase: all keys of an entity go, also of resources and limits that nobody has any more, and none of
+// others. A dry run counts them, and an erase that was interrupted goes on.
+func TestErase(t *testing.T) {
+	s := newServer(t)
+	ctx, client, k := t.Context(), s.client(t), keys{prefix: s.prefix}
+	backend := New(client, Prefix(s.prefix)).Members()
+	for _, id := range []string{"user-1", "user-12", "user-x:user-1"} {
+		if err := backend.Put(ctx, store.Member{Entity: id, Parent: "project-1"}); err != nil {
+			t.Fatal(err)
+		}
+		pipe := client.Pipeline()
+		for _, key := range []string{k.bucket("api", "rpm", "", id), k.bucket("api", "tpm", "", id),
+			k.bucket("gone:v2", "rpm", "", id)} {
+			pipe.HSet(ctx, key, tokensField, "1", sinceField, "1")
+		}
+		pipe.HSet(ctx, k.config("api", id), "ver", "1")
+		pipe.SAdd(ctx, k.configs("api"), id)
+		if _, err := pipe.Exec(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client.SAdd(ctx, k.configs("gone:v2"), "user-1") // what an interrupted erase leaves
+	of := func() (all, user1 []string) {
+		all, err := scan(ctx, New(client), s.prefix+"*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range all {
+			if strings.HasSuffix(key, ":user-1") && !strings.Contains(key, "user-x") {
+				user1 = append(user1, key)
+			}
+		}
+		return all, user1
+	}
+	before, _ := of()
+	want := store.Erased{Buckets: 2, Overrides: 1, Other: 4} // the link, and three lists
+	got, err := backend.Erase(ctx, "user-1", store.Erasing{DryRun: true})
+	if after, _ := of(); got != want || err != nil || !slices.Equal(before, after) {
+		t.Errorf("dry run: %+v, %v, want %+v; %q", got, err, want, after)
+	}
+	got, err = backend.Erase(ctx, "user-1", store.Erasing{})
+	after, left := of()
+	if got != want || err != nil || len(left) > 0 || len(after) != len(before)-6 {
+		t.Errorf("%+v, %v, want %+v; left are %q of %q", got, err, want, left, after)
+	}
+	for list, want := range map[string][]string{
+		k.configs("api"): {"user-12", "user-x:user-1"}, k.configs("gone:v2"): {},
+		k.children("project-1"): {"user-12", "user-x:user-1"},
+	} {
+		in := client.SMembers(ctx, list).Val()
+		slices.Sort(in)
+		if !slices.Equal(in, want) {
+			t.Errorf("%s has %q, want %q", list, in, want)
+		}
+	}
+	if got, err := backend.Erase(ctx, "user-1", store.Erasing{}); got != (store.Erased{}) || err != nil {
+		t.Errorf("erased again: %+v, %v", got, err)
+	}
+	if got, err := backend.Erase(ctx, "project-1", store.Erasing{}); !isA[*store.InvalidError](err) ||
+		got != (store.Erased{}) {
+		t.Errorf("a parent: %+v, %v", got, err)
+	}
+	if got, err := backend.Erase(ctx, "project-1", store.Erasing{LeaveChildren: true}); err != nil ||
+		got != (store.Erased{}) { // nothing but its children is stored of it
+		t.Errorf("a parent: %+v, %v", got, err)
+	}
+}
+
+// TestEraseOfCluster: an entity has a bucket for each root, and one whose key names it as its root is
+// another's.
+func TestEraseOfCluster(t *testing.T) {
+	s := newServer(t)
+	ctx, client, k := t.Context(), s.client(t), keys{prefix: s.prefix, hashTags: true}
+	backend := New(client, Prefix(s.prefix))
+	backend.keys = k
+	others := k.bucket("api", "rpm", "user-1", "user-2")
+	for _, key := range []string{k.bucket("api", "rpm", "project-1", "user-1"),
+		k.bucket("api", "rpm", "project-2", "user-1"), others} {
+		client.HSet(ctx, key, tokensField, "1", sinceField, "1")
+	}
+	got, err := backend.Members().Erase(ctx, "user-1", store.Erasing{})
+	if want := (store.Erased{Buckets: 2}); got != want || err != nil {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if left, err := scan(ctx, backend, s.prefix+"*"); !slices.Equal(left, []string{others}) || err != nil {
+		t.Errorf("left are %q, %v", left, err)
 	}
 }

@@ -75,8 +75,8 @@ func TestOvertakes(t *testing.T) {
 
 // TestOvertakesControl: a client that sends everything twice is caught.
 func TestOvertakesControl(t *testing.T) {
-	if left := overtakes(t, repeater{}); left == (tokens2{30, 6000}) {
-		t.Errorf("%v left, though calls were run twice", left)
+	if left := overtakes(t, repeater{}); left != (tokens2{0, 6000}) {
+		t.Errorf("%v left, want that the call for 30 of 60 was charged twice", left)
 	}
 }
 
@@ -498,8 +498,8 @@ func TestCrowdControl(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	client.AddHook(repeater{})
-	if admitted, missing := crowd(t, s, client); admitted == missing {
-		t.Errorf("%d were admitted and stay, %d are missing, though calls were run twice", admitted, missing)
+	if admitted, missing := crowd(t, s, client); admitted >= missing {
+		t.Errorf("%d were admitted and stay, %d are missing, want more: calls were run twice", admitted, missing)
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *server) process(t testing.TB, client redis.UniversalClient, def *defini
 	})}
 	b := runtime.NewBuilder(opened{d.store, d}, append([]runtime.Option{
 		runtime.WithObserver(d.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.CallDefaults(runtime.Budget(10*time.Second), runtime.OnUnavailable(store.Deny)),
+		runtime.WithCallDefaults(runtime.Budget(10*time.Second), runtime.OnUnavailable(store.Deny)),
 	}, opts...)...)
 	d.Resource = runtime.Bind[caller](b, def,
 		func(c tokens2, dst []int64) []int64 { return append(dst, c[:len(def.spec.Limits)]...) },

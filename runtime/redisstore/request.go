@@ -240,7 +240,7 @@ func (r *request) abandonedError() error {
 	p := &r.portions[0]
 	switch {
 	case errors.Is(r.ctx.Err(), context.Canceled):
-		return fmt.Errorf("sluice: %s for %s: %w", p.spec.Resource, p.entity, context.Canceled)
+		return fmt.Errorf("sluice: %s for %s: %w", p.spec.Resource, store.Quote(p.entity), context.Canceled)
 	case r.attempts == 0:
 		err := fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded)
 		return &store.UnavailableError{Resource: p.spec.Resource, Err: err}

@@ -66,7 +66,7 @@ func (s *session) findMalformed(ctx context.Context, err error, portions []porti
 // malformed returns the error for a key that holds something else than a bucket.
 func malformed(key string, err error) error {
 	return &store.SetupError{
-		What: fmt.Sprintf("the key %s is not a bucket", key),
+		What: fmt.Sprintf("the key %s is not a bucket", store.Quote(key)),
 		Do:   "delete it, since a missing bucket is a full one, or use another Prefix",
 		Err:  err,
 	}

@@ -22,6 +22,9 @@ type book struct {
 	newLimits []string       // limits new to this book, of which other regions may have accounts already
 	rev       store.Revision
 	seen      *bucket.Image // the bucket as last read; nil if there is none
+
+	grants     []int64 // by limit, millitokens that raises have granted and the bucket has not got; nil for none
+	grantUntil int64   // until then the bucket is certainly the one that was there at the raise, ms
 }
 
 // books is the books of a region, by entry.
@@ -79,6 +82,7 @@ func (b *books) resetAccounts(region string) {
 			delete(bk.Limits[i].Given, region)
 			delete(bk.Limits[i].Taken, region)
 		}
+		bk.Fresh = false
 	}
 }
 
@@ -111,6 +115,7 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 	if len(bk.Limits) == len(whole) && slices.Equal(bk.whole, whole) {
 		return true
 	}
+	bk.Fresh = bk.Fresh && len(bk.Limits) == 0
 	limits := make([]Holding, len(whole))
 	for i, name := range bk.spec.Limits {
 		keeps := bk.spec.Regions.Keeps(whole[i]).Capacity / bucket.Milli
@@ -170,11 +175,12 @@ func (bk *book) observe(img *bucket.Image, now, ms, window int64) {
 			// settles may refund more than was charged
 			h.Rate = averageRate(h.Rate, max(0, balance.Consumed-before), ms, window)
 		}
-		// there were calls, and no call ever had enough quota to be admitted: count the smallest demand
-		if h.Rate == 0 && denied {
+		h.TC, h.TK = balance.Consumed, bucket.Available(balance, img.Refilled, now)
+		// There were calls, and none had enough quota to be admitted, or the tokens were used up before the book
+		// was opened. Nothing more can be consumed: count the smallest demand.
+		if h.Rate == 0 && (denied || h.TC > 0 && h.TK < balance.Burst/50) {
 			h.Rate = 1
 		}
-		h.TC, h.TK = balance.Consumed, bucket.Available(balance, img.Refilled, now)
 		h.CP, h.BX, h.RA, h.RP = balance.Capacity, balance.Burst, balance.Refill, balance.Period
 	}
 	bk.Expires, bk.seen = img.TTL, img
@@ -210,14 +216,5 @@ func (bk *book) maturing() bool {
 // contradicts reports whether the bucket was used since the last write but has other parameters than written:
 // then something else is stored.
 func (bk *book) contradicts(window int64) bool {
-	if bk.seen == nil || bk.Used <= bk.Wrote+2*window {
-		return false
-	}
-	for i := range bk.Limits {
-		h, l := &bk.Limits[i], bk.whole[i].Quota(bk.Limits[i].Written)
-		if h.CP != l.Capacity || h.BX != l.Burst || h.RA != l.Refill || h.RP != l.Period {
-			return true
-		}
-	}
-	return false
+	return bk.seen != nil && bk.Used > bk.Wrote+2*window && bk.contradicted()
 }

@@ -142,10 +142,11 @@ func (s planner) decide(bk *book, peers []*peer, coordinates, mayRaise bool) *it
 		write, lowers = write || d.why != "", lowers || d.to < bk.Limits[i].Written
 		decisions[i] = d
 	}
-	if !write || s.operated(bk) || bk.maturing() && !doubt {
+	if !write || s.operated(bk) || bk.maturing() && !doubt || lowers && !doubt && s.awaitsGrant(bk, decisions) {
 		return nil
 	}
 	it := &item{book: bk, Write: Write{Entity: bk.Entity, Resource: bk.Resource}, tombstone: bk.Closing}
+	bk.Fresh = bk.Fresh && !lowers
 	for i, d := range decisions {
 		h := &bk.Limits[i]
 		to, why := d.to, d.why
@@ -158,9 +159,12 @@ func (s planner) decide(bk *book, peers []*peer, coordinates, mayRaise bool) *it
 		if doubt && why == "" {
 			why = Doubt
 		}
+		grant := int64(0)
 		if to > h.Quota {
+			grant = bk.grantFor(i, to)
 			h.Quota, it.raises, bk.Raising = to, true, true
 		}
+		it.grants = append(it.grants, grant)
 		it.to = append(it.to, to)
 		if to != bk.Limits[i].Written || why == Doubt || it.tombstone {
 			it.Limits = append(it.Limits, Change{Limit: h.Limit, Trigger: why, Whole: h.Whole,

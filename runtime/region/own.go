@@ -38,6 +38,7 @@ func (s *Sync) loadOwn(ctx context.Context, now time.Time) (*beginning, error) {
 	// begun, and nothing published yet
 	if !foreignTable && beat.Epoch > 0 && beat.Expires <= beat.Since && (own == nil || own.Epoch < beat.Epoch) {
 		s.clear(beat.Epoch)
+		s.began = now
 		s.quiet = time.UnixMilli(beat.Since).Add(quietWindows * s.regions.Window)
 		return nil, nil
 	}
@@ -60,6 +61,7 @@ func (s *Sync) loadOwn(ctx context.Context, now time.Time) (*beginning, error) {
 	}
 	s.epoch, s.sequence, s.putAt = own.Epoch, own.Sequence, time.UnixMilli(own.GeneratedAt)
 	s.listed = s.putAt
+	s.began = time.UnixMilli(beat.Since)
 	// renewed while valid, which a Sync only does if it was not taken for silent
 	if at := beat.Expires - freshWindows*s.window(); at > beat.Since {
 		s.notSilent = time.UnixMilli(at)
@@ -167,6 +169,7 @@ func (s *Sync) begin(ctx context.Context, b *beginning, r *Report) error {
 	if s.clear(next.Epoch); next.Epoch > 1 { // also if the heartbeat was deleted
 		s.quiet = s.Clock.Now().Add(quietWindows * s.regions.Window)
 	}
+	s.began = now
 	if r.Epoch, r.Begins, r.Waits = next.Epoch, b.why, s.quiet; !b.first {
 		s.Logger.Warn("sluice: a new epoch begins: the region starts again from the floor",
 			"region", s.Region, "epoch", next.Epoch, "why", b.why)

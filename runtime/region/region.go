@@ -25,6 +25,11 @@ type Table interface {
 	// *store.ConflictError. Without limits it leaves a tombstone. The new version is above s.Revision and
 	// above that of what it replaces.
 	PutQuota(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error)
+	// Grant adds tokens, in millitokens by limit, to an entity's bucket if that has these limits in force. It
+	// adds them once at the most, and not at all if it reports false. An error may come with either.
+	Grant(
+		ctx context.Context, spec *store.Spec, entity string, limits []bucket.Limit, tokens []int64,
+	) (bool, error)
 	// Heartbeat returns the stored heartbeat, read consistently.
 	Heartbeat(ctx context.Context) (store.Heartbeat, error)
 	// PutHeartbeat stores h, except for its Since, unless one of these is stored:

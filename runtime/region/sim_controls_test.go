@@ -11,10 +11,8 @@ import (
 // TestSimControls plays syncs that are broken in one way each: the simulator catches every way, in half of
 // the worlds at the least. The same worlds are fine with the sync as it is.
 func TestSimControls(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("broken syncs show the race detector nothing that TestSim does not")
-	}
 	worlds := longform.Count[uint64](t, "worlds for each broken sync", 60, 20)
 	away := []regionsim.Fault{{Kind: regionsim.Kill, Region: 1, At: 10 * window, For: 8 * window}}
 	deaf := regionsim.Fault{Kind: regionsim.NoPeers, Region: 1, At: 10 * window, For: 40 * window, Percent: 100}

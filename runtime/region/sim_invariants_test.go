@@ -56,8 +56,8 @@ const histories = 1200
 // less than the floor. Some windows after the last fault, every token is held by a region. A world played
 // twice gives the same result.
 func TestSim(t *testing.T) {
-	if checks := flag.Lookup("rapid.checks"); !testing.Short() && checks.Value.String() == checks.DefValue {
-		setFlag(t, checks, strconv.Itoa(longform.Count(t, "histories", histories, 160)/2))
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		setFlag(t, checks, strconv.Itoa(longform.Histories(t, "histories", histories, 160)/2))
 	}
 	t.Run("worlds", func(t *testing.T) {
 		for range 2 {

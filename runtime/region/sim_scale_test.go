@@ -80,6 +80,7 @@ func steadyState(t testing.TB, w regionsim.World) steady {
 
 // TestSimScale writes few of the quotas of a tenth of the case that BenchmarkSim has whole.
 func TestSimScale(t *testing.T) {
+	longform.NoRace(t, "it measures how much is written")
 	entities := longform.Count(t, "entities", 200, 20)
 	s := steadyState(t, busy(entities, 15))
 	t.Logf("%.2f %% of the quotas are written in a cycle, %v in all; they are %.1f ‰ from where demand is",

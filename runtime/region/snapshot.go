@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Version is the version of Snapshot. A reader rejects any other.
@@ -49,7 +51,9 @@ type Entry struct {
 	// generation of the books: quotas move only within one, and not in 0
 	Gen     int64 `json:"gen"`
 	Closing bool  `json:"closing,omitempty"` // the books are being closed, since they are not used
-	Wrote   int64 `json:"wrote"`             // when its quotas were last written
+	// no region has lowered a quota in this generation: tokens that reach a region were never used in another
+	Fresh bool  `json:"fresh,omitempty"`
+	Wrote int64 `json:"wrote"` // when its quotas were last written
 	// quotas are about to be raised, and may have been raised already
 	Raising bool      `json:"raising,omitempty"`
 	Limits  []Holding `json:"limits"`
@@ -150,7 +154,7 @@ func (s *Snapshot) wrong(region string, window time.Duration, now time.Time, sla
 			wrong = "more than one entry"
 		}
 		if wrong != "" {
-			return fmt.Sprintf("has for %s of %s %s; %s", e.Resource, e.Entity, wrong, foreign(region))
+			return fmt.Sprintf("has for %s of %s %s; %s", e.Resource, store.Quote(e.Entity), wrong, foreign(region))
 		}
 		seen[e.key()] = true
 	}

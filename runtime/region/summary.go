@@ -31,6 +31,8 @@ type Summary struct {
 	Known     []*Holding // what they have published of the limit, nil for nothing
 	InTransit int64      // given and not yet taken; negative if the receiver has published later than the giver
 	Whole     int64      // of all regions together; the least if they differ
+	// millitokens in the buckets, as published with Known. A bucket in debt counts as empty.
+	Left int64
 }
 
 // Sum returns what all regions hold together.
@@ -104,6 +106,7 @@ func (s *Summary) fill(regions *store.Regions, gen int64, entries []*Entry) {
 		if s.Known[i] = h; h == nil {
 			continue
 		}
+		s.Left = bucket.Add(s.Left, max(0, h.TK))
 		if h.Whole > 0 && (s.Whole == 0 || h.Whole < s.Whole) {
 			s.Whole = h.Whole
 		}

@@ -30,6 +30,7 @@ type Sync struct {
 	now     time.Time                   // when this cycle began
 	// no snapshot before this: quotas of an earlier epoch may still be in force
 	quiet time.Time
+	began time.Time // when this epoch began at the latest; not set in the first one, before which there was none
 
 	sequence int64     // of the last snapshot put
 	putAt    time.Time // when that snapshot was generated
@@ -184,6 +185,7 @@ func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
 		} else {
 			r.Beating = true
 			s.write(ctx, items, true, start, r)
+			s.grant(ctx, start, r)
 		}
 	}
 	for _, it := range items {

@@ -47,14 +47,17 @@ func (s planner) tidy(bk *book, peers []*peer, coordinates bool, now time.Time) 
 	case gen > bk.Gen && !allRead(peers): // a region that was not read may have accounts with this one
 	case gen > bk.Gen && (bk.Gen == 0 || bk.atFloor()):
 		bk.begin(gen)
+		bk.Fresh = s.remembers(bk, now)
 		bk.newLimits = bk.spec.Limits
 	case gen > bk.Gen: // the others have closed books in which this region still holds tokens
 		bk.Closing = true
 		return true
 	case bk.Gen == 0 && gen == 0 && coordinates:
 		bk.begin(now.UnixMilli())
+		bk.Fresh = s.remembers(bk, now) && allLive(peers)
 	}
 	s.resume(bk, peers)
+	bk.Fresh = bk.Fresh && !s.anyStale(bk, peers)
 	if first != nil {
 		e := s.published(first, bk.key())
 		if e != nil && e.Gen == bk.Gen {

@@ -222,6 +222,11 @@ func (s *site) PutQuota(_ context.Context, spec *store.Spec, quota store.Stored)
 	return quota.Revision, nil
 }
 
+// Grant implements Table. No bucket here has the limits of its quota.
+func (*site) Grant(context.Context, *store.Spec, string, []bucket.Limit, []int64) (bool, error) {
+	return false, nil
+}
+
 // Heartbeat implements Table.
 func (s *site) Heartbeat(context.Context) (store.Heartbeat, error) { return s.beat, s.broken }
 

@@ -17,6 +17,7 @@ type item struct {
 
 	*book
 	to        []int64 // by limit
+	grants    []int64 // by limit, millitokens that the bucket is granted with the raise
 	raises    bool
 	tombstone bool // it leaves a tombstone
 
@@ -71,13 +72,14 @@ func (it *item) record(r *Report) {
 		r.Operated++
 	case it.err != nil:
 		it.doubt = true
-		r.Failed = append(r.Failed, fmt.Errorf("quota of %s for %s: %w", it.Write.Resource, it.Write.Entity,
-			it.err))
+		r.Failed = append(r.Failed, fmt.Errorf("quota of %s for %s: %w", it.Write.Resource,
+			store.Quote(it.Write.Entity), it.err))
 	default:
 		it.Done = true
 		for i, to := range it.to {
 			it.book.Limits[i].Written = to
 		}
+		it.noteGrants(it.grants)
 		it.Wrote, it.Raising, it.book.rev, it.stored, it.doubt, it.tried = it.at, false, it.rev, !it.tombstone,
 			false, 0
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Link is one entity of a chain.
@@ -28,6 +27,17 @@ const maxID = 256
 // parse splits a stored id that a user has written, the value of field: its kind precedes the first '-'. The
 // error says what is wrong with it, and names resource unless that is empty.
 func parse(resource string, kinds []Kind, field, stored string) (kind int, id string, err error) {
+	if kind, id, err = split(resource, kinds, field, stored); err != nil {
+		return 0, "", err
+	}
+	if reason := CheckID(kinds[kind].Name+"-", id); reason != "" {
+		return 0, "", &InvalidError{resource, "id of " + kinds[kind].Name, id, reason}
+	}
+	return kind, id, nil
+}
+
+// split is parse for an id that is stored already, in which any character may be.
+func split(resource string, kinds []Kind, field, stored string) (kind int, id string, err error) {
 	name, id, ok := strings.Cut(stored, "-")
 	switch {
 	case stored == "":
@@ -41,7 +51,7 @@ func parse(resource string, kinds []Kind, field, stored string) (kind int, id st
 	if kind < 0 {
 		return 0, "", unknownKind(resource, kinds, field, stored, name)
 	}
-	if reason := CheckID(id); reason != "" {
+	if reason := malformed(id); reason != "" {
 		return 0, "", &InvalidError{resource, "id of " + name, id, reason}
 	}
 	return kind, id, nil
@@ -65,8 +75,22 @@ func enumerate(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// CheckID returns what is wrong with an id, or "".
-func CheckID(id string) string {
+// CheckID returns what is wrong with an id, which is stored behind prefix, or "". A fake has no prefix.
+func CheckID(prefix, id string) string {
+	if reason := malformed(id); reason != "" {
+		return reason
+	}
+	if prefix != "" && strings.HasPrefix(id, prefix) {
+		return "begins with " + prefix + ", and is stored behind another one: leave it out"
+	}
+	if reason := CheckText(id); reason != "" {
+		return reason + ": encode it, in hex for example"
+	}
+	return ""
+}
+
+// malformed returns why no key can have id, or "".
+func malformed(id string) string {
 	switch {
 	case id == "":
 		return "is empty: set the entity's ID"
@@ -74,10 +98,15 @@ func CheckID(id string) string {
 		return fmt.Sprintf("has %d bytes, more than %d: use a shorter id, or a hash of it", len(id), maxID)
 	case strings.IndexByte(id, '#') >= 0:
 		return "contains '#', which separates the parts of a key: replace or encode it"
-	case !utf8.ValidString(id):
-		return "is not valid UTF-8, so that two ids could become one: encode it, in hex for example"
 	}
 	return ""
+}
+
+// KindOf returns the index of an entity's kind. It also accepts ids with characters that CheckID refuses, and
+// that earlier versions stored: commands read and delete them. The error is an *InvalidError.
+func KindOf(kinds []Kind, stored string) (int, error) {
+	kind, _, err := split("", kinds, "entity", stored)
+	return kind, err
 }
 
 // ParseID splits an id as stored, such as user-123, into the index of its kind in kinds, and the rest. The

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -20,6 +22,8 @@ type DeniedError struct {
 	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early.
 	RetryAfter time.Duration
 	Refusals   []Refusal // every limit that refused: by claim, nearest bucket first, schema order
+	// Unsynced says that a refusal is due to a region's floor, since regional sync has never run in the region.
+	Unsynced bool
 
 	deadline bool // a Wait gave up
 }
@@ -35,11 +39,22 @@ type Refusal struct {
 // Error names resource, entity, limit, numbers and the time to wait.
 func (e *DeniedError) Error() string {
 	s := fmt.Sprintf("sluice: %s denied for %s: %s has %d of %d tokens, retry after %v",
-		e.Resource, e.Entity, e.Limit, e.Available, e.Requested, e.RetryAfter)
+		e.Resource, Quote(e.Entity), e.Limit, e.Available, e.Requested, e.RetryAfter)
+	if e.Unsynced {
+		s += ", by the floor of a region in which regional sync has never run"
+	}
 	if e.deadline {
 		s += ", beyond the deadline"
 	}
 	return s
+}
+
+// By reports whether limit is one of those that denied the call, in whichever bucket of its chain.
+func (e *DeniedError) By(limit LimitName) bool {
+	resource, name := limit.Resource(), limit.String()
+	return e.Resource == resource && e.Limit == name || slices.ContainsFunc(e.Refusals, func(r Refusal) bool {
+		return r.Resource == resource && r.Limit == name
+	})
 }
 
 // Unwrap returns context.DeadlineExceeded if a Wait gave up because RetryAfter is past its deadline, else
@@ -106,23 +121,34 @@ func AddRefusal(e *DeniedError, r Refusal) *DeniedError {
 	return e
 }
 
-// CostExceedsBurstError says that the call can never be served as it is: waiting does not help.
-type CostExceedsBurstError struct {
+// SortRefusals sorts e's refusals by claim, which index returns. e then names the first of the longest ones
+// in the new order. A store calls it that finds refusals in another order.
+func SortRefusals(e *DeniedError, index func(Refusal) int) {
+	sorted := e.Refusals
+	slices.SortStableFunc(sorted, func(a, b Refusal) int { return cmp.Compare(index(a), index(b)) })
+	e.Refusals, e.Limit = nil, ""
+	for _, r := range sorted {
+		e = AddRefusal(e, r)
+	}
+}
+
+// CostTooLargeError says that the call can never be served as it is: waiting does not help.
+type CostTooLargeError struct {
 	Resource, Entity, Limit string
 	Requested, Burst        int64 // whole tokens
 }
 
 // Error names resource, entity, limit, both numbers and the cure.
-func (e *CostExceedsBurstError) Error() string {
+func (e *CostTooLargeError) Error() string {
 	return fmt.Sprintf("sluice: %s for %s: cost of %d %s exceeds the burst of %d and can never be served: "+
-		"split the call, or raise the burst", e.Resource, e.Entity, e.Requested, e.Limit, e.Burst)
+		"split the call, or raise the burst", e.Resource, Quote(e.Entity), e.Requested, e.Limit, e.Burst)
 }
 
 // Exceeds returns an error for the first limit whose cost is above its burst, or nil. Stores call it.
 func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64) error {
 	for i, b := range img.Balances {
 		if !img.Missing[i] && cost[i] > b.Burst {
-			return &CostExceedsBurstError{
+			return &CostTooLargeError{
 				Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
 				Requested: cost[i] / bucket.Milli, Burst: b.Burst / bucket.Milli,
 			}
@@ -132,8 +158,9 @@ func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64) error {
 }
 
 // InvalidError says that the caller's input is wrong. It may be a negative, empty or too large cost, an empty
-// or too long id, or an id with '#'. It may also be an entity whose parent is to be looked up and is not
-// stored. Nothing was charged or written. Resource is empty if the input belongs to none.
+// or too long id, or an id with '#', invalid UTF-8, a control character or a bidirectional control. It may
+// also be an entity whose parent is to be looked up and is not stored. Nothing was charged or written.
+// Resource is empty if the input belongs to none.
 type InvalidError struct{ Resource, Field, Value, Reason string }
 
 // Error names resource, if there is one, field, value and what is wrong with it.
@@ -151,7 +178,7 @@ func (e *InvalidError) Error() string {
 }
 
 // ErrNotSent is in an *UnavailableError's chain if the call's time was up while it waited behind an earlier
-// write to the same bucket. Nothing was charged.
+// write to the same bucket, or for a turn of the Limiter. Nothing was charged.
 var ErrNotSent = errors.New("time was up behind an earlier write to the bucket")
 
 // UnavailableError says that the store did not answer in time or is down. An acquire fails with it if its
@@ -187,14 +214,14 @@ type SetupError struct {
 	Err      error // may be nil
 }
 
-// Error says what is wrong and what to do.
+// Error says what is wrong and what to do. The cause, which may be long, comes last.
 func (e *SetupError) Error() string {
 	s := "sluice: " + e.What
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
 	if e.Do != "" {
 		s += "; " + e.Do
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
 	}
 	return s
 }
@@ -228,7 +255,7 @@ func (e *ContendedError) Error() string {
 		to += " and to transactions on the bucket"
 	}
 	return fmt.Sprintf("sluice: %s for %s: contended %s lost to %s, nothing was charged: try again",
-		e.Resource, e.Entity, when, to)
+		e.Resource, Quote(e.Entity), when, to)
 }
 
 // ConflictError says that something was changed since it was read: an override or, if Resource is empty, the
@@ -241,7 +268,7 @@ func (e *ConflictError) Error() string {
 		return fmt.Sprintf("sluice: the %s of regional sync has been changed meanwhile: read it again", e.At)
 	}
 	return fmt.Sprintf("sluice: the override of %s at %s has been changed meanwhile: read it again",
-		e.Resource, e.At)
+		e.Resource, Quote(e.At))
 }
 
 func attempts(n int) string {

@@ -9,9 +9,9 @@ import (
 // concurrently, and should be quick: while Store is at work, those who wait for the same bucket wait for it.
 // Observers chains several.
 //
-// Callbacks run on the caller's goroutine, or on one of the store's: Store if a write serves several callers,
-// the others when a lazy settle or release has ended. They must not panic: on a goroutine of the store
-// nothing recovers, and the process ends.
+// Callbacks run on the caller's goroutine, or on one of the store's. Store does so if a write serves several
+// callers, or a read goes beside it; the others do when a lazy settle or release has ended. They must not
+// panic: on a goroutine of the store nothing recovers, and the process ends.
 //
 // Their context is the caller's, so that records belong to the right trace. Settles, releases and all calls
 // to the store may outlive their caller: their context has the caller's values, and no end. A call to the

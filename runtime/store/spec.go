@@ -5,6 +5,7 @@ import "github.com/sluice-go/sluice/runtime/bucket"
 // Spec describes one resource of a schema. Generated code fills it in; nobody changes it afterwards.
 type Spec struct {
 	Resource string
+	Owner    string   // of limits.yaml, and of the tables that may be used; "" uses those of any owner
 	Revision int64    // of the numbers: buckets of a lower one are reshaped
 	Limits   []string // in schema order, as all vectors are
 	Removed  []string // limits that buckets may still hold and a reshape removes

@@ -88,7 +88,7 @@ func (m Member) Check(kinds []Kind) error {
 			fmt.Sprintf("cannot be stored: in limits.yaml, kind %s has no parent: leave it out", kinds[kind].Name)}
 	case parent != above:
 		return &InvalidError{"", "parent", m.Parent,
-			fmt.Sprintf("is of kind %s: the parent of a %s is of kind %s, such as %s123",
+			fmt.Sprintf("is of kind %s: the parent of kind %s is of kind %s, such as %s123",
 				kinds[parent].Name, kinds[kind].Name, kinds[above].Name, kinds[above].Prefix)}
 	}
 	return nil
@@ -96,14 +96,17 @@ func (m Member) Check(kinds []Kind) error {
 
 // MemberStore keeps Members. Its methods are safe for concurrent use. Reads are consistent, except Children.
 type MemberStore interface {
-	// Put stores m, in place of what was stored of m.Entity.
+	// Put stores m, in place of the link that was stored of m.Entity. Other data there stays.
 	Put(ctx context.Context, m Member) error
 	// Get returns what is stored of entity; found is false if nothing is.
 	Get(ctx context.Context, entity string) (m Member, found bool, err error)
-	// Delete removes what is stored of entity, if anything is.
+	// Delete removes the link that is stored of entity, if there is one. Other data there stays.
 	Delete(ctx context.Context, entity string) error
 	// Children yields the entities whose parent is entity, sorted, and ends with the first error.
 	Children(ctx context.Context, entity string) iter.Seq2[string, error]
+	// Erase deletes all that is stored of entity, and returns what it deleted, also with an error. Without
+	// LeaveChildren it fails with an *InvalidError if entity has children. Erase may be repeated after an error.
+	Erase(ctx context.Context, entity string, how Erasing) (Erased, error)
 }
 
 // Stored is what is stored of one resource's overrides, for one entity or kind.
@@ -130,6 +133,11 @@ type OverrideStore interface {
 	Set(ctx context.Context, spec *Spec, s Stored) (Revision, error)
 	// List yields every override of spec's resource, and ends with the first error.
 	List(ctx context.Context, spec *Spec) iter.Seq2[Stored, error]
+	// Fill fills the bucket of an entity, as stored, of a kind: with the limits in force for it, up to their
+	// bursts. It does nothing if there is no bucket. Root is the last bucket of the entity's chain, as stored: a
+	// store may keep a bucket by it. It fails with a *ContendedError if the bucket's limits change at each
+	// attempt.
+	Fill(ctx context.Context, spec *Spec, kind int, entity, root string) error
 	// Heartbeat returns what regional sync says of itself: the zero Heartbeat if it never did.
 	Heartbeat(ctx context.Context) (Heartbeat, error)
 }
@@ -191,6 +199,18 @@ type Bucket struct {
 	Limits  []bucket.Limit // in force for it, overrides included; nil until a store sets it
 	After   *bucket.Image  // as the call left it, found it or refused it
 	Dropped []bool         // limits that this bucket did not have, and so were not charged; nil if it had all
+}
+
+// InForce returns the parameters in force for b, as far as they are known, else those of spec. If regions
+// divide those, it is the part that each region keeps.
+func (b *Bucket) InForce(spec *Spec) []bucket.Limit {
+	switch {
+	case b.Limits != nil:
+		return b.Limits
+	case spec.Regions != nil:
+		return spec.Regions.KeepsOf(spec.Kinds[b.Kind].Limits)
+	}
+	return spec.Kinds[b.Kind].Limits
 }
 
 // Defaults of a Limiter's options.

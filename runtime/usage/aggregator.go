@@ -26,16 +26,17 @@ type Extract func(codec.Record) ([]codec.Delta, error)
 // record would begin another one, with a part of the sum.
 const LeastKeep = 24 * time.Hour
 
-// Config configures an Aggregator.
+// Config configures an Aggregator. Client, Table, Extract and Poisoned are needed: New fails without one.
 type Config struct {
 	Client  API
-	Table   string
-	Extract Extract
+	Table   string  // its name or its ARN
+	Extract Extract // ExtractDeltas of the generated package
 	// Keep is how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for
 	// hours, 400 for days.
 	Keep map[Span]time.Duration
 	// Poisoned is called with each record that cannot be read, and again if the record is delivered again. If it
-	// fails, the batch fails from that record on.
+	// fails, the batch fails from that record on. It is needed, since such a record is lost unless it is kept
+	// somewhere.
 	Poisoned func(context.Context, Poison) error
 	// Writers is the number of windows written at once; 0 is 8.
 	Writers int

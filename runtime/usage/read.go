@@ -61,7 +61,7 @@ func Read(ctx context.Context, client Querier, table string, q Question) iter.Se
 		}
 		built, err := expression.NewBuilder().WithKeyCondition(q.keys()).Build()
 		if err != nil {
-			yield(Usage{}, fmt.Errorf("expression for the usage of %s: %w", q.Entity, err))
+			yield(Usage{}, fmt.Errorf("expression for the usage of %s: %w", store.Quote(q.Entity), err))
 			return
 		}
 		pages := dynamodb.NewQueryPaginator(client, &dynamodb.QueryInput{
@@ -71,7 +71,7 @@ func Read(ctx context.Context, client Querier, table string, q Question) iter.Se
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				yield(Usage{}, fmt.Errorf("read the usage of %s: %w", q.Entity, err))
+				yield(Usage{}, fmt.Errorf("read the usage of %s: %w", store.Quote(q.Entity), err))
 				return
 			}
 			for _, item := range page.Items {

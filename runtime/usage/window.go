@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Span is the length of a window. Windows begin at whole hours and days in UTC.
@@ -51,7 +52,8 @@ func WindowOf(entity, resource string, span Span, at time.Time) Window {
 
 // String returns w as errors name it.
 func (w Window) String() string {
-	return fmt.Sprintf("%s on %s, %s of %s", w.Entity, w.Resource, w.Span, w.Start.Format(w.Span.layout()))
+	return fmt.Sprintf("%s on %s, %s of %s", store.Quote(w.Entity), w.Resource, w.Span,
+		w.Start.Format(w.Span.layout()))
 }
 
 // key returns the primary key of w's item: ENTITY#user-1 / #USAGE#gpt-4#hour#2026-11-21T14.

@@ -17,6 +17,7 @@ import (
 
 // tree is a schema whose resources charge one another's kinds in all the ways there are.
 const tree = `version: 1
+owner: acme
 revision: 1
 go: {package: limits}
 entities:
@@ -47,6 +48,10 @@ func schemaFile(t *testing.T, text string) string {
 	return file
 }
 
+// notWhole ends the message about a number of tokens that is none.
+const notWhole = "is not a whole number from 1 to 1_000_000_000_000: write digits, and '_' between digits " +
+	"if you like"
+
 // TestBadArguments: what is wrong with a command line is said before anything is asked of the table, and so
 // before anything can be written.
 func TestBadArguments(t *testing.T) {
@@ -69,9 +74,9 @@ func TestBadArguments(t *testing.T) {
 			`..." has 257 bytes, more than 256: use a shorter id, or a hash of it`},
 		{"entity put user-1 --parent user-1", `parent "user-1" is the entity itself: name the one it belongs to`},
 		{"entity put user-1 --parent user-2",
-			`parent "user-2" is of kind user: the parent of a user is of kind project, such as project-123`},
+			`parent "user-2" is of kind user: the parent of kind user is of kind project, such as project-123`},
 		{"entity put user-1 --parent org-2",
-			`parent "org-2" is of kind org: the parent of a user is of kind project, such as project-123`},
+			`parent "org-2" is of kind org: the parent of kind user is of kind project, such as project-123`},
 		{"entity put org-1 --parent project-2",
 			`parent "project-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
 		{"entity put user-1 --parent 7",
@@ -111,9 +116,9 @@ func TestBadArguments(t *testing.T) {
 		{"override set user-1 gpt-4 rps=1", `gpt-4 has no limit "rps": did you mean "rpm"?`},
 		{"override set user-1 gpt-4 rpm=", `"rpm=": capacity "" is no number: write digits`},
 		{"override set user-1 gpt-4 rpm=-5",
-			`"rpm=-5": capacity "-5" is not a whole number: write digits, and '_' between digits if you like`},
+			`"rpm=-5": capacity "-5" ` + notWhole},
 		{"override set user-1 gpt-4 rpm=1.5",
-			`"rpm=1.5": capacity "1.5" is not a whole number: write digits, and '_' between digits if you like`},
+			`"rpm=1.5": capacity "1.5" ` + notWhole},
 		{"override set user-1 gpt-4 rpm=1__0",
 			`"rpm=1__0": capacity "1__0" has a '_' that is not between two digits`},
 		{"override set user-1 gpt-4 rpm=0",
@@ -148,7 +153,7 @@ func TestBadArguments(t *testing.T) {
 			`"rpm=100,": "" cannot follow the capacity: it can be burst or refill`},
 		{"override set user-1 gpt-4 rpm=100,burst", `"rpm=100,burst": burst "" is no number: write digits`},
 		{"override set user-1 gpt-4 rpm=100,refill=x",
-			`"rpm=100,refill=x": refill "x" is not a whole number: write digits, and '_' between digits if you like`},
+			`"rpm=100,refill=x": refill "x" ` + notWhole},
 		{"override set user-1 gpt-4 rpm=100,burst=200,burst=300",
 			`"rpm=100,burst=200,burst=300": burst is given twice: leave one out`},
 		{"override set user-1 gpt-4 rpm=100 rpm=200", `limit rpm is given twice: leave one out`},
@@ -157,8 +162,8 @@ func TestBadArguments(t *testing.T) {
 			`entity "user" is not of the form kind-id: write it as it is stored, such as user-123`},
 		{"reset user-1 gpt-4 --limit=",
 			`--limit is empty: pass the name of a limit, such as rpm, or leave the flag out to fill all`},
-		{"reset user-1 GPT-4",
-			`resource "GPT-4" cannot be a name in limits.yaml: write it as there, such as gpt-4`},
+		{"reset user-1 GPT#4",
+			`resource "GPT#4" cannot be a name in limits.yaml: write it as there, such as gpt-4`},
 	} {
 		args := append(strings.Fields(test.command), "--endpoint", table.URL)
 		if args[0] != "reset" {
@@ -198,7 +203,7 @@ func TestBadSchema(t *testing.T) {
 	file := schemaFile(t, strings.Replace(tree, "burst: 15_000", "burst: 1", 1))
 	code, out, errs := sluice(t, start, "override", "get", "user-1", "gpt-4", "--file", file)
 	expect(t, code, out, errs, 1, "", file+
-		":12:38: BURST_BELOW_CAPACITY: burst 1 of limit \"tpm\" of resource \"gpt-4\" "+
+		":13:38: BURST_BELOW_CAPACITY: burst 1 of limit \"tpm\" of resource \"gpt-4\" "+
 		"is below its capacity 10_000: raise burst, or leave it out (it is capacity then)\n")
 
 	code, out, errs = sluice(t, start, "entity", "show", "user-1")

@@ -15,7 +15,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
-	"github.com/sluice-go/sluice/internal/tool/redisclient"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
+	"github.com/sluice-go/sluice/internal/tool/secrets"
 )
 
 // Exit codes.
@@ -29,11 +30,23 @@ const (
 type Program struct {
 	Stdout, Stderr io.Writer
 	Now            func() time.Time
+
+	timeouts *program.Timeouts // of tests; nil is program.DefaultTimeouts
 }
 
 // Run runs a command line, without the program's name, and returns the exit code.
 func (p Program) Run(ctx context.Context, args []string) int {
 	out := &program.Output{W: p.Stdout}
+	if err := checkArguments(args); err != nil {
+		return p.fail(withHelp(err, nil))
+	}
+	env := program.Env{Stdout: out, Stderr: p.Stderr, Now: p.Now}
+	timeouts := program.DefaultTimeouts()
+	if p.timeouts != nil {
+		timeouts = *p.timeouts
+	}
+	ctx, cancel := program.WithTimeouts(ctx, timeouts, env)
+	defer cancel()
 	exit := -1 // set by kong after it has printed help or the version
 	all := &commands{}
 	parser, err := kong.New(all,
@@ -42,8 +55,9 @@ func (p Program) Run(ctx context.Context, args []string) int {
 		kong.Writers(out, p.Stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(program.Env{Stdout: out, Stderr: p.Stderr, Now: p.Now}),
-		all.flagHelp(),
+		kong.Bind(env),
+		kong.PostBuild(all.setHelp),
+		kong.NamedMapper("entity", kong.MapperFunc(decodeEntity)),
 	)
 	if err != nil {
 		return p.fail(err)
@@ -58,9 +72,12 @@ func (p Program) Run(ctx context.Context, args []string) int {
 		if parsed, ok := errors.AsType[*kong.ParseError](err); ok {
 			command = parsed.Context
 		}
-		return p.fail(withHelp(program.Usagef("%s", redisclient.Redact(err.Error())), command))
+		return p.fail(withHelp(program.Usagef("%s", secrets.Redis(withNearGuesses(err.Error()))), command))
 	}
 	err = command.Run()
+	if silent := program.GaveUp(ctx); silent != nil {
+		err = silent
+	}
 	if err == nil || errors.Is(err, out.Err) {
 		err = notWritten(out)
 	}
@@ -93,7 +110,7 @@ func (p Program) fail(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	text := err.Error()
+	text := term.Escape(secrets.Web(err.Error()))
 	if _, asIs := errors.AsType[program.FormattedError](err); !asIs && !strings.HasPrefix(text, "sluice: ") {
 		text = "sluice: " + text
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -59,7 +60,23 @@ type commands struct {
 // help:"${name}".
 type flagHelper interface{ FlagHelp() kong.Vars }
 
-// flagHelp returns the help texts that tags name: those of shared flags and of the commands.
+// setHelp puts the help texts that tags name into flags and arguments: shared ones and those of the commands.
+// They are not kong's variables, since kong parses all its variables again for every flag, which takes longer
+// than most commands. kong still refuses a name that has no text.
+func (c *commands) setHelp(parser *kong.Kong) error {
+	texts := c.flagHelp()
+	return kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if value, ok := node.(*kong.Value); ok { // of a flag, or an argument
+			name, named := strings.CutPrefix(value.Help, "${")
+			if text, known := texts[strings.TrimSuffix(name, "}")]; named && known {
+				value.Help = text
+			}
+		}
+		return next(nil)
+	})
+}
+
+// flagHelp returns the help texts by name.
 func (c *commands) flagHelp() kong.Vars {
 	all := kong.Vars{}
 	maps.Copy(all, connect.FlagHelp)

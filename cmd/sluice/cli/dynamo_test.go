@@ -279,13 +279,24 @@ func TestPeekFails(t *testing.T) {
 
 	table := dynamotest.Table(t, client, operator.Table)
 	bad := limits.GPT4Bucket{Entity: "user-123"}
-	item := bad.MarshalItem()
-	item["rf"] = &types.AttributeValueMemberS{Value: "yesterday"}
-	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
-		t.Fatal(err)
+	for _, test := range []struct {
+		attr, wrong string
+		value       types.AttributeValue
+	}{
+		{"rf", "of type S, want an integer of 64 bits", &types.AttributeValueMemberS{Value: "yesterday"}},
+		{"b_a.b_tk", "of no limit, want a name such as b_rpm_tk, with a-z, 0-9 and _",
+			&types.AttributeValueMemberN{Value: "1"}},
+	} {
+		spoilt := bad.MarshalItem()
+		spoilt[test.attr] = test.value
+		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: spoilt})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"peek", "reset"} {
+			code, out, errs = sluice(t, start, command, "user-123", "gpt-4", "--table", table)
+			expect(t, code, out, errs, 1, "", "sluice: the bucket of user-123 on gpt-4 is malformed: "+
+				"attribute "+test.attr+": "+test.wrong+"; fix or delete the item: a missing bucket is a full one\n")
+		}
 	}
-	code, out, errs = sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
-	expect(t, code, out, errs, 1, "", "sluice: the bucket of user-123 on gpt-4 is malformed: "+
-		"attribute rf: of type S, want an integer of 64 bits; "+
-		"fix or delete the item: a missing bucket is a full one\n")
 }

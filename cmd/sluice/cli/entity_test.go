@@ -196,12 +196,12 @@ func TestEntityLinkMissing(t *testing.T) {
 	expect(t, code, shown, errs, 0, `  ENTITY     PARENT     CASCADE
   user-123   project-7  yes
   project-7  user-123   yes    `, "")
-	if want := `"user-123" is of kind user: the parent of a project is of kind org, such as org-123`; !sameFacts(
-		wrong, want) || !hasFacts(wrong, "of kind org") {
+	want := `"user-123" is of kind user: the parent of kind project is of kind org, such as org-123`
+	if !sameFacts(wrong, want) || !hasFacts(wrong, "of kind org") {
 		t.Errorf("got %s, want the facts of %s", wrong, want)
 	}
 	s.run("entity put project-7 --no-cascade", 1, "",
-		"sluice: parent \"user-123\" is of kind user: the parent of a project is of kind org, "+
+		"sluice: parent \"user-123\" is of kind user: the parent of kind project is of kind org, "+
 			"such as org-123; it is what is stored of project-7: pass --parent\n")
 }
 

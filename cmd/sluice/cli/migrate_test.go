@@ -84,7 +84,7 @@ func (m migration) run(flags string, code int, stdout, stderr string) {
 }
 
 // malformed matches what a report quotes of an error about an item, which another package words.
-var malformed = regexp.MustCompile(` is malformed: .*`)
+var malformed = regexp.MustCompile(` is malformed[;:] .*`)
 
 func factsOf(text string) string { return " is malformed: " + strings.Join(facts(text), " ") }
 
@@ -339,8 +339,8 @@ func TestMigrateWrong(t *testing.T) {
 		"Then delete either the items, or the bucket, which is then made from them:" + `
   user-1 on gpt-4
 1 bucket wrong:
-  user-2 on gpt-4: the per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm is malformed: ` +
-		`attribute refill_period_ms: 0, want a positive number; fix or delete it
+  user-2 on gpt-4: the per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm is malformed; fix or ` +
+		`delete it: attribute refill_period_ms: 0, want a positive number
 `
 	m.run("", 1, `table TABLE: migrated
   converted to buckets   0

@@ -38,8 +38,10 @@ func TestNothingAnswers(t *testing.T) {
 			"../../../limits.yaml",
 		"entity children user-123 --file ../../../limits.yaml",
 		"entity delete user-123 --file ../../../limits.yaml",
+		"entity erase user-123 --file ../../../limits.yaml",
 		"override set user gpt-4 rpm=1 --file ../../../limits.yaml", "override list gpt-4 --file " +
 			"../../../limits.yaml",
+		"override export --file ../../../limits.yaml",
 		"override explain user-123 gpt-4 --file ../../../limits.yaml", "load --file ../../../limits.yaml",
 	} {
 		for _, flags := range [][]string{{"--endpoint", url}, nil} {

@@ -41,7 +41,8 @@ func acquire(s session, table string, cost limits.GPT4Cost) {
 }
 
 // above is what explain adds where calls on a user charge another bucket too.
-const above = "a call on a user charges its project too: run `sluice override explain project-<id> gpt-4`\n"
+const above = "a call on kind user charges its project too: run `sluice override explain project-<id> " +
+	"gpt-4`\n"
 
 // TestExplainShadow: who looks up why a caller is not refused is told.
 func TestExplainShadow(t *testing.T) {
@@ -296,4 +297,25 @@ func TestOverrideListLong(t *testing.T) {
 	}
 	code, out, errs := sluice(t, start, append([]string{"override", "list", "gpt-4"}, s.flags...)...)
 	expect(t, code, regexp.MustCompile(` +`).ReplaceAllString(out, " "), errs, 0, want.String(), "")
+}
+
+// TestOverrideRefill: a raised limit with --refill admits at once; a kind has no bucket to fill.
+func TestOverrideRefill(t *testing.T) {
+	s, table := newSession(t, demo)
+	acquire(s, table, limits.GPT4Cost{RPM: 100})
+	code, _, errs := sluice(t, start, append(strings.Fields("override set user gpt-4 rpm=200 --refill"),
+		s.flags...)...)
+	if code != 2 || !hasFacts(errs, "sluice: --refill ") {
+		t.Errorf("of a kind: exit code %d\n%s", code, errs)
+	}
+	code, out, errs := sluice(t, start, append(strings.Fields("override set user-123 gpt-4 rpm=200 --refill"),
+		s.flags...)...)
+	if code != 0 || errs != "" || !strings.HasSuffix(out, "user-123 on gpt-4: filled\n") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	s.run("peek user-123 gpt-4", 0, `user-123 on gpt-4
+  LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
+  rpm          200       200     200  200 every 1m     now
+  tpm       15,000    10,000  15,000  10,000 every 1m  now
+`, "")
 }

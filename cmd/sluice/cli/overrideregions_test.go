@@ -15,6 +15,7 @@ import (
 
 // worldwide is a schema with a resource that two regions putQuota.
 const worldwide = `version: 1
+owner: acme
 revision: 1
 go: {package: worldwide, out: ./out}
 stores: [dynamodb]

@@ -144,7 +144,7 @@ func TestSameOnRedis(t *testing.T) {
 		"reset project-7 gpt-4 --limit tpm",
 		"override delete user-123 gpt-4 --revision 1", "override delete user-123 gpt-4", "override list gpt-4",
 		"entity delete user-123", "entity children project-7",
-		"peek user gpt-4", "peek user-123 GPT-4", "reset user-123 gpt-4 --limit=", "override set user-123 gpt-4 " +
+		"peek user gpt-4", "peek user-123 GPT#4", "reset user-123 gpt-4 --limit=", "override set user-123 gpt-4 " +
 			"rps=1",
 	}
 	units := regexp.MustCompile(`, for [0-9.]+ read units`)

@@ -19,9 +19,9 @@ import (
 var onRedis = []string{
 	"peek user-1 gpt-4", "top gpt-4", "reset user-1 gpt-4", "override set user-1 gpt-4 rpm=50",
 	"override get user-1 gpt-4",
-	"override list gpt-4", "override delete user-1 gpt-4", "override explain user-1 gpt-4",
+	"override list gpt-4", "override export", "override delete user-1 gpt-4", "override explain user-1 gpt-4",
 	"entity put user-1 --parent project-7",
-	"entity show user-1", "entity children project-7", "entity delete user-1",
+	"entity show user-1", "entity children project-7", "entity delete user-1", "entity erase user-1",
 }
 
 // each runs all commands with flags, which are to fail with stderr and to print nothing else.

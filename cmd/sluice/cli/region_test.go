@@ -155,9 +155,9 @@ no region has a quota yet
 	expect(t, code, out, errs, 0, `REGION        STATE  AGE  EPOCH  SEQUENCE  ENTITIES
 eu-central-1  live   10s      1         9         1
 us-east-1     live    0s      1         9         1
-LIMIT      eu-central-1  us-east-1  ON THE WAY   IN ALL       OF
-gpt-4 rpm           725        275           0    1,000    1,000
-gpt-4 tpm        95,000      5,000           0  100,000  100,000
+LIMIT      eu-central-1  us-east-1  ON THE WAY   IN ALL       OF    LEFT
+gpt-4 rpm           725        275           0    1,000    1,000     940
+gpt-4 tpm        95,000      5,000           0  100,000  100,000  55,000
 `, "")
 	code, out, errs = w.status("--entity", "user-1")
 	expect(t, code, out, errs, 0, `user-1 on gpt-4
@@ -165,12 +165,12 @@ gpt-4 tpm        95,000      5,000           0  100,000  100,000
   eu-central-1  ###############-----    725       725  0.7/s   680
   us-east-1     ######--------------    275       275  0.2/s   260
   on the way                              0
-  in all                              1,000  of 1,000
+  in all                              1,000  of 1,000          940
   tpm                                    HELD      IN USE  RATE    LEFT
   eu-central-1  ###################-   95,000      50,000   0/s  50,000
   us-east-1     #-------------------    5,000       5,000   0/s   5,000
   on the way                                0
-  in all                              100,000  of 100,000
+  in all                              100,000  of 100,000        55,000
 `, "")
 	w.now = w.now.Add(4 * time.Minute)
 	code, out, errs = w.status("--entity", "user-2")

@@ -289,7 +289,7 @@ user-1  rpm    --------------------    0%       99.6    100  200ms
 func TestTopArguments(t *testing.T) {
 	const nowhere = " --endpoint http://127.0.0.1:1"
 	for command, want := range map[string]string{
-		"top GPT": `resource "GPT" cannot be a name in limits.yaml: write it as there, ` +
+		"top GPT%": `resource "GPT%" cannot be a name in limits.yaml: write it as there, ` +
 			`such as gpt-4`,
 		"top gpt-4 --limit=": `--limit "" cannot be the name of a limit: pass one such as rpm, or ` +
 			`leave the flag out to list all`,

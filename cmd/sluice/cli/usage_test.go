@@ -231,7 +231,7 @@ func TestUsageFails(t *testing.T) {
 	for line, want := range map[string]string{
 		"user": `entity "user" is not of the form kind-id: write it as it is stored, ` +
 			`such as user-123` + help,
-		"user-1 --resource GPT": `resource "GPT" cannot be a name in limits.yaml: write it as there, such ` +
+		"user-1 --resource GPT%": `resource "GPT%" cannot be a name in limits.yaml: write it as there, such ` +
 			`as gpt-4` + help,
 		"user-1 --resource=": `resource "" cannot be a name in limits.yaml: write it as there, such as ` +
 			`gpt-4` + help,

@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource api and its limits, as in DeniedError.Limit and on dashboards.
+// API is the name of resource api.
+const API = "api"
+
 const (
-	// API is resource api.
-	API = "api"
 	// APIRequests is limit requests: requests.
-	APIRequests = "requests"
+	APIRequests APILimit = iota + 1
 	// APIRows is limit rows: rows of reports.
-	APIRows = "rows"
+	APIRows
 )
 
 type (
 	// APIResource is the type of Limiter.API. The API's endpoints, all of them.
 	APIResource = runtime.Resource[APIEntity, APICost]
+	// APILimit is a limit of api: a runtime.LimitOf[APICost].
+	APILimit uint8
 	// APIAcquirer is the interface for handlers, whose tests can pass a fake.
 	APIAcquirer = runtime.Acquirer[APIEntity, APICost]
-	// APILease is the result of an acquire, to be settled or released.
+	// APILease is the result of an acquire, to be settled, kept or released.
 	APILease = runtime.Lease[APICost]
+	// APIEntity is an entity that calls on api can charge: a Key.
+	APIEntity interface {
+		Entity
+		api()
+	}
+	api struct{}
 )
 
-// APIEntity is an entity that calls on api can charge: a Key.
-type APIEntity interface {
-	Entity
-	api()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l APILimit) String() string { return store.NameOf(l, "requests", "rows") }
+
+// Resource returns api.
+func (APILimit) Resource() string { return API }
+
+// Of implements runtime.LimitOf.
+func (APILimit) Of(APICost) {}
 
 // APICost is the cost of one call in each limit of api, in whole tokens. A bucket holds:
 //
@@ -44,15 +55,21 @@ type APICost struct {
 	Rows     int64 // rows of reports
 }
 
-// APILimits overrides limits of api; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c APICost) String() string { return store.Format(c) }
+
+// APILimits overrides limits of api; nil fields inherit. For 200 tokens instead:
 //
-//	limits.APILimits{Requests: new(bucket.Per(200, time.Minute))}
+//	limits.APILimits{Requests: &runtime.Rate{Capacity: 200}}
 type APILimits struct {
 	_ struct{} // forces field names
 
-	Requests *bucket.Limit // requests
-	Rows     *bucket.Limit // rows of reports
+	Requests *runtime.Rate // requests
+	Rows     *runtime.Rate // rows of reports
 }
+
+// String returns l with the names of its fields.
+func (l APILimits) String() string { return store.Format(l) }
 
 // APIBucket is the item ENTITY#<entity> / #BUCKET#api.
 type APIBucket struct {
@@ -65,14 +82,12 @@ type APIBucket struct {
 	Rows     bucket.Balance // b_rows_*
 }
 
-type api struct{}
-
 // Spec implements store.Definition.
 func (api) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      API,
-		Revision:      Revision,
-		Limits:        []string{APIRequests, APIRows},
+		Resource: API,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"requests", "rows"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -92,18 +107,12 @@ func (api) Spec() *store.Spec {
 	}
 }
 
-func apiVector(c APICost, dst []int64) []int64 {
-	return append(dst, c.Requests, c.Rows)
-}
+func apiVector(c APICost, dst []int64) []int64 { return append(dst, c.Requests, c.Rows) }
 
-func apiCost(v []int64) APICost {
-	return APICost{Requests: v[0], Rows: v[1]}
-}
+func apiCost(v []int64) APICost { return APICost{Requests: v[0], Rows: v[1]} }
 
-func apiLimitsVector(l APILimits, dst []*bucket.Limit) []*bucket.Limit {
+func apiLimitsVector(l APILimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.Requests, l.Rows)
 }
 
-func apiLimitsOf(v []*bucket.Limit) APILimits {
-	return APILimits{Requests: v[0], Rows: v[1]}
-}
+func apiLimitsOf(v []*runtime.Rate) APILimits { return APILimits{Requests: v[0], Rows: v[1]} }

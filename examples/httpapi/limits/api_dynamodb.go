@@ -110,8 +110,7 @@ rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_requests_tk) OR b_requests_tk BETWEEN :requests_lo AND :requests_hi)
 AND (attribute_not_exists(b_rows_tk) OR b_rows_tk BETWEEN :rows_lo AND :rows_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (api) Reshape(w *codec.Write) {
 	w.Begin(apiReshapeUpdate, apiReshapeCondition)
 	w.N(":rf", w.RF)
@@ -142,12 +141,11 @@ func (api) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_requests_rp", "b_requests_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_rows_tk", "b_rows_cp", "b_rows_bx", "b_rows_ra", "b_rows_rp",
 		"b_rows_tc")
-	dst.Extra = d.Extra(APIRequests, APIRows)
+	dst.Extra = d.Extra("requests", "rows")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (api) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -176,8 +174,7 @@ func (b *APIBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *APIBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (api{}).Decode(&i, item); err != nil {

@@ -12,8 +12,8 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case API:
 		return rec.Deltas(
-			codec.Counter{Limit: APIRequests, Consumed: "b_requests_tc", Carried: "m_requests"},
-			codec.Counter{Limit: APIRows, Consumed: "b_rows_tc", Carried: "m_rows"},
+			codec.Counter{Limit: "requests", Consumed: "b_requests_tc", Carried: "m_requests"},
+			codec.Counter{Limit: "rows", Consumed: "b_rows_tc", Carried: "m_rows"},
 		)
 	case "":
 		return nil, nil

@@ -38,6 +38,9 @@ func (k Key) Chain(dst []store.Link) []store.Link {
 	return append(dst, store.Link{Kind: kindKey, ID: k.ID})
 }
 
+// String returns the entity as it is stored, quoted unless it is plain.
+func (k Key) String() string { return store.Quote("key-" + k.ID) }
+
 func (Key) entity() {}
 
 func (Key) api() {}

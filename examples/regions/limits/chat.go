@@ -11,12 +11,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource chat and its limits, as in DeniedError.Limit and on dashboards.
+// Chat is the name of resource chat.
+const Chat = "chat"
+
 const (
-	// Chat is resource chat.
-	Chat = "chat"
 	// ChatRPS is limit rps: requests per second.
-	ChatRPS = "rps"
+	ChatRPS ChatLimit = iota + 1
 )
 
 type (
@@ -24,17 +24,28 @@ type (
 	// each, at least 1 token where there are enough, and gets a part of the rest from regional sync. Chat completions,
 	// of all regions together.
 	ChatResource = runtime.Resource[ChatEntity, ChatCost]
+	// ChatLimit is a limit of chat: a runtime.LimitOf[ChatCost].
+	ChatLimit uint8
 	// ChatAcquirer is the interface for handlers, whose tests can pass a fake.
 	ChatAcquirer = runtime.Acquirer[ChatEntity, ChatCost]
-	// ChatLease is the result of an acquire, to be settled or released.
+	// ChatLease is the result of an acquire, to be settled, kept or released.
 	ChatLease = runtime.Lease[ChatCost]
+	// ChatEntity is an entity that calls on chat can charge: a User.
+	ChatEntity interface {
+		Entity
+		chat()
+	}
+	chat struct{}
 )
 
-// ChatEntity is an entity that calls on chat can charge: a User.
-type ChatEntity interface {
-	Entity
-	chat()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ChatLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns chat.
+func (ChatLimit) Resource() string { return Chat }
+
+// Of implements runtime.LimitOf.
+func (ChatLimit) Of(ChatCost) {}
 
 // ChatCost is the cost of one call in each limit of chat, in whole tokens. All regions' buckets of an entity hold
 // together:
@@ -46,15 +57,21 @@ type ChatCost struct {
 	RPS int64 // requests per second; 0 means 1 (per_call)
 }
 
+// String returns c with the names of its fields.
+func (c ChatCost) String() string { return store.Format(c) }
+
 // ChatLimits overrides limits of chat; nil fields inherit. Overrides of a kind are for all regions together, those of
-// an entity for the region of the table. For 200 tokens per minute:
+// an entity for the region of the table. For 200 tokens instead:
 //
-//	limits.ChatLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	limits.ChatLimits{RPS: &runtime.Rate{Capacity: 200}}
 type ChatLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit // requests per second
+	RPS *runtime.Rate // requests per second
 }
+
+// String returns l with the names of its fields.
+func (l ChatLimits) String() string { return store.Format(l) }
 
 // ChatBucket is the item ENTITY#<entity> / #BUCKET#chat.
 type ChatBucket struct {
@@ -66,14 +83,12 @@ type ChatBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type chat struct{}
-
 // Spec implements store.Definition.
 func (chat) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Chat,
-		Revision:      Revision,
-		Limits:        []string{ChatRPS},
+		Resource: Chat,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Regions: &store.Regions{
@@ -96,18 +111,10 @@ func (chat) Spec() *store.Spec {
 	}
 }
 
-func chatVector(c ChatCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func chatVector(c ChatCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func chatCost(v []int64) ChatCost {
-	return ChatCost{RPS: v[0]}
-}
+func chatCost(v []int64) ChatCost { return ChatCost{RPS: v[0]} }
 
-func chatLimitsVector(l ChatLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPS)
-}
+func chatLimitsVector(l ChatLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPS) }
 
-func chatLimitsOf(v []*bucket.Limit) ChatLimits {
-	return ChatLimits{RPS: v[0]}
-}
+func chatLimitsOf(v []*runtime.Rate) ChatLimits { return ChatLimits{RPS: v[0]} }

@@ -12,7 +12,7 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Chat:
 		return rec.Deltas(
-			codec.Counter{Limit: ChatRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case "":
 		return nil, nil

@@ -12,8 +12,8 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case GPT4:
 		return rec.Deltas(
-			codec.Counter{Limit: GPT4RPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			codec.Counter{Limit: GPT4TPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
 		)
 	case "":
 		return nil, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation2 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation3 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation2
+const _ = store.Generation3
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -55,8 +55,8 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 type (
 	// DeniedError says that there are too few tokens now, and when there will be enough.
 	DeniedError = runtime.DeniedError
-	// CostExceedsBurstError says that the call costs more than the burst, so that it can never be admitted.
-	CostExceedsBurstError = runtime.CostExceedsBurstError
+	// CostTooLargeError says that the call costs more than the burst, so that it can never be admitted.
+	CostTooLargeError = runtime.CostTooLargeError
 	// InvalidError says that the caller's input is wrong.
 	InvalidError = runtime.InvalidError
 	// ContendedError says that every attempt met a conflict; nothing was charged, and the call may be repeated.
@@ -65,13 +65,13 @@ type (
 	UnavailableError = runtime.UnavailableError
 	// SetupError says that the installation is wrong, and what to do.
 	SetupError = runtime.SetupError
-	// QueueFullError says that as many calls wait for the entity as MaxWaiters allows; nothing was charged.
+	// QueueFullError says that as many calls wait for the entity as WithMaxWaiters allows; nothing was charged.
 	QueueFullError = runtime.QueueFullError
 	// ConflictError says that an override has changed since it was read.
 	ConflictError = runtime.ConflictError
 )
 
-// ErrSettled is returned by Settle when the lease was settled or released before.
+// ErrSettled is returned by Settle if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
 // Numbers of revision 1 (2ddd2743f5afcbde), by which sluice generate notices a change under an old revision:

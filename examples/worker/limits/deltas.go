@@ -12,7 +12,7 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Jobs:
 		return rec.Deltas(
-			codec.Counter{Limit: JobsUnits, Consumed: "b_units_tc", Carried: "m_units"},
+			codec.Counter{Limit: "units", Consumed: "b_units_tc", Carried: "m_units"},
 		)
 	case "":
 		return nil, nil

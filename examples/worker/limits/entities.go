@@ -34,9 +34,7 @@ type Tenant struct {
 
 // TenantByID is a Tenant whose Fleet is looked up in the table, and cached, by calls on jobs. They return an
 // *InvalidError if the table has no Tenant of this ID.
-func TenantByID(id string) Tenant {
-	return Tenant{ID: id, lookup: true}
-}
+func TenantByID(id string) Tenant { return Tenant{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as fleet-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
@@ -64,6 +62,12 @@ func (t Tenant) Chain(dst []store.Link) []store.Link {
 	}
 	return t.Fleet.Chain(dst)
 }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (f Fleet) String() string { return store.Quote("fleet-" + f.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (t Tenant) String() string { return store.Quote("tenant-" + t.ID) }
 
 func (Fleet) entity()  {}
 func (Tenant) entity() {}

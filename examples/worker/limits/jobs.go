@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource jobs and its limits, as in DeniedError.Limit and on dashboards.
+// Jobs is the name of resource jobs.
+const Jobs = "jobs"
+
 const (
-	// Jobs is resource jobs.
-	Jobs = "jobs"
 	// JobsUnits is limit units: units of work.
-	JobsUnits = "units"
+	JobsUnits JobsLimit = iota + 1
 )
 
 type (
 	// JobsResource is the type of Limiter.Jobs. Jobs that workers run for tenants.
 	JobsResource = runtime.Resource[JobsEntity, JobsCost]
+	// JobsLimit is a limit of jobs: a runtime.LimitOf[JobsCost].
+	JobsLimit uint8
 	// JobsAcquirer is the interface for handlers, whose tests can pass a fake.
 	JobsAcquirer = runtime.Acquirer[JobsEntity, JobsCost]
-	// JobsLease is the result of an acquire, to be settled or released.
+	// JobsLease is the result of an acquire, to be settled, kept or released.
 	JobsLease = runtime.Lease[JobsCost]
+	// JobsEntity is an entity that calls on jobs can charge: a Tenant (then its Fleet too) or a Fleet.
+	JobsEntity interface {
+		Entity
+		jobs()
+	}
+	jobs struct{}
 )
 
-// JobsEntity is an entity that calls on jobs can charge: a Tenant (then its Fleet too) or a Fleet.
-type JobsEntity interface {
-	Entity
-	jobs()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l JobsLimit) String() string { return store.NameOf(l, "units") }
+
+// Resource returns jobs.
+func (JobsLimit) Resource() string { return Jobs }
+
+// Of implements runtime.LimitOf.
+func (JobsLimit) Of(JobsCost) {}
 
 // JobsCost is the cost of one call in each limit of jobs, in whole tokens. A bucket holds:
 //
@@ -42,14 +53,20 @@ type JobsCost struct {
 	Units int64 // units of work
 }
 
-// JobsLimits overrides limits of jobs; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c JobsCost) String() string { return store.Format(c) }
+
+// JobsLimits overrides limits of jobs; nil fields inherit. For 200 tokens instead:
 //
-//	limits.JobsLimits{Units: new(bucket.Per(200, time.Minute))}
+//	limits.JobsLimits{Units: &runtime.Rate{Capacity: 200}}
 type JobsLimits struct {
 	_ struct{} // forces field names
 
-	Units *bucket.Limit // units of work
+	Units *runtime.Rate // units of work
 }
+
+// String returns l with the names of its fields.
+func (l JobsLimits) String() string { return store.Format(l) }
 
 // JobsBucket is the item ENTITY#<entity> / #BUCKET#jobs.
 type JobsBucket struct {
@@ -61,14 +78,12 @@ type JobsBucket struct {
 	Units    bucket.Balance // b_units_*
 }
 
-type jobs struct{}
-
 // Spec implements store.Definition.
 func (jobs) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Jobs,
-		Revision:      Revision,
-		Limits:        []string{JobsUnits},
+		Resource: Jobs,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"units"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Deny,
 		Kinds: []store.Kind{
@@ -96,18 +111,10 @@ func (jobs) Spec() *store.Spec {
 	}
 }
 
-func jobsVector(c JobsCost, dst []int64) []int64 {
-	return append(dst, c.Units)
-}
+func jobsVector(c JobsCost, dst []int64) []int64 { return append(dst, c.Units) }
 
-func jobsCost(v []int64) JobsCost {
-	return JobsCost{Units: v[0]}
-}
+func jobsCost(v []int64) JobsCost { return JobsCost{Units: v[0]} }
 
-func jobsLimitsVector(l JobsLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.Units)
-}
+func jobsLimitsVector(l JobsLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.Units) }
 
-func jobsLimitsOf(v []*bucket.Limit) JobsLimits {
-	return JobsLimits{Units: v[0]}
-}
+func jobsLimitsOf(v []*runtime.Rate) JobsLimits { return JobsLimits{Units: v[0]} }

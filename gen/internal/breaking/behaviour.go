@@ -2,15 +2,21 @@ package breaking
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// perKind compares one number of each limit, kind by kind. It calls report for each limit that has another
-// number for some kind, with the changes, "2 instead of 1 for user", and the position of the new number.
-func (c *comparison) perKind(number func(*schema.Charged, int) (int64, string),
-	changed func(was, is int64) bool,
+// number is what perKind compares of a limit for one kind.
+type number struct {
+	schema.Numbers
+	perCall int64
+}
+
+// perKind compares the numbers of each limit, kind by kind. It calls report for each limit that has changed
+// for some kind, with the changes, "2 instead of 1 for user", and the position of the new number.
+func (c *comparison) perKind(text func(number) string, changed func(was, is number) bool,
 	report func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string),
 ) {
 	for o, n := range c.resources() {
@@ -24,8 +30,8 @@ func (c *comparison) perKind(number func(*schema.Charged, int) (int64, string),
 				if before == nil {
 					continue
 				}
-				was, wasText := number(before, i)
-				is, isText := number(now, j)
+				was := number{before.Limits[i], before.PerCall[i]}
+				is := number{now.Limits[j], now.PerCall[j]}
 				if !changed(was, is) {
 					continue
 				}
@@ -35,7 +41,7 @@ func (c *comparison) perKind(number func(*schema.Charged, int) (int64, string),
 				if now.Limits[j] == n.Limits[j].Numbers && now.PerCall[j] == n.Limits[j].PerCall { // not restated
 					pos = n.Limits[j].Pos
 				}
-				list = append(list, fmt.Sprintf("%s instead of %s for %s", isText, wasText, name))
+				list = append(list, fmt.Sprintf("%s instead of %s for %s", text(is), text(was), name))
 			}
 			if list != nil {
 				report(n, n.Limits[j], pos, strings.Join(list, ", "))
@@ -45,25 +51,39 @@ func (c *comparison) perKind(number func(*schema.Charged, int) (int64, string),
 }
 
 func burstLowered(c *comparison) {
-	burst := func(k *schema.Charged, i int) (int64, string) {
-		return k.Limits[i].Burst, schema.Count(k.Limits[i].Burst)
-	}
-	lower := func(was, is int64) bool { return is < was }
+	burst := func(n number) string { return schema.Count(n.Burst) }
+	lower := func(was, is number) bool { return is.Burst < was.Burst }
 	c.perKind(burst, lower, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
 		c.report(pos, schema.Place(n.Name, l.Name),
 			"burst of limit %s of %s is %s: what buckets hold above it is lost, and calls that cost more fail with "+
-				"a CostExceedsBurstError whenever they are tried; see that no caller asks for more", l.Name, n.Name, list)
+				"a CostTooLargeError whenever they are tried; see that no caller asks for more", l.Name, n.Name, list)
 	})
 }
 
+func rateLowered(c *comparison) {
+	rate := func(n number) string { return schema.Count(n.Refill) + " every " + schema.Period(n.Period) }
+	c.perKind(rate, slower, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
+		c.report(pos, schema.Place(n.Name, l.Name),
+			"limit %s of %s refills %s: calls that were admitted are denied once the burst is used up; see first how "+
+				"much callers use (sluice usage), or raise refill to keep the rate", l.Name, n.Name, list)
+	})
+}
+
+// slower reports whether is refills less in the same time. The products are below 2^65: they need 128 bits.
+func slower(was, is number) bool {
+	oldHigh, oldLow := bits.Mul64(uint64(was.Refill), uint64(is.Period.Milliseconds()))
+	high, low := bits.Mul64(uint64(is.Refill), uint64(was.Period.Milliseconds()))
+	return high < oldHigh || high == oldHigh && low < oldLow
+}
+
 func perCallChanged(c *comparison) {
-	perCall := func(k *schema.Charged, i int) (int64, string) {
-		if k.PerCall[i] == 0 {
-			return 0, "nothing"
+	perCall := func(n number) string {
+		if n.perCall == 0 {
+			return "nothing"
 		}
-		return k.PerCall[i], schema.Count(k.PerCall[i])
+		return schema.Count(n.perCall)
 	}
-	other := func(was, is int64) bool { return is != was }
+	other := func(was, is number) bool { return is.perCall != was.perCall }
 	c.perKind(perCall, other, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
 		c.report(pos, schema.Place(n.Name, l.Name),
 			"per_call of limit %s of %s is %s: calls whose cost leaves it out take that; have them pass what they "+

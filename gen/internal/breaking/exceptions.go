@@ -14,6 +14,16 @@ const (
 	RuleUnknownPlace = "UNKNOWN_PLACE"
 )
 
+// ExceptionRules returns the rules of Check.
+func ExceptionRules() []schema.Rule {
+	return []schema.Rule{
+		{ID: RuleUnknownRule, Purpose: "Each exception names a rule that `sluice breaking --rules` lists.",
+			At: "breaking.except[].rule"},
+		{ID: RuleUnknownPlace, Purpose: "The rule of an exception can find something at its place.",
+			At: "breaking.ignore_only[].at"},
+	}
+}
+
 // Check reports exceptions of s that name no rule, or a place at which the rule can find nothing. It does not
 // know the old schema: for a limit or kind that only the old one has, it checks the resource alone. A
 // misspelt one excepts nothing.

@@ -3,6 +3,7 @@ package breaking
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/digest"
 	"github.com/sluice-go/sluice/gen/internal/schema"
@@ -95,11 +96,25 @@ func periodUnit(c *comparison) {
 			was, is := o.Limits[i], n.Limits[j]
 			if was.Period != is.Period {
 				c.report(is.Pos, schema.Place(n.Name, is.Name),
-					"limit %s of %s was %s and is now %s: balances that were counted by every %s are taken over as they "+
+					"limit %s of %s was %s and is now %s%s: balances that were counted by every %s are taken over as they "+
 						"are, debts too, and overrides keep every %s; give the new period a limit of its own name, and write "+
-						"%s into removed", is.Name, n.Name, was.Numbers, is.Numbers, schema.Period(was.Period), schema.Period(
-						was.Period), is.Name)
+						"%s into removed", is.Name, n.Name, was.Numbers, is.Numbers, c.restated(o, n, i, j),
+					schema.Period(was.Period), schema.Period(was.Period), is.Name)
 			}
 		}
 	}
+}
+
+// restated returns the change of limit i of o, which is limit j of n, for each kind that restates it. An
+// example is ", for project 10 every 1m instead of 10 every 1s": a kind inherits every.
+func (c *comparison) restated(o, n *schema.Resource, i, j int) string {
+	var text strings.Builder
+	for _, is := range n.Charged {
+		name := c.new.Kinds[is.Kind].Name
+		was := charged(c.old, o, name)
+		if was != nil && (was.Limits[i] != o.Limits[i].Numbers || is.Limits[j] != n.Limits[j].Numbers) {
+			fmt.Fprintf(&text, ", for %s %s instead of %s", name, is.Limits[j], was.Limits[i])
+		}
+	}
+	return text.String()
 }

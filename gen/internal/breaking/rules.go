@@ -15,18 +15,18 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// The categories of what a change breaks.
+// The severities: what a change breaks, the worst first.
 const (
-	StoredData = "STORED_DATA" // buckets, overrides and parents in the table
-	GoCallers  = "GO"          // callers of the generated package
-	Defaults   = "DEFAULTS"    // numbers, and the revision by which they reach the table
-	Behaviour  = "BEHAVIOUR"   // the effect of calls
+	Data      = "data"      // buckets, overrides and parents in the table, and the revision they are compared by
+	API       = "api"       // callers of the generated package
+	Behaviour = "behaviour" // the effect of calls
+	Price     = "price"     // the units that calls take
 )
 
 // Rule finds one kind of breaking change.
 type Rule struct {
 	ID       string
-	Category string
+	Severity string // one of the constants
 	Purpose  string // its findings, in one sentence
 	At       []Form // forms of its places in ignore_only; none if it is about the file
 
@@ -48,38 +48,40 @@ const (
 // Rules returns every rule, in the order in which they are listed.
 func Rules() []Rule {
 	return []Rule{
-		{"LIMIT_REMOVED", StoredData, "A limit is gone and not in removed.", []Form{AtLimit}, true, limitRemoved},
-		{"LIMIT_RENAMED", StoredData, "A limit has another name, and so starts anew.", []Form{AtLimit}, true,
+		{"LIMIT_REMOVED", Data, "A limit is gone and not in removed.", []Form{AtLimit}, true, limitRemoved},
+		{"LIMIT_RENAMED", Data, "A limit has another name, and so starts anew.", []Form{AtLimit}, true,
 			limitRenamed},
-		{"TOMBSTONE_DROPPED", StoredData, "A name is no longer in removed, while buckets may hold it.",
+		{"TOMBSTONE_DROPPED", Data, "A name is no longer in removed, while buckets may hold it.",
 			[]Form{AtLimit}, true, tombstoneDropped},
-		{"REMOVED_REUSED", StoredData, "A name that was in removed is a limit's again.", []Form{AtLimit}, false,
+		{"REMOVED_REUSED", Data, "A name that was in removed is a limit's again.", []Form{AtLimit}, false,
 			removedReused},
-		{"PERIOD_UNIT", StoredData, "A limit has another every: its balances were counted by the old one.",
+		{"PERIOD_UNIT", Data, "A limit has another every: its balances were counted by the old one.",
 			[]Form{AtLimit}, false, periodUnit},
-		{"RESOURCE_REMOVED", StoredData, "A resource is gone.", []Form{AtResource}, true, resourceRemoved},
-		{"RESOURCE_RENAMED", StoredData, "A resource has another name, and so starts anew.", []Form{AtResource},
+		{"RESOURCE_REMOVED", Data, "A resource is gone.", []Form{AtResource}, true, resourceRemoved},
+		{"RESOURCE_RENAMED", Data, "A resource has another name, and so starts anew.", []Form{AtResource},
 			true, resourceRenamed},
-		{"KIND_REMOVED", StoredData, "A kind of entity is gone.", []Form{AtKind}, true, kindRemoved},
-		{"KIND_UNCHARGED", StoredData, "A kind no longer has a bucket of a resource.", []Form{AtCharged}, true,
+		{"KIND_REMOVED", Data, "A kind of entity is gone.", []Form{AtKind}, true, kindRemoved},
+		{"KIND_UNCHARGED", Data, "A kind no longer has a bucket of a resource.", []Form{AtCharged}, true,
 			kindUncharged},
-		{"PARENT_CHANGED", StoredData, "A kind has another parent, or none: stored parents are of the old kind.",
+		{"PARENT_CHANGED", Data, "A kind has another parent, or none: stored parents are of the old kind.",
 			[]Form{AtKind}, false, parentChanged},
 
-		{"GO_NAME_CHANGED", GoCallers, "A Go name of a resource, limit or kind is gone.",
+		{"GO_NAME_CHANGED", API, "A Go name of a resource, limit or kind is gone.",
 			[]Form{AtResource, AtLimit, AtKind}, true, goNameChanged},
-		{"PACKAGE_CHANGED", GoCallers, "The package has another name or folder.", nil, false, packageChanged},
-		{"STORE_REMOVED", GoCallers, "A store is no longer in stores: New refuses it.", nil, false, storeRemoved},
-		{"ENTITY_CHAIN", GoCallers, "A kind has a parent now, which calls charge.", []Form{AtKind}, false,
+		{"PACKAGE_CHANGED", API, "The package has another name or folder.", nil, false, packageChanged},
+		{"STORE_REMOVED", API, "A store is no longer in stores: New refuses it.", nil, false, storeRemoved},
+		{"ENTITY_CHAIN", API, "A kind has a parent now, which calls charge.", []Form{AtKind}, false,
 			entityChain},
-		{"ANCESTOR_CHARGED", GoCallers, "Calls charge an ancestor that they did not charge.", []Form{AtCharged},
+		{"ANCESTOR_CHARGED", API, "Calls charge an ancestor that they did not charge.", []Form{AtCharged},
 			false, ancestorCharged},
 
-		{"REVISION_REUSED", Defaults, "Numbers have changed under one revision.", nil, false, revisionReused},
-		{"REVISION_LOWERED", Defaults, "The revision is lower than it was.", nil, false, revisionLowered},
+		{"REVISION_REUSED", Data, "Numbers have changed under one revision.", nil, false, revisionReused},
+		{"REVISION_LOWERED", Data, "The revision is lower than it was.", nil, false, revisionLowered},
 
 		{"BURST_LOWERED", Behaviour, "A limit's burst is lower: calls that cost more can never be served.",
 			[]Form{AtLimit}, false, burstLowered},
+		{"RATE_LOWERED", Behaviour, "A limit refills more slowly: it admits fewer calls.", []Form{AtLimit}, false,
+			rateLowered},
 		{"PER_CALL_CHANGED", Behaviour, "A cost of 0 takes something else.", []Form{AtLimit}, false,
 			perCallChanged},
 		{"CASCADE_CHANGED", Behaviour, "Calls charge ancestors in another way, or no longer.", []Form{AtResource},
@@ -98,6 +100,9 @@ func Rules() []Rule {
 			regionFloorChanged},
 		{"REGION_WINDOW_CHANGED", Behaviour, "Regions compute their quotas at other times.", nil, false,
 			regionWindowChanged},
+
+		{"PRICE_RAISED", Price, "A call or its settle takes more write units of DynamoDB.", []Form{AtCharged},
+			false, priceRaised},
 	}
 }
 
@@ -105,14 +110,17 @@ func Rules() []Rule {
 type Finding struct {
 	schema.Pos        // in the new file: of the change, or of the nearest entry around it
 	Rule       string // its id
-	Category   string
+	Severity   string // its rule's
 	Place      string // as ignore_only names it; "" for the file
 	Message    string // the change, its effect, and the cure: one line
 	Ignored    string // the reason of the new schema's exception, "" if there is none
 }
 
-// String returns f as file:line:col: RULE: message.
-func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Pos, f.Rule, f.Message) }
+// String returns f as file:line:col: RULE (severity): message.
+func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Pos, f.Title(), f.Message) }
+
+// Title returns the rule and its severity: RULE (severity).
+func (f Finding) Title() string { return fmt.Sprintf("%s (%s)", f.Rule, f.Severity) }
 
 // Compare returns the findings about the change from one schema to another, sorted by place. Both schemas
 // must have no problems. Findings that the later one excepts are included, with Ignored set.
@@ -139,7 +147,7 @@ func (c *comparison) report(pos schema.Pos, place, format string, args ...any) {
 	c.findings = append(c.findings, Finding{
 		Pos:      pos,
 		Rule:     c.rule.ID,
-		Category: c.rule.Category,
+		Severity: c.rule.Severity,
 		Place:    place,
 		Message:  fmt.Sprintf(format, args...),
 		Ignored:  c.new.Excepted(c.rule.ID, place),

@@ -11,12 +11,12 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// TestRules holds the table to itself: each id once, each rule with a purpose, a category and a check.
+// TestRules holds the table to itself: each id once, each rule with a purpose, a severity and a check.
 func TestRules(t *testing.T) {
-	categories := []string{StoredData, GoCallers, Defaults, Behaviour}
+	severities := []string{Data, API, Behaviour, Price}
 	seen := make(map[string]bool)
 	for _, r := range Rules() {
-		if seen[r.ID] || r.Purpose == "" || r.check == nil || !slices.Contains(categories, r.Category) {
+		if seen[r.ID] || r.Purpose == "" || r.check == nil || !slices.Contains(severities, r.Severity) {
 			t.Errorf("rule %s stands there twice, or is incomplete: %+v", r.ID, r)
 		}
 		seen[r.ID] = true

@@ -24,6 +24,17 @@ const (
 	RuleRemovedReused = "REMOVED_REUSED"
 )
 
+// Rules returns the rules of Check.
+func Rules() []schema.Rule {
+	const at = "revision"
+	return []schema.Rule{
+		{ID: RuleReused, Purpose: "Numbers change only with a higher revision.", At: at},
+		{ID: RuleLowered, Purpose: "revision is never lowered.", At: at},
+		{ID: RuleRemovedReused, Purpose: "No limit has a name that was in removed, unless breaking says why.",
+			At: "resources.<resource>.limits.<limit>"},
+	}
+}
+
 // Entry is one line of the record: the digest of a resource's numbers for one kind, or a name that its
 // removed has. Removed names stand for themselves, because only those that are added need a new revision.
 type Entry struct{ Resource, Kind, Sum, Removed string }
@@ -100,6 +111,9 @@ type Record struct {
 	Entries  []Entry
 	Mixed    bool // the entries do not fit their total: a merge or a person changed them
 }
+
+// RecordOf returns the record of s.
+func RecordOf(s *schema.Schema) Record { return Record{Revision: s.Revision, Entries: Of(s)} }
 
 // Parse returns the record in a generated file. A merge conflict leaves several: Parse returns the one of the
 // highest revision. If that revision is there twice, it returns the entries of both, as either may be in use.

@@ -10,12 +10,12 @@ import (
 func deltas(f *file, p *model.Package) {
 	counter := func(_ int, l *model.Limit) jen.Code {
 		fields := []jen.Code{
-			pair("Limit", jen.Id(l.Const)), pair("Consumed", jen.Lit(l.Attrs.Consumed)), pair("Carried",
+			pair("Limit", jen.Lit(l.Name)), pair("Consumed", jen.Lit(l.Attrs.Consumed)), pair("Carried",
 				jen.Lit(l.Attrs.Carried)),
 		}
 		few := len(fields)
-		const around = `codec.Counter{Limit: , Consumed: "", Carried: ""},`
-		if 3*tab+len(around)+len(l.Const)+len(l.Attrs.Consumed)+len(l.Attrs.Carried) > columns {
+		const around = `codec.Counter{Limit: "", Consumed: "", Carried: ""},`
+		if 3*tab+len(around)+len(l.Name)+len(l.Attrs.Consumed)+len(l.Attrs.Carried) > columns {
 			few = 0
 		}
 		return jen.Qual(codecPath, "Counter").Add(braces(fields, few))

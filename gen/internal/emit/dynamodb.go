@@ -61,7 +61,7 @@ func purpose(method string) string {
 	case "Adjust":
 		return "gives back, whatever the balance."
 	}
-	return "stores parameters, adds new limits to the bucket, drops removed ones, and takes the cost."
+	return "stores the numbers, adds new limits, drops removed ones, and takes the cost."
 }
 
 // operands is the Go code that gives the operands of a path their values: first the bucket's own, then limit
@@ -176,7 +176,7 @@ func decode(f *file, r *model.Resource) {
 	}
 	body = append(body,
 		jen.Id("dst").Dot("Extra").Op("=").Id("d").Dot("Extra").Add(flow(len("\tdst.Extra = d.Extra"),
-			limitConsts(r))),
+			quotedLimits(r))),
 		jen.Return(jen.Id("d").Dot("Err").Call()))
 	f.decl("Decode implements codec.Resource.", reader(r, "Decode", body...))
 }
@@ -192,8 +192,8 @@ func decodeBalances(f *file, r *model.Resource) {
 		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(i)).Dot("Tokens").Op("=").Add(read(
 			l.Attrs.Tokens)))
 	}
-	f.decl("DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an "+
-		"image that Decode filled.",
+	f.decl("DecodeBalances implements codec.Resource: reads what a charge changes into an image that "+
+		"Decode filled.",
 		reader(r, "DecodeBalances", append(body, jen.Return(jen.Id("d").Dot("Err").Call()))...))
 }
 
@@ -258,8 +258,8 @@ func unmarshal(f *file, r *model.Resource) {
 	for i, l := range r.Limits {
 		fields = append(fields, pair(l.Field, image("Balances").Index(jen.Lit(i))))
 	}
-	f.decl("UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error "+
-		"names the malformed\nattribute; b is undefined then.",
+	f.decl("UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad "+
+		"attribute.",
 		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("UnmarshalItem").Params(jen.Id("item").Add(
 			attributes())).Error().Block(
 			jen.Var().Id("i").Qual(bucketPath, "Image"),

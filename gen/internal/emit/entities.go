@@ -34,6 +34,11 @@ func entities(f *file, p *model.Package) {
 	for _, k := range p.Kinds {
 		chain(f, k)
 	}
+	for _, k := range p.Kinds {
+		f.decl("String returns the entity as it is stored, quoted unless it is plain.",
+			jen.Func().Params(jen.Id(k.Receiver).Id(k.Type)).Id("String").Params().String().Block(jen.Return(
+				jen.Qual(storePath, "Quote").Call(jen.Lit(k.Prefix).Op("+").Id(k.Receiver).Dot("ID")))))
+	}
 	f.Line()
 	for _, k := range p.Kinds {
 		f.Func().Params(jen.Id(k.Type)).Id("entity").Params().Block()

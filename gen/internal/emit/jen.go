@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"regexp"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -65,11 +66,17 @@ func (f *file) render() ([]byte, error) {
 		return nil, err
 	}
 	src, err := format.Source(group(b.Bytes()))
+	if err == nil { // gofmt leaves a short function on one line, but does not put it there
+		src, err = format.Source(returning.ReplaceAll(src, []byte("$1 { $2 }")))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("format: %w", err)
 	}
 	return src, nil
 }
+
+// returning matches a function that is one return, on three lines.
+var returning = regexp.MustCompile(`(?m)^(func .*) \{\n\t(return .*)\n\}$`)
 
 // group moves the standard library's imports, which have no dot in their paths, to the front of the import
 // block.

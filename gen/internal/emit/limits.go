@@ -14,9 +14,9 @@ import (
 func limits(f *file, p *model.Package, digests []digest.Entry) {
 	f.PackageComment(comment(packageDoc(p), 117))
 
-	f.decl("If Generation2 is undefined, this code and the runtime package do not fit: run `go get\n"+
+	f.decl("If Generation3 is undefined, this code and the runtime package do not fit: run `go get\n"+
 		"github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.",
-		jen.Const().Id("_").Op("=").Qual(storePath, "Generation2"))
+		jen.Const().Id("_").Op("=").Qual(storePath, "Generation3"))
 
 	f.decl(fmt.Sprintf("Revision is the revision of the numbers in %s that this code was made from.", p.Source),
 		jen.Const().Id("Revision").Op("=").Add(num(p.Revision)))
@@ -101,20 +101,20 @@ func failures(f *file) {
 	var aliases []jen.Code
 	for _, e := range []struct{ name, says string }{
 		{"DeniedError", "says that there are too few tokens now, and when there will be enough."},
-		{"CostExceedsBurstError", "says that the call costs more than the burst, so that it can never be " +
+		{"CostTooLargeError", "says that the call costs more than the burst, so that it can never be " +
 			"admitted."},
 		{"InvalidError", "says that the caller's input is wrong."},
 		{"ContendedError", "says that every attempt met a conflict; nothing was charged, and the call may be " +
 			"repeated."},
 		{"UnavailableError", "says that the store did not answer in time or is down."},
 		{"SetupError", "says that the installation is wrong, and what to do."},
-		{"QueueFullError", "says that as many calls wait for the entity as MaxWaiters allows; nothing was " +
+		{"QueueFullError", "says that as many calls wait for the entity as WithMaxWaiters allows; nothing was " +
 			"charged."},
 		{"ConflictError", "says that an override has changed since it was read."},
 	} {
 		aliases = append(aliases, field(e.name+" "+e.says), jen.Id(e.name).Op("=").Qual(runtimePath, e.name))
 	}
 	f.decl("Runtime's errors, here so that callers need not import it.", jen.Type().Defs(aliases...))
-	f.decl("ErrSettled is returned by Settle when the lease was settled or released before.",
+	f.decl("ErrSettled is returned by Settle if the lease was settled, kept or released before.",
 		jen.Var().Id("ErrSettled").Op("=").Qual(runtimePath, "ErrSettled"))
 }

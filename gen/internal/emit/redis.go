@@ -39,8 +39,7 @@ func redis(f *file, r *model.Resource) {
 
 // scriptDoc is the doc comment of Script, with the chains that have scripts.
 func scriptDoc(r *model.Resource, written []string) string {
-	says := fmt.Sprintf("Script implements redisstore.Scripter: the script for calls on %s that charge this "+
-		"number of buckets", r.Name)
+	says := "Script implements redisstore.Scripter: the script for calls that charge so many buckets"
 	if len(written) == 0 {
 		return says + fmt.Sprintf(". It is \"\": a bucket has more than the %d limits that are written out, and "+
 			"the store loops over them.", lua.MaxKeys)

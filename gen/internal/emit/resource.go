@@ -14,10 +14,7 @@ import (
 func resource(f *file, p *model.Package, r *model.Resource) {
 	constants(f, r)
 	aliases(f, r)
-
-	f.decl(fmt.Sprintf("%s is an entity that calls on %s can charge: %s.", r.Entity, r.Name,
-		words.List(chargedChains(r, article), "or")),
-		jen.Type().Id(r.Entity).Interface(jen.Id("Entity"), jen.Id(r.Definition).Params()))
+	limitMethods(f, r)
 
 	cost(f, r)
 	override(f, p, r)
@@ -25,24 +22,38 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 		bucket(f, r)
 	}
 
-	f.decl("", jen.Type().Id(r.Definition).Struct())
 	spec(f, p, r)
 	vectors(f, r)
 }
 
 // constants prints the names.
 func constants(f *file, r *model.Resource) {
-	defs := []jen.Code{field(fmt.Sprintf("%s is resource %s.", r.Const, r.Name)),
-		jen.Id(r.Const).Op("=").Lit(r.Name)}
-	for _, l := range r.Limits {
-		defs = append(defs, field(limitDoc(l)), jen.Id(l.Const).Op("=").Lit(l.Name))
+	f.decl(fmt.Sprintf("%s is the name of resource %s.", r.Const, r.Name),
+		jen.Const().Id(r.Const).Op("=").Lit(r.Name))
+	var defs []jen.Code
+	for i, l := range r.Limits {
+		def := jen.Id(l.Const)
+		if i == 0 {
+			def.Id(r.LimitType).Op("=").Iota().Op("+").Lit(1)
+		}
+		defs = append(defs, field(limitDoc(l)), def)
 	}
-	f.decl(fmt.Sprintf("Names of resource %s and its limits, as in DeniedError.Limit and on dashboards.",
-		r.Name),
-		jen.Const().Defs(defs...))
+	f.decl("", jen.Const().Defs(defs...))
 }
 
-// aliases prints instances of runtime's generic types.
+// limitMethods prints the methods of the type of limits.
+func limitMethods(f *file, r *model.Resource) {
+	f.decl("String returns the limit's name, as in DeniedError.Limit and on dashboards.",
+		jen.Func().Params(jen.Id("l").Id(r.LimitType)).Id("String").Params().String().Block(
+			jen.Return(jen.Qual(storePath, "NameOf").Add(flow(len("\treturn store.NameOf"),
+				append([]string{"l"}, quotedLimits(r)...))))))
+	f.decl(fmt.Sprintf("Resource returns %s.", r.Name),
+		jen.Func().Params(jen.Id(r.LimitType)).Id("Resource").Params().String().Block(jen.Return(jen.Id(r.Const))))
+	f.decl("Of implements runtime.LimitOf.",
+		jen.Func().Params(jen.Id(r.LimitType)).Id("Of").Params(jen.Id(r.Cost)).Block())
+}
+
+// aliases prints instances of runtime's generic types, and the types without fields.
 func aliases(f *file, r *model.Resource) {
 	two := []jen.Code{jen.Id(r.Entity), jen.Id(r.Cost)}
 	typeOf := fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const) + regionsNote(r)
@@ -57,11 +68,24 @@ func aliases(f *file, r *model.Resource) {
 	f.decl("", jen.Type().Defs(
 		field(about(typeOf, r.Doc)),
 		jen.Id(r.Resource).Op("=").Qual(runtimePath, "Resource").Types(two...),
+		field(fmt.Sprintf("%s is a limit of %s: a runtime.LimitOf[%s].", r.LimitType, r.Name, r.Cost)),
+		jen.Id(r.LimitType).Uint8(),
 		field(fmt.Sprintf("%s is the interface for handlers, whose tests can pass a fake.", r.Acquirer)),
 		jen.Id(r.Acquirer).Op("=").Qual(runtimePath, "Acquirer").Types(two...),
-		field(fmt.Sprintf("%s is the result of an acquire, to be settled or released.", r.Lease)),
+		field(fmt.Sprintf("%s is the result of an acquire, to be settled, kept or released.", r.Lease)),
 		jen.Id(r.Lease).Op("=").Qual(runtimePath, "Lease").Types(jen.Id(r.Cost)),
+		field(fmt.Sprintf("%s is an entity that calls on %s can charge: %s.", r.Entity, r.Name,
+			words.List(chargedChains(r, article), "or"))),
+		jen.Id(r.Entity).Interface(jen.Id("Entity"), jen.Id(r.Definition).Params()),
+		jen.Id(r.Definition).Struct(),
 	))
+}
+
+// printed prints String of a struct with a field for each limit.
+func printed(f *file, receiver, of string) {
+	f.decl("String returns "+receiver+" with the names of its fields.",
+		jen.Func().Params(jen.Id(receiver).Id(of)).Id("String").Params().String().Block(
+			jen.Return(jen.Qual(storePath, "Format").Call(jen.Id(receiver)))))
 }
 
 // cost prints the cost struct.
@@ -77,6 +101,7 @@ func cost(f *file, r *model.Resource) {
 		r.Cost, r.Name, ifGlobal(r, "All regions' buckets of an entity hold together", "A bucket holds"),
 		bucketNumbers(r)),
 		jen.Type().Id(r.Cost).Struct(fields...))
+	printed(f, "c", r.Cost)
 }
 
 // override prints the struct of optional limits.
@@ -86,13 +111,14 @@ func override(f *file, p *model.Package, r *model.Resource) {
 		jen.Line(),
 	}
 	for _, l := range r.Limits {
-		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(bucketPath, "Limit"), apart(l.Doc))...)
+		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(runtimePath, "Rate"), apart(l.Doc))...)
 	}
-	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %sFor 200 tokens per "+
-		"minute:\n\n\t%s.%s{%s: new(bucket.Per(200, time.Minute))}",
+	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %sFor 200 tokens "+
+		"instead:\n\n\t%s.%s{%s: &runtime.Rate{Capacity: 200}}",
 		r.Override, r.Name, ifGlobal(r, "Overrides of a kind are for all regions together, those of an entity "+
 			"for the region of the table. ", ""), p.Name, r.Override, r.Limits[0].Field),
 		jen.Type().Id(r.Override).Struct(fields...))
+	printed(f, "l", r.Override)
 }
 
 // described puts note behind a field, or above it if note is long or has several paragraphs.
@@ -129,10 +155,10 @@ func bucket(f *file, r *model.Resource) {
 func spec(f *file, p *model.Package, r *model.Resource) {
 	fields := []jen.Code{
 		pair("Resource", jen.Id(r.Const)),
-		pair("Revision", jen.Id("Revision")),
+		jen.Add(pair("Owner", jen.Lit(p.Owner))).Op(",").Add(pair("Revision", jen.Id("Revision"))),
 		pair("Limits", jen.Index().String().Add(braces(
-			each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Id(l.Const) }),
-			few(6, len("\t\tLimits:        []string{},"), len(", "), limitConsts(r))))),
+			each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Lit(l.Name) }),
+			few(6, len("\t\tLimits:        []string{},"), len(`"", `), limitNames(r))))),
 	}
 	if len(r.Removed) > 0 {
 		fields = append(fields, pair("Removed", slice(jen.String(), each(r.Removed, func(_ int,
@@ -208,5 +234,5 @@ func vectors(f *file, r *model.Resource) {
 				limitFields(r)))))))
 	}
 	convert("c", r.Cost, r.ToVector, r.FromVector, jen.Int64())
-	convert("l", r.Override, r.ToLimits, r.FromLimits, jen.Op("*").Qual(bucketPath, "Limit"))
+	convert("l", r.Override, r.ToLimits, r.FromLimits, jen.Op("*").Qual(runtimePath, "Rate"))
 }

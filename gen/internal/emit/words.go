@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/model"
@@ -63,9 +64,9 @@ func limitNames(r *model.Resource) []string {
 	return ofLimits(r, func(l *model.Limit) string { return l.Name })
 }
 
-// limitConsts returns the constants of r's limits.
-func limitConsts(r *model.Resource) []string {
-	return ofLimits(r, func(l *model.Limit) string { return l.Const })
+// quotedLimits returns the names of r's limits as Go literals.
+func quotedLimits(r *model.Resource) []string {
+	return ofLimits(r, func(l *model.Limit) string { return strconv.Quote(l.Name) })
 }
 
 // limitFields returns the fields of r's limits.

@@ -16,6 +16,12 @@ const MaxBytes = 4096
 // RuleSize is the rule that Check holds resources against.
 const RuleSize = "EXPRESSION_SIZE"
 
+// Rules returns the rules of Check.
+func Rules() []schema.Rule {
+	purpose := fmt.Sprintf("The expressions of a resource fit into the %d bytes that DynamoDB takes.", MaxBytes)
+	return []schema.Rule{{ID: RuleSize, Purpose: purpose, At: "resources.<resource>"}}
+}
+
 // Check reports each resource of s that has too many limits for DynamoDB's expressions. It reads only the
 // limits' names, so it can run on a schema with other problems.
 func Check(s *schema.Schema) schema.Problems {

@@ -19,6 +19,7 @@ import (
 type Package struct {
 	Name      string // its package clause
 	Source    string // file name of the schema, without folder
+	Owner     string // of the tables
 	Revision  int64
 	DynamoDB  bool        // whether to write code for this store
 	Redis     bool        // whether to write code for this store
@@ -68,6 +69,7 @@ type Resource struct {
 	Entity     string
 	Cost       string
 	Override   string // GPT4Limits
+	LimitType  string // GPT4Limit
 	Bucket     string
 	ToVector   string   // gpt4Vector
 	FromVector string   // gpt4Cost
@@ -126,7 +128,7 @@ type Charged struct {
 // Of returns the model of s, which must have no problems. source is the name of the schema's file.
 func Of(s *schema.Schema, source string) *Package {
 	p := &Package{
-		Name: s.Package, Source: source, Revision: s.Revision,
+		Name: s.Package, Source: source, Owner: s.Owner, Revision: s.Revision,
 		DynamoDB: slices.Contains(s.Stores, schema.StoreDynamoDB), Redis: slices.Contains(s.Stores,
 			schema.StoreRedis),
 	}
@@ -229,6 +231,7 @@ func ResourceOf(r *schema.Resource) *Resource {
 		Entity:     r.GoName + "Entity",
 		Cost:       r.GoName + "Cost",
 		Override:   r.GoName + "Limits",
+		LimitType:  r.GoName + "Limit",
 		Bucket:     r.GoName + "Bucket",
 		ToVector:   private + "Vector",
 		FromVector: private + "Cost",

@@ -10,8 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/sluice-go/sluice/gen/internal/breaking"
+	"github.com/sluice-go/sluice/gen/internal/digest"
+	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
@@ -194,15 +197,15 @@ func (w *writer) rules() {
 	w.line("Every mistake is an error, with its place, and all come at once: `limits.yaml:8:38: UNKNOWN_KEY: " +
 		"...`. `sluice generate` and all")
 	w.line("commands that read the file exit with 1, and write nothing.\n")
-	w.line("| error | what it asks for | above at |")
+	w.line("| error | what it asks for | at |")
 	w.line("|---|---|---|")
-	for _, r := range schema.Rules() {
+	for _, r := range slices.Concat(schema.Rules(), expr.Rules(), digest.Rules(), breaking.ExceptionRules()) {
 		at := w.where[r.ID]
 		const most = 3
 		list := "`" + strings.Join(at[:min(len(at), most)], "`, `") + "`"
 		switch {
-		case r.ID == "RESTATED_KEY": // of the keys in it, below which it is not shown: they are not there
-			list = "`resources.<resource>.entities.<kind>.<limit>`"
+		case r.At != "":
+			list = code(r.At)
 		case len(at) == 0:
 			list = "the file as a whole, or any mapping"
 		case len(at) > most:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
@@ -113,10 +114,43 @@ func TestNamesEveryMistake(t *testing.T) {
 	}
 }
 
+// TestNamesEveryRule compares the reference with the source of the packages that report problems. It has a
+// row for each constant that is a rule's id.
+func TestNamesEveryRule(t *testing.T) {
+	w, err := once()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := regexp.MustCompile(`(?m)^(?:\t|const )[rR]ule\w+ += "([A-Z_]+)"`)
+	found := 0
+	for _, folder := range []string{"schema", "expr", "digest", "breaking"} {
+		files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatal(folder, err)
+		}
+		for _, file := range files {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range ids.FindAllSubmatch(src, -1) {
+				found++
+				if row := fmt.Sprintf("\n| `%s` | ", m[1]); strings.Count(w.out.String(), row) != 1 {
+					t.Errorf("%s: the reference does not have once%s", file, row)
+				}
+			}
+		}
+	}
+	if want := len(schema.Rules()) + 6; found != want {
+		t.Errorf("%d ids of rules were found, want %d", found, want)
+	}
+}
+
 // general says that a rule is about files or mappings, not about one key.
 func general(rule string) bool {
 	return slices.Contains([]string{"NOT_TEXT", "YAML_SYNTAX", "YAML_FEATURE", "ONE_DOCUMENT", "UNKNOWN_KEY",
 		"DUPLICATE_KEY", "MISSING_KEY", "RESTATED_KEY",
+		"CHAIN_LENGTH",
 		"NO_REGIONS", "NOTHING_GLOBAL", "GLOBAL_STORE", // of two keys, and in the reference below the other one
 	}, rule)
 }

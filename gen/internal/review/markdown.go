@@ -62,3 +62,10 @@ func (m *markdown) table(titles ...string) {
 
 // row prints a row of a table.
 func (m *markdown) row(cells ...string) { m.print("| %s |\n", strings.Join(cells, " | ")) }
+
+// markup escapes each character that can begin markup, HTML, a link or an image in Markdown.
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`,
+	"&", `\&`, "|", `\|`, "~", `\~`, "#", `\#`, "$", `\$`)
+
+// plain returns Markdown that renders as text, which a schema has in a doc.
+func plain(text string) string { return markup.Replace(text) }

@@ -3,6 +3,7 @@ package review
 import (
 	"math"
 	"math/bits"
+	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
@@ -67,8 +68,10 @@ func key(r *model.Resource, l *model.Limit, c *model.Charged) string {
 	return keyStart(r) + l.Name + ":" + c.Kind.Prefix
 }
 
-// keyStart is the start of the keys of all of r's hashes.
-func keyStart(r *model.Resource) string { return "sluice:" + r.Name + ":" }
+// keyStart is the start of the keys of all of r's hashes, in which a ':' of its name is %3A.
+func keyStart(r *model.Resource) string {
+	return "sluice:" + strings.ReplaceAll(r.Name, ":", "%3A") + ":"
+}
 
 // allocated returns what jemalloc takes for that many bytes: multiples of 16 up to 128, then four steps to
 // each power of two.

@@ -18,6 +18,7 @@ func TestScriptsCompensate(t *testing.T) {
 	for cascade, want := range map[string]bool{"cascade: atomic": false, "cascade: compensated": true,
 		"cascade: none": false} {
 		read, problems := schema.Read("limits.yaml", []byte(`version: 1
+owner: acme
 revision: 1
 go: {package: limits}
 stores: [redis]
@@ -76,6 +77,7 @@ func TestScriptBytes(t *testing.T) {
 		thirteen = append(thirteen, fmt.Sprintf("l%d: {capacity: 1, every: 1m}", i))
 	}
 	read, problems := schema.Read("limits.yaml", []byte(`version: 1
+owner: acme
 revision: 1
 go: {package: limits}
 stores: [redis]

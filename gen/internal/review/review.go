@@ -8,6 +8,7 @@ package review
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,23 +68,17 @@ func resource(m *markdown, p *model.Package, r *model.Resource) {
 	if r.Doc != "" {
 		m.print("\n")
 		for line := range strings.Lines(r.Doc) {
-			m.print("%s\n", strings.TrimRight("> "+line, " \n"))
+			m.print("%s\n", strings.TrimRight("> "+plain(line), " \n"))
 		}
 	}
 	limits(m, p, r)
 	if p.DynamoDB {
 		dynamoDB(m, r)
 	}
-	switch {
-	case p.Redis && r.Regions != nil:
-		m.print("\nThe store on Redis rejects `%s`: it keeps no limits for several regions.\n", r.Name)
-	case p.Redis:
+	if p.Redis {
 		redis(m, r)
 	}
 }
-
-// onRedis reports whether buckets of r can be on Redis.
-func onRedis(p *model.Package, r *model.Resource) bool { return p.Redis && r.Regions == nil }
 
 // dynamoDB prints the costs of calls on one resource on DynamoDB, the sizes of its items, and how much of
 // DynamoDB's limit its expressions use.
@@ -110,32 +105,59 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	}
 	regions(m, r)
 	titles := []string{"bucket of", "limit", "allows"}
+	perCall := takesPerCall(r)
+	if perCall {
+		titles = append(titles, "per_call:")
+	}
 	if r.Regions != nil {
 		titles = append(titles, "every region keeps:")
 	}
-	if onRedis(p, r) {
+	if p.Redis {
 		titles = append(titles, "expires on Redis, if idle, after:")
 	}
 	m.table(titles...)
 	for _, c := range r.Charged {
 		for i, l := range r.Limits {
 			cells := []string{c.Kind.Name, "`" + l.Name + "`", limit(c.Numbers[i])}
-			if r.Regions != nil {
-				cells = append(cells, words.Digits(r.Regions.Keeps(c.Numbers[i].Capacity), ","))
+			if perCall {
+				cells = append(cells, words.Digits(c.PerCall[i], ","))
 			}
-			if onRedis(p, r) {
+			if r.Regions != nil {
+				cells = append(cells, keeps(r.Regions, c.Numbers[i]))
+			}
+			if p.Redis {
 				cells = append(cells, words.Digits(life(c.Numbers[i]), ",")+" s")
 			}
 			m.row(cells...)
 		}
 	}
-	if len(r.Removed) == 0 || !p.DynamoDB {
+	m.print("\n%s", outage(r))
+	if !p.DynamoDB {
 		return // a hash that nothing writes expires by itself
 	}
-	m.print("\n")
 	for _, a := range r.Removed {
 		m.print("- `%s` is removed: reshape drops what buckets still hold of it.\n", a.Limit)
 	}
+}
+
+// takesPerCall reports whether a cost of 0 stands for tokens of some limit of r.
+func takesPerCall(r *model.Resource) bool {
+	return slices.ContainsFunc(r.Charged, func(c *model.Charged) bool {
+		return slices.ContainsFunc(c.PerCall, func(n int64) bool { return n > 0 })
+	})
+}
+
+// outage returns what calls on r get while the store does not answer.
+func outage(r *model.Resource) string {
+	gets := "fail with an `UnavailableError`"
+	switch r.OnUnavailable {
+	case "Allow":
+		gets = "are admitted"
+	case "Local":
+		gets = "are decided by a bucket in each process"
+	}
+	return fmt.Sprintf("- `on_unavailable: %s`: while the store does not answer, calls %s.\n",
+		strings.ToLower(r.OnUnavailable), gets)
 }
 
 // regions prints what regions keep of limits that they have in common.

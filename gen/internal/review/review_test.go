@@ -70,3 +70,15 @@ func TestExpressions(t *testing.T) {
 		}
 	}
 }
+
+// TestDocIsText: what a doc of limits.yaml has of HTML and Markdown is shown and not rendered.
+func TestDocIsText(t *testing.T) {
+	p := resources("gpt-4")
+	p.Resources[0].Doc = "<img src=x onerror=alert(1)> &lt; [a](javascript:b) `c` **d**\n# e"
+	doc := string(Document(p))
+	const want = "\n> \\<img src=x onerror=alert(1)\\> \\&lt; \\[a\\](javascript:b) \\`c\\` \\*\\*d\\*\\*\n" +
+		"> \\# e\n"
+	if !strings.Contains(doc, want) {
+		t.Errorf("%s\nhas no\n%s", doc, want)
+	}
+}

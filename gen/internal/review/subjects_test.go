@@ -14,7 +14,6 @@ import (
 	many "github.com/sluice-go/sluice/gen/testdata/golden/many/out"
 	"github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -130,7 +129,7 @@ func subjects() []subject {
 			opened(t, err)
 			return callsFor(t, l.GPT4, l.Config.GPT4, l.Entities(), who, byID, generated.GPT4Entity(project),
 				func(n int64) generated.GPT4Cost { return generated.GPT4Cost{RPM: n} },
-				generated.GPT4Limits{RPM: new(bucket.Per(2000, time.Minute))})
+				generated.GPT4Limits{RPM: &runtime.Rate{Capacity: 2000, Every: time.Minute}})
 		}
 	}
 	org := chains.Org{ID: uuid}
@@ -142,7 +141,7 @@ func subjects() []subject {
 			opened(t, err)
 			return callsFor(t, l.Chat, l.Config.Chat, l.Entities(), who, byID, chains.ChatEntity(org),
 				func(n int64) chains.ChatCost { return chains.ChatCost{RPM: n} },
-				chains.ChatLimits{RPM: new(bucket.Per(200, time.Minute))})
+				chains.ChatLimits{RPM: &runtime.Rate{Capacity: 200, Every: time.Minute}})
 		}
 	}
 	return []subject{
@@ -157,7 +156,7 @@ func subjects() []subject {
 			return callsFor(t, l.Embeddings, l.Config.Embeddings, l.Entities(), generated.EmbeddingsEntity(project),
 				generated.EmbeddingsEntity(generated.ProjectByID(uuid)), generated.EmbeddingsEntity(project),
 				func(n int64) generated.EmbeddingsCost { return generated.EmbeddingsCost{RPS: n} },
-				generated.EmbeddingsLimits{RPS: new(bucket.Per(40, time.Second))})
+				generated.EmbeddingsLimits{RPS: &runtime.Rate{Capacity: 40, Every: time.Second}})
 		}},
 		{nested, "chat", "user", 100, time.Minute, chat(chains.User{ID: uuid, Project: team},
 			chains.UserByID(uuid))},
@@ -171,7 +170,7 @@ func subjects() []subject {
 				chains.JobsEntity(chains.User{ID: uuid, Project: team}),
 				chains.JobsEntity(chains.UserByID(uuid)), chains.JobsEntity(org),
 				func(n int64) chains.JobsCost { return chains.JobsCost{RPD: n} },
-				chains.JobsLimits{RPD: new(bucket.Per(200, 24*time.Hour))})
+				chains.JobsLimits{RPD: &runtime.Rate{Capacity: 200, Every: 24 * time.Hour}})
 		}},
 		{shared, "gpt-4", "user", 50, time.Minute, func(t *testing.T, store runtime.Store,
 			opts ...runtime.Option) calls {
@@ -181,7 +180,7 @@ func subjects() []subject {
 			user := regionsync.GPT4Entity(regionsync.User{ID: uuid})
 			return callsFor(t, l.GPT4, l.Config.GPT4, l.Entities(), user, user, user,
 				func(n int64) regionsync.GPT4Cost { return regionsync.GPT4Cost{RPM: n} },
-				regionsync.GPT4Limits{RPM: new(bucket.Per(2000, time.Minute))})
+				regionsync.GPT4Limits{RPM: &runtime.Rate{Capacity: 2000, Every: time.Minute}})
 		}},
 		{wide, "api", "user", 24, time.Minute, func(t *testing.T, store runtime.Store,
 			opts ...runtime.Option) calls {
@@ -191,7 +190,7 @@ func subjects() []subject {
 			user := many.APIEntity(many.User{ID: uuid})
 			return callsFor(t, l.API, l.Config.API, l.Entities(), user, user, user,
 				func(n int64) many.APICost { return many.APICost{Axx: n} },
-				many.APILimits{Axx: new(bucket.Per(48, time.Minute))})
+				many.APILimits{Axx: &runtime.Rate{Capacity: 48, Every: time.Minute}})
 		}},
 	}
 }

@@ -137,6 +137,21 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 	return units{Write: twice * len(chain)}
 }
 
+// Price is the write units of an admitted call on DynamoDB.
+type Price struct {
+	Acquire int
+	Settle  int // 0 if the next acquire carries it
+}
+
+// PriceOf returns the price of calls on r for an entity of kind c, whose id is a UUID.
+func PriceOf(r *model.Resource, c *model.Charged) Price {
+	p := Price{Acquire: cost(admit, r, c).Write}
+	if !r.LazySettle {
+		p.Settle = cost(settle, r, c).Write
+	}
+	return p
+}
+
 // besides returns the extra cost of reading overrides if regions have r's limits in common: the heartbeat,
 // and that many half units, as these reads are consistent.
 func besides(r *model.Resource, halves int) int {

@@ -49,6 +49,9 @@ func pass(d time.Duration) {
 // due.
 const seen, cached = time.Second, 500 * time.Millisecond
 
+// kept is how long an idle bucket is kept, whenever it is full.
+const kept = 8 * 24 * time.Hour
+
 // act brings an outcome about.
 type act struct {
 	outcome outcome
@@ -106,7 +109,7 @@ func acts() []act {
 			with: []outcome{admit}, passes: true},
 		{outcome: cold, before: func(s *scene) { s.take(s.there.acquire, 1) }, do: warm, with: []outcome{admit}},
 		{outcome: fresh, do: warm, with: []outcome{cold, admit}},
-		{outcome: expired, before: func(s *scene) { warm(s); pass(3*s.full + time.Second) }, do: warm,
+		{outcome: expired, before: func(s *scene) { warm(s); pass(kept + 3*s.full) }, do: warm,
 			with: []outcome{admit}, passes: true},
 		{outcome: overrides, before: func(s *scene) { warm(s); pass(cached + time.Millisecond) }, do: warm,
 			with: []outcome{admit}},

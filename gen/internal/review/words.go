@@ -1,6 +1,7 @@
 package review
 
 import (
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
@@ -30,6 +31,24 @@ func fullIn(n schema.Numbers) string {
 	ms := new(big.Rat).Mul(big.NewRat(n.Burst, 1), big.NewRat(n.Period.Milliseconds(), n.Refill))
 	in, exact := span(ms)
 	return about(exact) + in
+}
+
+// keeps returns what every region keeps of n, as the runtime's bucket.Limit.Quota has it: 500, burst 750. The
+// burst is scaled like the capacity, in millitokens, and is at least a token.
+func keeps(r *schema.Regions, n schema.Numbers) string {
+	tokens := r.Keeps(n.Capacity)
+	text := words.Digits(tokens, ",")
+	if tokens == 0 || n.Burst == n.Capacity {
+		return text
+	}
+	burst := new(big.Int).Mul(big.NewInt(n.Burst*milli), big.NewInt(tokens))
+	burst.Quo(burst, big.NewInt(n.Capacity))
+	whole, part := new(big.Int).QuoRem(burst, big.NewInt(milli), new(big.Int))
+	text += ", burst " + words.Digits(whole.Int64(), ",")
+	if part.Sign() > 0 {
+		text += strings.TrimRight(fmt.Sprintf(".%03d", part.Int64()), "0")
+	}
+	return text
 }
 
 func about(exact bool) string {

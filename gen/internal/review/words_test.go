@@ -1,10 +1,14 @@
 package review
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/words"
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 func TestLimit(t *testing.T) {
@@ -45,6 +49,36 @@ func TestLimit(t *testing.T) {
 	} {
 		if got := limit(n); got != want {
 			t.Errorf("%+v is %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestKeeps holds what every region keeps against the arithmetic of the runtime.
+func TestKeeps(t *testing.T) {
+	regions := &schema.Regions{Names: []string{"eu", "us"}, Floor: 5}
+	for _, tc := range []struct {
+		capacity, burst int64
+		want            string
+	}{
+		{1, 2, "0"}, {2, 2, "1"}, {2, 9, "1, burst 4.5"}, {100, 150, "5, burst 7.5"},
+		{10_000, 15_000, "500, burst 750"},
+		{300, 1_000, "15, burst 50"}, {70, 100, "3, burst 4.285"}, {1_000_000_000_000, 1_000_000_000_000,
+			"50,000,000,000"}, {999_999_999_999, 1_000_000_000_000, "49,999,999,999, burst 49,999,999,999.049"},
+	} {
+		n := schema.Numbers{Capacity: tc.capacity, Burst: tc.burst, Refill: tc.capacity, Period: time.Second}
+		if got := keeps(regions, n); got != tc.want {
+			t.Errorf("of %d, burst %d: %q, want %q", tc.capacity, tc.burst, got, tc.want)
+		}
+		whole := bucket.Limit{Capacity: tc.capacity * milli, Burst: tc.burst * milli, Refill: tc.capacity * milli,
+			Period: 1000}
+		quota := whole.Quota(bucket.Floor(tc.capacity, len(regions.Names), regions.Floor))
+		var shown string
+		if shown = words.Digits(quota.Capacity/milli, ","); quota.Capacity > 0 && tc.burst != tc.capacity {
+			shown += ", burst " + strings.TrimSuffix(strings.TrimRight(words.Digits(quota.Burst/milli, ",")+
+				fmt.Sprintf(".%03d", quota.Burst%milli), "0"), ".")
+		}
+		if shown != tc.want {
+			t.Errorf("the runtime keeps %s of %d, burst %d, want %s", shown, tc.capacity, tc.burst, tc.want)
 		}
 	}
 }

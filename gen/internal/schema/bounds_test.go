@@ -21,9 +21,9 @@ func TestBoundsOfTheRuntime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 50 { // -short has few draws
 			n := nearBounds(t)
-			_, problems := Read("limits.yaml", fmt.Appendf(nil, "version: 1\nrevision: 1\ngo: {package: x}\n"+
-				"entities: {user: {}}\nresources:\n  chat:\n    entities: {user: {}}\n    limits:\n      rpm: "+
-				"{capacity: %d, burst: %d, refill: %d, every: %dms}\n",
+			_, problems := Read("limits.yaml", fmt.Appendf(nil, "version: 1\nowner: acme\nrevision: 1\n"+
+				"go: {package: x}\nentities: {user: {}}\nresources:\n  chat:\n    entities: {user: {}}\n"+
+				"    limits:\n      rpm: {capacity: %d, burst: %d, refill: %d, every: %dms}\n",
 				n.Capacity, n.Burst, n.Refill, n.Period.Milliseconds()))
 			limit := bucket.Per(n.Capacity, n.Period).WithBurst(n.Burst)
 			limit.Refill = bucket.Mul(n.Refill, bucket.Milli)

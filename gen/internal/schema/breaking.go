@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 func breakingKeys() []string { return []string{"except", "ignore_only"} }
@@ -108,7 +108,7 @@ func (r exceptionReader) said(e entry, want string) string {
 // place returns the place that e names: a name, or two with a slash between them.
 func (r exceptionReader) place(e entry) string {
 	text, ok := r.text(e.value, "at", "a place, such as api/rps")
-	if ok && !made(text, lowers+digits, lowers+digits+"._/-") {
+	if ok && !made(text, alphanumerics, alphanumerics+resourceMarks) {
 		r.add(r.pos(e.value), ruleBadName, "at %s is no place: write a kind, a resource, or a limit or kind of a "+
 			"resource, such as api/rps", quote(text))
 		return ""

@@ -15,7 +15,7 @@ import (
 func packageNames() []string {
 	return []string{
 		"Entity", "ParseEntity", "Limiter", "Config", "New", "ExtractDeltas", "Revision", "ErrSettled",
-		"DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError", "SetupError", "ContendedError",
+		"DeniedError", "CostTooLargeError", "UnavailableError", "InvalidError", "SetupError", "ContendedError",
 		"ConflictError", "QueueFullError",
 		"TestEntities",
 	}
@@ -32,7 +32,7 @@ func kindNamesInGo(k *Kind) []string {
 
 // typeSuffixes are the ends of the names of a resource's exported types.
 func typeSuffixes() []string {
-	return []string{"Resource", "Acquirer", "Lease", "Entity", "Cost", "Limits", "Bucket"}
+	return []string{"Resource", "Acquirer", "Lease", "Entity", "Cost", "Limit", "Limits", "Bucket"}
 }
 
 // resourceNamesInGo are the names that generated code and its tests declare for a resource, without its
@@ -70,7 +70,10 @@ func limiterMembers() []string {
 }
 
 // kindMembers are the members of a kind's struct besides its parent.
-func kindMembers() []string { return []string{"ID", "Chain"} }
+func kindMembers() []string { return []string{"ID", "Chain", "String"} }
+
+// costMembers are the members of a resource's structs of costs and overrides besides its limits.
+func costMembers() []string { return []string{"String"} }
 
 // bucketMembers are the members of a bucket struct besides its limits.
 func bucketMembers() []string {
@@ -148,6 +151,7 @@ func takenFile(base string) bool {
 // owner is the entry of limits.yaml that a Go name comes from.
 type owner struct {
 	what string // for messages
+	name string // as in limits.yaml
 	pos  Pos
 }
 
@@ -177,6 +181,9 @@ func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 	}
 	if pair := [2]Pos{first.pos, o.pos}; !c.reported[pair] {
 		c.reported[pair] = true
+		if first.name != o.name && goName(first.name) == goName(o.name) {
+			shown += ", where names keep letters and digits alone, each word with a capital"
+		}
 		c.add(o.pos, ruleGoClash, "%s and %s, in line %d, both give %s: set go_name on one of them", o.what,
 			first.what, first.pos.Line, shown)
 	}
@@ -196,7 +203,7 @@ func (r schemaReader) checkGoNames(s *Schema) {
 		pkg[name] = owner{}
 	}
 	for _, k := range s.Kinds {
-		o := owner{"kind " + quote(k.Name), k.Pos}
+		o := owner{"kind " + quote(k.Name), k.Name, k.Pos}
 		switch {
 		case k.GoName == "":
 		case slices.Contains(kindMembers(), k.GoName):
@@ -227,7 +234,7 @@ func (c *clashes) resource(pkg, files scope, res *Resource, chain int) bool {
 	if res.GoName == "" {
 		return false
 	}
-	o := owner{"resource " + quote(res.Name), res.Pos}
+	o := owner{"resource " + quote(res.Name), res.Name, res.Pos}
 	private, file := Unexported(res.GoName), strings.ToLower(res.GoName)
 	if as := takenPrivately(private); as != "" {
 		c.reserved(o, private, as)
@@ -248,18 +255,20 @@ func (c *clashes) resource(pkg, files scope, res *Resource, chain int) bool {
 		return false
 	}
 	return c.declareAll(pkg, resourceNamesInGo(res.GoName, chain), o) &&
-		c.declare(files, file, "file "+file+".go", o)
+		c.declare(files, file, "file "+file+".go, in small letters", o)
 }
 
 // limits declares the names of res's limits, with their constants if the resource's own name is usable.
 func (c *clashes) limits(pkg scope, res *Resource, usable bool) {
 	members := make(scope)
 	for _, l := range res.Limits {
-		o := owner{"limit " + quote(l.Name) + " of resource " + quote(res.Name), l.Pos}
+		o := owner{"limit " + quote(l.Name) + " of resource " + quote(res.Name), l.Name, l.Pos}
 		switch {
 		case l.GoName == "":
 		case slices.Contains(bucketMembers(), l.GoName):
 			c.reserved(o, l.GoName, "a member of every bucket")
+		case slices.Contains(costMembers(), l.GoName):
+			c.reserved(o, l.GoName, "a member of every cost")
 		case slices.Contains(typeSuffixes(), l.GoName):
 			c.reserved(o, l.GoName, "the end of a type's name in every resource")
 		case c.declare(members, l.GoName, l.GoName+" in Go", o) && usable:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // compileSchema returns limits.schema.json, ready to validate with; it fails if that is no valid JSON Schema.
@@ -76,7 +76,7 @@ func validate(t tester, s *jsonschema.Schema, src []byte) error {
 func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
 	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good",
-		"region_floor_none"} {
+		"region_floor_none", "model_names"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 func limitKeys() []string {
-	return []string{"capacity", "every", "refill", "burst", "per_call", "doc", "go_name"}
+	return []string{"capacity", "every", "refill", "burst", "per_call", "refills", "doc", "go_name"}
 }
 
 func restatedKeys() []string {

@@ -12,6 +12,9 @@ const (
 	lowers = "abcdefghijklmnopqrstuvwxyz"
 	uppers = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	digits = "0123456789"
+
+	alphanumerics = lowers + uppers + digits
+	resourceMarks = "._:/-" // the other characters of resources' names
 )
 
 // made reports whether name is a letter of first and then letters of rest.
@@ -40,12 +43,13 @@ func (r *reader) identifier(pos Pos, what, name string) bool {
 	return false
 }
 
-// resourceName checks the name of a resource: [a-z0-9][a-z0-9._/-]{0,63}.
+// resourceName checks the name of a resource, which may be a model's: [A-Za-z0-9][A-Za-z0-9._:/-]{0,63}. '#'
+// separates the parts of a sort key.
 func (r *reader) resourceName(pos Pos, what, name string) bool {
 	switch {
-	case !made(name, lowers+digits, lowers+digits+"._/-"):
-		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z or 0-9 and go on with these or . _ / -",
-			what)
+	case !made(name, alphanumerics, alphanumerics+resourceMarks):
+		r.add(pos, ruleBadName, "%s has a bad name: it must start with a letter or digit, of ASCII, and go on "+
+			"with these or . _ : / -", what)
 	case len(name) > maxResourceName:
 		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name),
 			maxResourceName)
@@ -85,7 +89,7 @@ func (r *reader) goName(f fields, pos Pos, what, name string, nameOK bool) strin
 			return ""
 		}
 		g := goName(name)
-		if made(g, digits, lowers+uppers+digits) {
+		if made(g, digits, alphanumerics) {
 			r.add(pos, ruleGoName, "%s would be %s in Go, where names cannot start with a digit: set its go_name",
 				what, g)
 			return ""
@@ -95,7 +99,7 @@ func (r *reader) goName(f fields, pos Pos, what, name string, nameOK bool) strin
 	g, ok := r.text(e.value, "go_name", "a name, such as GPT4")
 	switch {
 	case !ok:
-	case !made(g, uppers, lowers+uppers+digits):
+	case !made(g, uppers, alphanumerics):
 		r.add(r.pos(e.value), ruleGoName, "go_name %s of %s is not usable: it must start with A-Z and go on with "+
 			"letters and digits", quote(g), what)
 	case len(g) > maxResourceName:
@@ -107,17 +111,19 @@ func (r *reader) goName(f fields, pos Pos, what, name string, nameOK bool) strin
 	return ""
 }
 
-// goName turns a name into an exported Go name: gpt-4o-mini is GPT4oMini, http2_rps is HTTP2RPS, llama-3.1-8b
-// is Llama318b. Words end at all but letters and digits. If the first letters of a word are a usual
-// initialism, all of them become upper-case, else the first one. The rest of the word stays.
+// goName turns a name into an exported Go name: gpt-4o-mini is GPT4oMini, http2_rps is HTTP2RPS,
+// meta-llama/Llama-3-8B is MetaLlamaLlama38B. Words end at all but letters and digits, and before a capital
+// that follows a small letter. If the first letters of a word are a usual initialism, all of them become
+// capitals, else the first one. The rest of the word stays.
 func goName(name string) string {
 	var b strings.Builder
-	words := strings.FieldsFunc(name, func(c rune) bool { return !strings.ContainsRune(lowers+digits, c) })
-	for _, w := range words {
-		rest := strings.TrimLeft(w, lowers)
+	for _, w := range goWords(name) {
+		rest := strings.TrimLeft(w, lowers+uppers)
 		letters := w[:len(w)-len(rest)]
-		switch {
-		case isInitialism(letters):
+		switch small := strings.ToLower(letters); {
+		case small == "apikey":
+			letters = "APIKey"
+		case isInitialism(small):
 			letters = strings.ToUpper(letters)
 		case letters != "":
 			letters = strings.ToUpper(letters[:1]) + letters[1:]
@@ -127,8 +133,22 @@ func goName(name string) string {
 	return b.String()
 }
 
-// isInitialism reports whether a word is written in capitals. Do not add any: that would rename Go code of
-// users.
+// goWords returns the words of a name.
+func goWords(name string) []string {
+	var spaced strings.Builder
+	for i, c := range name {
+		if i > 0 && strings.ContainsRune(uppers, c) && strings.Contains(lowers, name[i-1:i]) {
+			spaced.WriteByte(' ')
+		}
+		spaced.WriteRune(c)
+	}
+	return strings.FieldsFunc(spaced.String(), func(c rune) bool {
+		return !strings.ContainsRune(alphanumerics, c)
+	})
+}
+
+// isInitialism reports whether a word is written in capitals. After the first release, do not add any: that
+// would rename Go code of users.
 func isInitialism(word string) bool {
 	switch word {
 	case "rps", "rpm", "rph", "rpd", "qps", "qpm", "qpd", "tps", "tpm", "tph", "tpd", // rates
@@ -137,8 +157,10 @@ func isInitialism(word string) bool {
 		"smtp", "sms", "sns", "sqs", "sse", "ssh", "ssl", "sso", "tcp", "tls", "ttl", "udp", "uri", "url", "vm",
 		"vpn",
 		"aws", "cpu", "css", "csv", "db", "gb", "gpu", "id", "io", "json", "kb", "mb", "os", "pdf", "qa", "ram",
-		"sku",
-		"sql", "ui", "uid", "utf", "uuid", "ux", "xml", "yaml":
+		"sku", "sql", "ui", "uid", "utf", "uuid", "ux", "xml", "yaml",
+		"ascii", "csrf", "ddos", "eof", "ftp", "gid", "guid", "iam", "iban", "imap", "iot", "jwt", "kms", "ldap",
+		"mcp", "mfa", "mqtt", "otp", "pii", "rtt", "saml", "tb", "ttft", "vpc", "xss",
+		"chf", "cny", "eur", "gbp", "inr", "jpy", "usd": // currencies
 		return true
 	}
 	return false

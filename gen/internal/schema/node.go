@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // The tags that yaml.v3 gives nodes, as far as they matter here.

@@ -58,7 +58,7 @@ func (r *reader) count(e entry, what string, most int64) count {
 	if !ok {
 		return c
 	}
-	n, why := parseCount(text)
+	n, why := parseCount(text, 1, most)
 	switch {
 	case why != "":
 		r.add(c.pos, ruleBadNumber, "%s: %s %s", what, quote(text), why)
@@ -83,17 +83,18 @@ func example(name string) string {
 }
 
 // parseCount reads digits, which may be grouped by single '_'. Numbers that int64 does not hold are MaxInt64,
-// above every bound. why is the mistake in text, or "".
+// above every bound. why is the mistake in text, or "". least and most are in messages only.
 //
 // It reads the text, not YAML's value: in yaml.v3, 0100 is 64 and 1_0 is 10; in YAML 1.2 they are 100 and
 // text.
-func parseCount(text string) (n int64, why string) {
+func parseCount(text string, least, most int64) (n int64, why string) {
 	digits := strings.ReplaceAll(text, "_", "")
 	switch {
 	case text == "":
 		return 0, "is no number: write digits"
 	case strings.Trim(digits, "0123456789") != "" || digits == "":
-		return 0, "is not a whole number: write digits, and '_' between digits if you like"
+		return 0, fmt.Sprintf("is not a whole number from %d to %s: write digits, and '_' between digits if you "+
+			"like", least, grouped(most))
 	case text[0] == '_', text[len(text)-1] == '_', strings.Contains(text, "__"):
 		return 0, "has a '_' that is not between two digits"
 	case text[0] == '0' && len(text) > 1:
@@ -181,7 +182,7 @@ func parsePeriod(text string) (d time.Duration, why string) {
 		days, rest = "", text
 	}
 	if hasDays {
-		n, bad := parseCount(days)
+		n, bad := parseCount(days, 0, maxPeriodDays)
 		if bad != "" || strings.Contains(days, "_") {
 			return 0, daysFirst
 		}

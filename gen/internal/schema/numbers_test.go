@@ -23,7 +23,7 @@ func TestParseCount(t *testing.T) {
 			rapid.StringMatching(`[-+]?[0-9_.eExX]{0,6}`),
 			rapid.String(),
 		).Draw(t, "text")
-		n, why := parseCount(text)
+		n, why := parseCount(text, 1, maxTokens)
 		if good := form.MatchString(text); good != (why == "") {
 			t.Fatalf("%q: form is right: %v, but: %q", text, good, why)
 		}
@@ -44,7 +44,7 @@ func TestParseCount(t *testing.T) {
 func TestGrouped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Min(0).Draw(t, "n")
-		if got, why := parseCount(grouped(n)); got != n || why != "" {
+		if got, why := parseCount(grouped(n), 1, maxTokens); got != n || why != "" {
 			t.Fatalf("%s is %d: %s", grouped(n), got, why)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Read parses and checks a limits.yaml, which positions call file. It returns all mistakes, sorted, except
@@ -68,8 +68,8 @@ func (r documentReader) parse(src []byte) *yaml.Node {
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		r.add(r.at(1, 1), ruleOneDocument, "the file is empty: it must hold version, revision, go, entities and "+
-			"resources")
+		r.add(r.at(1, 1), ruleOneDocument, "the file is empty: it must hold version, owner, revision, go, "+
+			"entities and resources")
 		return nil
 	case err != nil:
 		r.syntax(src, err)
@@ -85,8 +85,8 @@ func (r documentReader) parse(src []byte) *yaml.Node {
 	}
 	root := doc.Content[0]
 	if isNull(root) {
-		r.add(r.pos(root), ruleOneDocument, "the document is empty: it must hold version, revision, go, entities "+
-			"and resources")
+		r.add(r.pos(root), ruleOneDocument, "the document is empty: it must hold version, owner, revision, go, "+
+			"entities and resources")
 		return nil
 	}
 	r.checkFeatures(root)
@@ -135,7 +135,9 @@ func (r documentReader) checkFeatures(n *yaml.Node) {
 }
 
 func topKeys() []string {
-	return []string{"version", "revision", "go", "stores", "regions", "entities", "resources", "breaking"}
+	return []string{
+		"version", "owner", "revision", "go", "stores", "regions", "entities", "resources", "breaking",
+	}
 }
 
 func goKeys() []string { return []string{"package", "out"} }
@@ -148,6 +150,9 @@ func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 	}
 	if e, ok := r.need(f, "version", "write version: 1"); ok {
 		s.Version = r.version(e)
+	}
+	if e, ok := r.need(f, "owner", "write who owns the table, such as owner: acme"); ok {
+		s.Owner = r.owner(e)
 	}
 	if e, ok := r.need(f, "revision", "write revision: 1, and raise it whenever a number changes"); ok {
 		s.RevisionPos = r.pos(e.value)
@@ -175,6 +180,7 @@ func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 		s.Resources = r.resources(e, s.Kinds, kindsKnown)
 	}
 	r.checkGlobal(f, s)
+	r.checkChains(s)
 	if e, ok := f.get("breaking"); ok {
 		s.Exceptions = exceptionReader(r).breaking(e)
 	}
@@ -209,12 +215,12 @@ func (r schemaReader) goPackage(e entry, s *Schema) {
 			}
 		}
 	}
-	s.Out = "./" + s.Package
+	s.Out, s.OutPos = "./"+s.Package, s.GoPos
 	if e, ok := f.get("out"); ok {
 		if text, ok := r.text(e.value, "out", "a folder, such as ./limits"); ok {
-			s.Out = text
+			s.Out, s.OutPos = text, r.pos(e.value)
 			if why := badPath(text); why != "" {
-				r.add(r.pos(e.value), ruleOutPath, "out %s %s: write a folder relative to this file's, such as ./limits",
+				r.add(r.pos(e.value), RuleOutPath, "out %s %s: write a folder relative to this file's, such as ./limits",
 					quote(text), why)
 			}
 		}

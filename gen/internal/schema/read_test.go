@@ -20,45 +20,45 @@ func TestReadDemo(t *testing.T) {
 	tpm := Numbers{Capacity: 10_000, Burst: 15_000, Refill: 10_000, Period: time.Minute}
 	rps := Numbers{Capacity: 20, Burst: 20, Refill: 20, Period: time.Second}
 	want := &Schema{
-		Version: 1, Revision: 1, RevisionPos: pos(3, 11),
+		Version: 1, Owner: "acme", Revision: 1, RevisionPos: pos(4, 11),
 		Package: "generated", Out: "./generated", Stores: []string{"dynamodb"},
-		GoPos: pos(4, 1), KindsPos: pos(7, 1), ResourcesPos: pos(12, 1), StoresPos: pos(5, 1),
+		OutPos: pos(5, 1), GoPos: pos(5, 1), KindsPos: pos(8, 1), ResourcesPos: pos(13, 1), StoresPos: pos(6, 1),
 		Kinds: []*Kind{
-			{Name: "org", GoName: "Org", Parent: -1, Pos: pos(8, 3), ParentPos: pos(8, 3)},
-			{Name: "project", GoName: "Project", Parent: 0, Pos: pos(9, 3), ParentPos: pos(9, 13)},
-			{Name: "user", GoName: "User", Parent: 1, Pos: pos(10, 3), ParentPos: pos(10, 10)},
+			{Name: "org", GoName: "Org", Parent: -1, Pos: pos(9, 3), ParentPos: pos(9, 3)},
+			{Name: "project", GoName: "Project", Parent: 0, Pos: pos(10, 3), ParentPos: pos(10, 13)},
+			{Name: "user", GoName: "User", Parent: 1, Pos: pos(11, 3), ParentPos: pos(11, 10)},
 		},
 		Resources: []*Resource{
 			{
-				Name: "gpt-4", GoName: "GPT4", Doc: "Chat completions on gpt-4.", Pos: pos(13, 3),
+				Name: "gpt-4", GoName: "GPT4", Doc: "Chat completions on gpt-4.", Pos: pos(14, 3),
 				Limits: []*Limit{
-					{Name: "rpm", GoName: "RPM", Doc: "requests per minute", Numbers: rpm, PerCall: 1, Pos: pos(16, 7)},
-					{Name: "tpm", GoName: "TPM", Doc: "tokens per minute", Numbers: tpm, Pos: pos(17, 7)},
+					{Name: "rpm", GoName: "RPM", Doc: "requests per minute", Numbers: rpm, PerCall: 1, Pos: pos(17, 7)},
+					{Name: "tpm", GoName: "TPM", Doc: "tokens per minute", Numbers: tpm, Pos: pos(18, 7)},
 				},
 				Charged: []Charged{
-					{Kind: 2, Limits: []Numbers{rpm, tpm}, PerCall: []int64{1, 0}, Pos: pos(19, 7)},
+					{Kind: 2, Limits: []Numbers{rpm, tpm}, PerCall: []int64{1, 0}, Pos: pos(20, 7)},
 					{
 						Kind: 1,
 						Limits: []Numbers{
 							{Capacity: 1000, Burst: 1000, Refill: 1000, Period: time.Minute},
 							{Capacity: 100_000, Burst: 150_000, Refill: 100_000, Period: time.Minute},
 						},
-						PerCall: []int64{1, 0}, Pos: pos(20, 7),
+						PerCall: []int64{1, 0}, Pos: pos(21, 7),
 					},
 				},
 				Cascade: "atomic", OnUnavailable: "local", Settle: "now",
-				GlobalPos: pos(13, 3), CascadePos: pos(13, 3), OnUnavailablePos: pos(23, 5), SettlePos: pos(13,
-					3), ShadowPos: pos(13, 3),
+				GlobalPos: pos(14, 3), CascadePos: pos(14, 3), OnUnavailablePos: pos(24, 5), SettlePos: pos(14,
+					3), ShadowPos: pos(14, 3),
 			},
 			{
 				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects " +
-					"only.", Pos: pos(24, 3),
+					"only.", Pos: pos(25, 3),
 				Limits: []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1,
-					Pos: pos(27, 7)}},
-				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(28, 16)}},
+					Pos: pos(28, 7)}},
+				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(29, 16)}},
 				Cascade: "none", OnUnavailable: "allow", Settle: "now",
-				GlobalPos: pos(24, 3), CascadePos: pos(29, 5), OnUnavailablePos: pos(24, 3), SettlePos: pos(24,
-					3), ShadowPos: pos(24, 3),
+				GlobalPos: pos(25, 3), CascadePos: pos(30, 5), OnUnavailablePos: pos(25, 3), SettlePos: pos(25,
+					3), ShadowPos: pos(25, 3),
 			},
 		},
 	}
@@ -70,8 +70,8 @@ func TestReadDemo(t *testing.T) {
 // readOne reads a file with one resource, whose lines below its name are given, and the kinds user and team.
 func readOne(t *testing.T, lines ...string) *Resource {
 	t.Helper()
-	src := "version: 1\nrevision: 1\ngo: {package: limits}\nentities: {user: {}, team: {}}\nresources:\n  " +
-		"api:\n    " +
+	src := "version: 1\nowner: acme\nrevision: 1\ngo: {package: limits}\n" +
+		"entities: {user: {}, team: {}}\nresources:\n  api:\n    " +
 		strings.Join(lines, "\n    ")
 	s, problems := Read("limits.yaml", []byte(src))
 	if len(problems) > 0 {
@@ -197,15 +197,16 @@ entities: {service_account: {doc: A robot., go_name: Robot}}
 go: {out: ../gen/limits, package: limits}
 revision: "90_000"
 version: "1"
+owner: acme
 `))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	n := Numbers{5, 5, 5, time.Second}
 	want := &Schema{
-		Version: 1, Revision: 90_000, RevisionPos: pos(9,
+		Version: 1, Owner: "acme", Revision: 90_000, RevisionPos: pos(9,
 			11), Package: "limits", Out: "../gen/limits", Stores: []string{"dynamodb"},
-		GoPos: pos(8, 1), KindsPos: pos(7, 1), ResourcesPos: pos(2, 1), StoresPos: pos(8, 1),
+		OutPos: pos(8, 11), GoPos: pos(8, 1), KindsPos: pos(7, 1), ResourcesPos: pos(2, 1), StoresPos: pos(8, 1),
 		Kinds: []*Kind{{Name: "service_account", GoName: "Robot", Doc: "A robot.", Parent: -1, Pos: pos(7, 12),
 			ParentPos: pos(7, 12)}},
 		Resources: []*Resource{{
@@ -247,13 +248,13 @@ func TestReadRegions(t *testing.T) {
 	}
 	want := &Regions{
 		Names: []string{"ap-south-1", "eu-central-1", "us-east-1"}, Floor: 10, Window: time.Minute,
-		Pos: pos(5, 1), NamesPos: pos(6, 3), FloorPos: pos(7, 3), WindowPos: pos(8, 3),
+		Pos: pos(6, 1), NamesPos: pos(7, 3), FloorPos: pos(8, 3), WindowPos: pos(9, 3),
 	}
 	if diff := cmp.Diff(want, got.Regions); diff != "" {
 		t.Errorf("Regions differ (-want +got):\n%s", diff)
 	}
-	for i, r := range []Resource{{Global: true, GlobalPos: pos(13, 5)}, {GlobalPos: pos(16, 5)},
-		{GlobalPos: pos(17, 3)}} {
+	for i, r := range []Resource{{Global: true, GlobalPos: pos(14, 5)}, {GlobalPos: pos(17, 5)},
+		{GlobalPos: pos(18, 3)}} {
 		if is := got.Resources[i]; is.Global != r.Global || is.GlobalPos != r.GlobalPos {
 			t.Errorf("%s: global %v, at %v; want %v, at %v", is.Name, is.Global, is.GlobalPos, r.Global, r.GlobalPos)
 		}
@@ -262,7 +263,7 @@ func TestReadRegions(t *testing.T) {
 		"").Replace(string(cases(t)["regions_good"]))
 	got, problems = Read("limits.yaml", []byte(src))
 	if len(problems) > 0 || got.Regions.Floor != 5 || got.Regions.Window != 10*time.Second ||
-		got.Regions.FloorPos != pos(5, 1) || got.Regions.WindowPos != pos(5, 1) {
+		got.Regions.FloorPos != pos(6, 1) || got.Regions.WindowPos != pos(6, 1) {
 		t.Errorf("by default: %+v, %v", got.Regions, problems)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 func regionsKeys() []string { return []string{"names", "floor", "window"} }
@@ -90,7 +90,7 @@ func (r regionReader) floor(e entry) int64 {
 	if !ok {
 		return 0
 	}
-	switch n, why := parseCount(text); {
+	switch n, why := parseCount(text, 0, maxFloor); {
 	case why != "":
 		r.add(r.pos(e.value), ruleBadNumber, "floor of regions: %s %s", quote(text), why)
 	case n > maxFloor:
@@ -104,7 +104,7 @@ func (r regionReader) floor(e entry) int64 {
 
 // readGlobal reads whether all regions have the limits in common.
 func (r *resourceReader) readGlobal(f fields) {
-	on, pos, ok := r.flag(f, "global")
+	on, pos, ok := r.flag(f, "global", r.what, r.res.Pos)
 	r.res.Global, r.res.GlobalPos = on, pos
 	if _, written := f.get("global"); !written {
 		ok = !f.merged && !slices.Contains(f.meant, "global")
@@ -116,16 +116,13 @@ func (r *resourceReader) readGlobal(f fields) {
 // intent.
 func (r schemaReader) checkGlobal(f fields, s *Schema) {
 	meant := f.merged || slices.Contains(f.meant, "regions")
-	shared, redisAlone := r.globalUnknown, false
-	if e, ok := f.get("stores"); ok {
-		// else another is misspelt
-		redisAlone = slices.Equal(s.Stores, []string{StoreRedis}) && len(e.value.Content) == 1
-	}
+	shared := r.globalUnknown
 	for _, res := range s.Resources {
 		shared = shared || res.Global
-		if res.Global && redisAlone {
-			r.add(res.GlobalPos, ruleGlobalStore, "resource %s is global, and stores has redis alone, which keeps "+
-				"no limits for several regions: add dynamodb to stores, or remove global", quote(res.Name))
+		if res.Global && slices.Contains(s.Stores, StoreRedis) {
+			r.add(res.GlobalPos, ruleGlobalStore, "resource %s is global, and stores has redis, which keeps no "+
+				"limits for several regions, so that New would fail: write stores: [dynamodb], move the resource to "+
+				"a limits.yaml of its own, or remove global", quote(res.Name))
 		}
 		if res.Global && s.Regions == nil && !meant {
 			r.add(res.GlobalPos, ruleNoRegions, "resource %s is global, and regions is missing: "+

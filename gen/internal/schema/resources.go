@@ -3,7 +3,7 @@ package schema
 import (
 	"slices"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 func resourceKeys() []string {
@@ -84,7 +84,7 @@ func (r *resourceReader) read(e entry) {
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
 	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())
-	r.res.Shadow, r.res.ShadowPos, _ = r.flag(f, "shadow")
+	r.res.Shadow, r.res.ShadowPos, _ = r.flag(f, "shadow", r.what, r.res.Pos)
 }
 
 // readLimits reads the numbers that every kind starts from.
@@ -104,6 +104,7 @@ func (r *resourceReader) readLimits(e entry) {
 			"every: 1s}", limitKeys(), nil); ok {
 			l.Doc = r.doc(f)
 			l.GoName = r.goName(f, l.Pos, what, e.name, nameOK)
+			l.Refills, _, _ = r.flag(f, "refills", what, l.Pos)
 			base = r.baseLimit(f, base)
 			r.checkLimit(base)
 		}
@@ -139,15 +140,15 @@ func (r *resourceReader) choice(f fields, key string, known []string) (string, P
 	return text, r.pos(e.key)
 }
 
-// flag returns the value of a key that is true or false, and the key's place. If the key is left out, it
-// returns false and the resource's place. ok is false if the value is neither.
-func (r *resourceReader) flag(f fields, key string) (on bool, pos Pos, ok bool) {
+// flag returns the value of a key of what, which is true or false, and the key's place. If the key is left
+// out, it returns false and the place of what. ok is false if the value is neither.
+func (r *resourceReader) flag(f fields, key, what string, of Pos) (on bool, pos Pos, ok bool) {
 	e, ok := f.get(key)
 	if !ok {
-		return false, r.res.Pos, true
+		return false, of, true
 	}
 	if n := e.value; n.Kind != yaml.ScalarNode || n.Tag != tagBool || n.Value != "true" && n.Value != "false" {
-		r.wrong(n, key+" of "+r.what, "true or false, without quotes")
+		r.wrong(n, key+" of "+what, "true or false, without quotes")
 		return false, r.pos(e.key), false
 	}
 	return e.value.Value == "true", r.pos(e.key), true
@@ -208,7 +209,7 @@ func (r *resourceReader) restatedKey(e entry) bool {
 	case "every":
 		r.add(r.pos(e.key), ruleRestatedKey, "every is the same for all kinds, as another period is another "+
 			"limit: add one to limits of %s, or restate refill", r.what)
-	case "doc", "go_name":
+	case "doc", "go_name", "refills":
 		r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
 			"of %s", e.name, r.what)
 	default:
@@ -261,4 +262,46 @@ func exampleLimit(name string) string {
 		return name
 	}
 	return "rps"
+}
+
+// maxChain is the most buckets that a call charges: as many items as a transaction of DynamoDB takes.
+const maxChain = 100
+
+// checkChains reports each resource of which a call would charge too many buckets, at its longest chain.
+func (r schemaReader) checkChains(s *Schema) {
+	for _, res := range s.Resources {
+		if res.Cascade == CascadeNone {
+			continue
+		}
+		has := make([]bool, len(s.Kinds))
+		for _, c := range res.Charged {
+			if c.Kind >= 0 { // an unknown kind has been reported
+				has[c.Kind] = true
+			}
+		}
+		longest, at := 0, Charged{}
+		for _, c := range res.Charged {
+			if n := chainLength(s.Kinds, has, c.Kind); n > longest {
+				longest, at = n, c
+			}
+		}
+		if longest > maxChain {
+			r.add(at.Pos, ruleChainLength, "a call on resource %s for kind %s would charge %d buckets, with those "+
+				"of its ancestors: it can be at most %d, as one transaction has no more; take kinds out of its "+
+				"entities, or write cascade: none", quote(res.Name), quote(s.Kinds[at.Kind].Name), longest, maxChain)
+		}
+	}
+}
+
+// chainLength returns the number of buckets that a call for a kind charges, of the kinds that have one. A
+// circle of parents, which is another mistake, ends it.
+func chainLength(kinds []*Kind, has []bool, kind int) int {
+	n := 0
+	for steps := 0; kind >= 0 && steps < len(kinds); steps++ {
+		if has[kind] {
+			n++
+		}
+		kind = kinds[kind].Parent
+	}
+	return n
 }

@@ -4,9 +4,13 @@ package schema
 type Rule struct {
 	ID      string // as in problems
 	Purpose string // the condition, in one sentence
+	At      string // the key or name that it is about, for rules that no wrong value of one key breaks
 }
 
-// The rules' ids. Rules has the condition of each.
+// RuleOutPath is the id of the rule about go.out. Read does not know the module: package gen checks that.
+const RuleOutPath = "OUT_PATH"
+
+// The other rules' ids. Rules has the condition of each.
 const (
 	ruleNotText      = "NOT_TEXT"
 	ruleYAMLSyntax   = "YAML_SYNTAX"
@@ -22,7 +26,6 @@ const (
 
 	ruleVersion     = "VERSION"
 	rulePackageName = "PACKAGE_NAME"
-	ruleOutPath     = "OUT_PATH"
 	ruleBadName     = "BAD_NAME"
 	ruleDocText     = "DOC_TEXT"
 
@@ -37,6 +40,7 @@ const (
 	ruleUnknownLimit   = "UNKNOWN_LIMIT"
 	ruleRestatedKey    = "RESTATED_KEY"
 	ruleRemovedCurrent = "REMOVED_CURRENT"
+	ruleChainLength    = "CHAIN_LENGTH"
 
 	ruleBadNumber     = "BAD_NUMBER"
 	ruleZeroNumber    = "ZERO_NUMBER"
@@ -56,52 +60,60 @@ const (
 // Rules returns every rule that Read checks, in the order in which a reader of limits.yaml meets them.
 func Rules() []Rule {
 	return []Rule{
-		{ruleNotText, "The file is UTF-8 text without control characters."},
-		{ruleYAMLSyntax, "The file is YAML."},
-		{ruleYAMLFeature, "Anchors, aliases, merge keys and explicit tags are not used, so that each value is " +
-			"where it applies."},
-		{ruleOneDocument, "The file holds exactly one document, which is not empty."},
-		{ruleWrongType, "Every value has the type that its key asks for."},
-		{ruleUnknownKey, "Every key is one that its mapping takes."},
-		{ruleDuplicateKey, "No key stands twice in one mapping."},
-		{ruleMissingKey, "Required keys are there."},
-		{ruleEmpty, "Lists and mappings that need an entry are not empty."},
-		{ruleUnknownValue, "A value that is one of a fixed set is in it."},
-		{ruleRepeated, "No item stands twice in one list."},
+		{ID: ruleNotText, Purpose: "The file is UTF-8 text without control characters."},
+		{ID: ruleYAMLSyntax, Purpose: "The file is YAML."},
+		{ID: ruleYAMLFeature, Purpose: "Anchors, aliases, merge keys and explicit tags are not used, so " +
+			"that each value is where it applies."},
+		{ID: ruleOneDocument, Purpose: "The file holds exactly one document, which is not empty."},
+		{ID: ruleWrongType, Purpose: "Every value has the type that its key asks for."},
+		{ID: ruleUnknownKey, Purpose: "Every key is one that its mapping takes."},
+		{ID: ruleDuplicateKey, Purpose: "No key stands twice in one mapping."},
+		{ID: ruleMissingKey, Purpose: "Required keys are there."},
+		{ID: ruleEmpty, Purpose: "Lists and mappings that need an entry are not empty."},
+		{ID: ruleUnknownValue, Purpose: "A value that is one of a fixed set is in it."},
+		{ID: ruleRepeated, Purpose: "No item stands twice in one list."},
 
-		{ruleVersion, "version is a file format that this sluice reads."},
-		{rulePackageName, "go.package is a name that a Go package can have."},
-		{ruleOutPath, "go.out is a relative path with forward slashes, to a folder whose package Go can import."},
-		{ruleBadName, "Names of regions, kinds, resources and limits have the form that keys and expressions in " +
-			"the table need."},
-		{ruleDocText, "doc is text that can stand in a Go comment."},
+		{ID: ruleVersion, Purpose: "version is a file format that this sluice reads."},
+		{ID: rulePackageName, Purpose: "go.package is a name that a Go package can have."},
+		{ID: RuleOutPath, Purpose: "go.out is a relative path with forward slashes, to a folder whose " +
+			"package Go can import. It is in the module."},
+		{ID: ruleBadName, Purpose: "owner, and the names of regions, kinds, resources and limits have the form " +
+			"that keys and expressions in the table need."},
+		{ID: ruleDocText, Purpose: "doc is text that can stand in a Go comment."},
 
-		{ruleRegionCount, "There are 2 to 32 regions, or none."},
-		{ruleNoRegions, "A resource is global only if there are regions."},
-		{ruleNothingGlobal, "If there are regions, a resource is global."},
-		{ruleGlobalStore, "If a resource is global, stores has dynamodb: no other store keeps limits for several " +
-			"regions."},
+		{ID: ruleRegionCount, Purpose: "There are 2 to 32 regions, or none."},
+		{ID: ruleNoRegions, Purpose: "A resource is global only if there are regions."},
+		{ID: ruleNothingGlobal, Purpose: "If there are regions, a resource is global."},
+		{ID: ruleGlobalStore, Purpose: "If a resource is global, stores is dynamodb alone: no other store " +
+			"keeps limits for several regions."},
 
-		{ruleUnknownParent, "The parent of a kind is a kind."},
-		{ruleParentCycle, "No kind is its own ancestor."},
-		{ruleUnknownKind, "The entities of a resource are kinds of the schema's entities."},
-		{ruleUnknownLimit, "A limit that is restated for a kind is one of the resource's limits."},
-		{ruleRestatedKey, "A limit restated for a kind changes capacity and what follows from it; every, doc and " +
-			"go_name are the limit's own."},
-		{ruleRemovedCurrent, "A removed limit is not one of the resource's limits."},
+		{ID: ruleUnknownParent, Purpose: "The parent of a kind is a kind."},
+		{ID: ruleParentCycle, Purpose: "No kind is its own ancestor."},
+		{ID: ruleUnknownKind, Purpose: "The entities of a resource are kinds of the schema's entities."},
+		{ID: ruleUnknownLimit, Purpose: "A limit that is restated for a kind is one of the resource's limits."},
+		{ID: ruleRestatedKey, Purpose: "A limit restated for a kind changes capacity and what follows from " +
+			"it; every, refills, doc and go_name are the limit's own.",
+			At: "resources.<resource>.entities.<kind>.<limit>"},
+		{ID: ruleRemovedCurrent, Purpose: "A removed limit is not one of the resource's limits."},
+		{ID: ruleChainLength, Purpose: "A call charges at most 100 buckets: that of its entity, and those " +
+			"of its ancestors.", At: "resources.<resource>.entities.<kind>"},
 
-		{ruleBadNumber, "Numbers are digits and '_' between digits, without a leading 0."},
-		{ruleZeroNumber, "No number is 0, floor aside."},
-		{ruleNumberRange, "Tokens are at most 10^12, revision is at most 90,000, floor is at most 50."},
-		{ruleBadPeriod, "every and window are durations such as 1s, 1m, 12h or 1d."},
-		{rulePeriodRange, "every is whole milliseconds from 1ms to 366d, window whole seconds from 1s to 1h."},
-		{ruleRefillRate, "A limit refills at most 10^7 tokens per second."},
-		{ruleFillTime, "A limit is full from empty within 3,650 days."},
-		{ruleBurstCapacity, "burst is at least capacity."},
-		{rulePerCallBurst, "per_call is at most burst: a call that takes more could never be served."},
+		{ID: ruleBadNumber, Purpose: "Numbers are digits and '_' between digits, without a leading 0."},
+		{ID: ruleZeroNumber, Purpose: "No number is 0, floor aside."},
+		{ID: ruleNumberRange, Purpose: "Tokens are at most 10^12, revision is at most 90,000, floor is at " +
+			"most 50."},
+		{ID: ruleBadPeriod, Purpose: "every and window are durations such as 1s, 1m, 12h or 1d."},
+		{ID: rulePeriodRange, Purpose: "every is whole milliseconds from 1ms to 366d, window whole seconds " +
+			"from 1s to 1h."},
+		{ID: ruleRefillRate, Purpose: "A limit refills at most 10^7 tokens per second."},
+		{ID: ruleFillTime, Purpose: "A limit is full from empty within 3,650 days."},
+		{ID: ruleBurstCapacity, Purpose: "burst is at least capacity."},
+		{ID: rulePerCallBurst, Purpose: "per_call is at most burst: a call that takes more could never be " +
+			"served."},
 
-		{ruleGoName, "Every name gives an exported Go identifier of ASCII letters and digits."},
-		{ruleGoClash, "No two names give the same Go identifier or file."},
-		{ruleReservedName, "No name gives an identifier or file that Go or generated code uses for itself."},
+		{ID: ruleGoName, Purpose: "Every name gives an exported Go identifier of ASCII letters and digits."},
+		{ID: ruleGoClash, Purpose: "No two names give the same Go identifier or file."},
+		{ID: ruleReservedName, Purpose: "No name gives an identifier or file that Go or generated code uses " +
+			"for itself."},
 	}
 }

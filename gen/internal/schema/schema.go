@@ -13,6 +13,7 @@ import "time"
 // and consistent only if Read returned no Problems.
 type Schema struct {
 	Version     int    // of the file format: 1
+	Owner       string // of the tables that generated code may use: acme
 	Revision    int64  // of the numbers: 1 to 90,000
 	RevisionPos Pos    // where Revision is written
 	Package     string // name of the generated package
@@ -26,6 +27,7 @@ type Schema struct {
 
 	GoPos, KindsPos, ResourcesPos Pos // of the keys go, entities and resources
 	StoresPos                     Pos // of key stores; GoPos where that is left out
+	OutPos                        Pos // of Out; GoPos where that is left out
 }
 
 // Regions have the limits of global resources in common. Each has a table of its own.
@@ -75,6 +77,7 @@ type Limit struct {
 	// trimmed text of one or more lines joined by '\n', no control characters but tabs; "" for none
 	Doc string
 	Numbers
+	Refills bool  // continuous refill is meant: see review.Notes
 	PerCall int64 // the tokens that a cost of 0 stands for; 0 if limits.yaml has no per_call
 	Pos     Pos   // of its key in limits.yaml
 }

@@ -28,7 +28,7 @@ func Period(d time.Duration) string { return written(d) }
 
 // ParseCount reads a whole number as limits.yaml has it: digits, and '_' between digits. A number that int64
 // does not hold becomes math.MaxInt64. why is the mistake in text, in words that follow it, or "".
-func ParseCount(text string) (n int64, why string) { return parseCount(text) }
+func ParseCount(text string) (n int64, why string) { return parseCount(text, 1, maxTokens) }
 
 // ParsePeriod reads a period as the key every of limits.yaml has it: 90s, 1h30m, 1d12h. why is the mistake in
 // text, in words that follow it, or "".

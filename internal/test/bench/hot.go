@@ -146,7 +146,9 @@ func seedsCallers(
 	}
 	limit := bucket.Per(100_000, time.Second) // resource hot's
 	l := seeds.New(w.engine.Client(), table, generated.Hot,
-		[]seeds.Limit{{Name: generated.HotRPS, Burst: limit.Burst, Refill: limit.Refill, Period: limit.Period}},
+		[]seeds.Limit{{
+			Name: generated.HotRPS.String(), Burst: limit.Burst, Refill: limit.Refill, Period: limit.Period,
+		}},
 		lost, time.Now)
 	cost := []int64{bucket.Milli}
 	call := func(ctx context.Context) error { return l.Acquire(ctx, "project-hot", cost) }

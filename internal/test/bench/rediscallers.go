@@ -46,7 +46,7 @@ func keyOf(i, keys int) string { return strconv.Itoa(i % keys) }
 // storeCallers call on generated resources.
 func storeCallers(client redis.UniversalClient, t race) ([]caller, error) {
 	process := func() (*generated.Limiter, error) {
-		return generated.New(redisstore.New(client), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny),
+		return generated.New(redisstore.New(client), runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Deny),
 			runtime.Budget(10*time.Second)))
 	}
 	shared, err := process()

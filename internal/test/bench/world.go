@@ -39,7 +39,7 @@ func (w *world) process() (*generated.Limiter, error) { return w.processOn(w.eng
 // processOn is process with a client of its own.
 func (w *world) processOn(api dynamo.API) (*generated.Limiter, error) {
 	return generated.New(dynamo.New(api, table),
-		runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(10*store.DefaultBudget)))
+		runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(10*store.DefaultBudget)))
 }
 
 // bill is what an experiment's calls consumed.

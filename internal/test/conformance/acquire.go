@@ -81,7 +81,7 @@ func retryAfter(w *world) {
 func aboveBurst(w *world) {
 	for _, c := range []limits.GPT4Cost{cost(11, 0), cost(1, 151), cost(16, 401)} {
 		_, err := w.acquire(alice, c)
-		failed[*store.CostExceedsBurstError](w, "alice", err)
+		failed[*store.CostTooLargeError](w, "alice", err)
 	}
 	_, err := w.acquire(project, cost(1, 401))
 	if got := errtext.Of(err); got != "exceeds burst gpt-4 project-p tpm 401/400" {
@@ -90,7 +90,7 @@ func aboveBurst(w *world) {
 	w.nothing(alice)
 	w.admitted(alice, 10, 150)
 	_, err = w.acquire(alice, cost(11, 1)) // with a denial beside it
-	failed[*store.CostExceedsBurstError](w, "drained", err)
+	failed[*store.CostTooLargeError](w, "drained", err)
 }
 
 // invalidInput: it is met before anything is written.
@@ -106,6 +106,8 @@ func invalidInput(w *world) {
 		{limits.User{ID: "a#b", Project: project}, cost(1, 1), `invalid gpt-4 id user "a#b"`},
 		{limits.User{ID: "alice"}, cost(1, 1), `invalid gpt-4 id project`},
 		{limits.Project{ID: "\xff"}, cost(1, 1), `invalid gpt-4 id project "\xff"`},
+		{limits.Project{ID: "\x1b"}, cost(1, 1), `invalid gpt-4 id project "\x1b"`},
+		{limits.Project{ID: "1\u202e"}, cost(1, 1), `invalid gpt-4 id project "1\u202e"`},
 	} {
 		_, err := w.GPT4.Acquire(w.Context(), test.who, test.c)
 		if got := errtext.Of(err); got != test.want {

@@ -120,7 +120,7 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 	var portions []portion
 	gpt4, embeddings := w.GPT4, w.Embeddings
 	if w.shadow {
-		gpt4, embeddings = gpt4.With(runtime.Shadow()), embeddings.With(runtime.Shadow())
+		gpt4, embeddings = gpt4.With(runtime.Shadow(true)), embeddings.With(runtime.Shadow(true))
 	}
 	var first *runtime.Claim[limits.GPT4Cost]
 	for _, one := range who {
@@ -164,7 +164,7 @@ func several(w *world) {
 		w.Fatalf("%v", err)
 	}
 	failed[*store.DeniedError](w, "too much for the user", w.all(cost(1, 51), 1, alice))
-	failed[*store.CostExceedsBurstError](w, "too much for rps", w.all(cost(1, 1), 21, alice))
+	failed[*store.CostTooLargeError](w, "too much for rps", w.all(cost(1, 1), 21, alice))
 	w.peek(alice)
 	if err := w.all(cost(6, 50), 5, alice); err != nil {
 		w.Fatalf("%v", err)
@@ -189,7 +189,7 @@ func meeting(w *world) {
 		w.Errorf("%v", denied)
 	}
 	w.peek(bob)
-	failed[*store.CostExceedsBurstError](w, "never", w.all(cost(6, 10), 0, alice, bob, project))
+	failed[*store.CostTooLargeError](w, "never", w.all(cost(6, 10), 0, alice, bob, project))
 	if err := w.all(cost(3, 10), 0, alice, bob); err != nil {
 		w.Fatalf("%v", err)
 	}

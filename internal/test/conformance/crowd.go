@@ -124,7 +124,7 @@ func (c crowd) turn(w *world, l *limits.Limiter, b *books, rng *rand.Rand, who l
 	asked := cost(1+rng.Int64N(5), rng.Int64N(40))
 	var opts []runtime.CallOption
 	if rng.IntN(2) == 0 {
-		opts = append(opts, runtime.Shadow())
+		opts = append(opts, runtime.Shadow(true))
 	}
 	lease, err := l.GPT4.Acquire(w.Context(), who, asked, opts...)
 	change := milli(asked)

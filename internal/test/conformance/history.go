@@ -26,7 +26,8 @@ type deed uint8
 const (
 	takes   deed = iota // acquires, by one of two processes where that makes no difference
 	both                // acquires for a user and a project, all or none
-	settles             // one of the leases that are open
+	adds                // to one of the leases that are open
+	settles             // one of them
 	releases
 	looks  // peeks
 	passes // time
@@ -35,14 +36,14 @@ const (
 )
 
 // deeds are drawn from these.
-var deeds = []deed{takes, takes, takes, takes, both, settles, settles, releases, looks, passes, passes, waits,
-	waits, disturbs}
+var deeds = []deed{takes, takes, takes, takes, both, adds, settles, settles, releases, looks, passes, passes,
+	waits, waits, disturbs}
 
 // step is one of a history. Its numbers mean what its deed makes of them.
 type step struct {
 	deed     deed
 	who      int   // of entities; or which of the leases, counted around
-	rpm, tpm int64 // takes, settles
+	rpm, tpm int64 // takes, adds, settles
 	ms       int64 // passes
 	shadow   bool  // takes, both: in shadow
 	insists  bool  // takes: waits for as long as a denial says, and asks again
@@ -78,7 +79,7 @@ func drawHistory(whole bool) func(*rapid.T) *history {
 		h.steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 			s := step{deed: rapid.SampledFrom(deeds).Draw(t, "deed"), who: rapid.IntRange(0, 5).Draw(t, "who")}
 			switch s.deed {
-			case takes, both, settles:
+			case takes, both, adds, settles:
 				s.insists = rapid.IntRange(0, 3).Draw(t, "insists") == 0
 				s.shadow = rapid.Bool().Draw(t, "shadow")
 				s.rpm, s.tpm = rapid.Int64Range(0, 7).Draw(t, "rpm"), rapid.Int64Range(0, 8).Draw(t, "tpm")
@@ -130,6 +131,8 @@ func (h *history) play(w *world, n int, counts tally) {
 			g.take(processes[i%2], s)
 		case both:
 			g.takeBoth(s, two)
+		case adds:
+			g.add(s)
 		case settles, releases:
 			g.end(s)
 		case looks:
@@ -198,6 +201,24 @@ func (g *game) takeBoth(s step, other limits.GPT4Entity) {
 	g.counts.note(g.all(g.history.cost(s), 0, who, other))
 }
 
+// add has an open lease take more, if there is one that can.
+func (g *game) add(s step) {
+	g.Helper()
+	more := g.history.cost(s)
+	if len(g.open) == 0 || more == cost(0, 0) {
+		return
+	}
+	lease := g.open[s.who%len(g.open)]
+	if lease.shadow { // what becomes of it, only an observer is told
+		return
+	}
+	if g.more(lease, more) == nil {
+		g.counts["added"]++
+	} else {
+		g.counts["not added"]++
+	}
+}
+
 // end settles or releases an open lease, if there is one.
 func (g *game) end(s step) {
 	g.Helper()
@@ -234,7 +255,9 @@ func runHistories(t *testing.T, store Store) {
 		})
 	}
 	t.Log(counts)
-	all := []string{"admitted", "denied", "exceeding", "settled", "released", "waited", "shadowed"}
+	all := []string{
+		"admitted", "denied", "exceeding", "added", "not added", "settled", "released", "waited", "shadowed",
+	}
 	for _, what := range all {
 		if counts[what] == 0 {
 			t.Errorf("no call was %s: this is no test", what)

@@ -84,11 +84,11 @@ func (j judge) late(l bucket.Limit) time.Duration {
 }
 
 // exceeding returns the errors, in order, of the portions' costs that exceed a burst.
-func exceeding(portions []portion) (all []store.CostExceedsBurstError) {
+func exceeding(portions []portion) (all []store.CostTooLargeError) {
 	for _, s := range portions {
 		for i, cost := range s.cost {
 			if cost > s.limits[i].Burst {
-				all = append(all, store.CostExceedsBurstError{
+				all = append(all, store.CostTooLargeError{
 					Resource: s.resource, Entity: s.entity, Limit: s.names[i],
 					Requested: cost / bucket.Milli, Burst: s.limits[i].Burst / bucket.Milli,
 				})
@@ -154,7 +154,7 @@ func (j judge) acquire(portions []portion, now int64, err error, oneByOne bool) 
 // tooLarge judges err by the costs that exceed a burst. judged is false if these do not decide.
 func tooLarge(portions []portion, err error, oneByOne bool) (wrong string, judged bool) {
 	never := exceeding(portions)
-	got, ok := errors.AsType[*store.CostExceedsBurstError](err)
+	got, ok := errors.AsType[*store.CostTooLargeError](err)
 	switch {
 	case never != nil && !oneByOne:
 		if !ok || *got != never[0] {

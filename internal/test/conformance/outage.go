@@ -50,7 +50,7 @@ func broken(w *world, policy store.Policy) (logged *warnings, degraded func() in
 	var mu sync.Mutex
 	n := 0
 	w.Limiter = w.process(runtime.WithLogger(slog.New(logged)),
-		runtime.CallDefaults(runtime.OnUnavailable(policy)),
+		runtime.WithCallDefaults(runtime.OnUnavailable(policy)),
 		runtime.WithObserver(&store.Observer{Degraded: func(_ context.Context, _ store.Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -133,7 +133,8 @@ func unavailableLocal(w *world) {
 
 // unavailableSettle: what cannot be written is an error; the lease stands as charged, and is spent.
 func unavailableSettle(w *world) {
-	w.Limiter = w.process(runtime.SettleTimeout(1)) // it is over before it has begun: no outage is waited out
+	// It is over before it has begun: no outage is waited out.
+	w.Limiter = w.process(runtime.WithSettleTimeout(1))
 	lease := w.admitted(alice, 2, 100)
 	w.store.Break()
 	failed[*store.UnavailableError](w, "settle", lease.Settle(w.Context(), cost(1, 10)))

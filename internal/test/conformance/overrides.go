@@ -80,18 +80,18 @@ func overrideEntity(w *world) {
 	w.listed()
 	w.admitted(alice, 2, 10) // 8 rpm are left
 	low := per(5, 1, time.Second)
-	w.set(own, limits.GPT4Limits{RPM: &low})
-	w.listed("user-alice: " + describe(limits.GPT4Limits{RPM: &low}))
+	w.set(own, limits.GPT4Limits{RPM: rate(low)})
+	w.listed("user-alice: " + describe(limits.GPT4Limits{RPM: rate(low)}))
 	w.inForce("user-alice", low, users[1])
 	w.left(w.admitted(alice, 1, 1), 4, 139) // clamped to the burst
 	_, err := w.acquire(alice, cost(6, 1))
-	failed[*store.CostExceedsBurstError](w, "above the lowered burst", err)
+	failed[*store.CostTooLargeError](w, "above the lowered burst", err)
 	w.admitted(alice, 4, 1)
 	w.denied(alice, 1, 1)
 	w.admitted(bob, 7, 1) // as before
 
 	high := per(40, 4, time.Second)
-	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: &high})
+	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: rate(high)})
 	w.inForce("user-alice", high, users[1])
 	w.denied(alice, 8, 1) // what there was is not more
 	w.store.Advance(2 * time.Second)
@@ -104,15 +104,15 @@ func overrideEntity(w *world) {
 	w.inForce("user-alice", users...)
 	w.admitted(alice, 1, 1)
 	_, err = w.acquire(alice, cost(11, 1))
-	failed[*store.CostExceedsBurstError](w, "above the schema's burst", err)
+	failed[*store.CostTooLargeError](w, "above the schema's burst", err)
 }
 
 // overrideKind: the limits of all of a kind.
 func overrideKind(w *world) {
 	low := per(20, 1, time.Second)
 	w.admitted(alice, 1, 10)
-	w.set(w.Config.GPT4.Kind(limits.User{}), limits.GPT4Limits{TPM: &low})
-	w.listed("user: " + describe(limits.GPT4Limits{TPM: &low}))
+	w.set(w.Config.GPT4.Kind(limits.User{}), limits.GPT4Limits{TPM: rate(low)})
+	w.listed("user: " + describe(limits.GPT4Limits{TPM: rate(low)}))
 	for _, who := range []string{"user-alice", "user-bob"} {
 		w.inForce(who, w.schema.user[0], low)
 	}
@@ -128,8 +128,8 @@ func overrideKind(w *world) {
 // overridePrecedence: the entity's level is ahead of its kind's, and that of the schema, limit by limit.
 func overridePrecedence(w *world) {
 	rpm, tpm, own := per(20, 1, time.Second), per(200, 2, time.Second), per(7, 1, time.Second)
-	w.set(w.Config.GPT4.Kind(limits.User{}), limits.GPT4Limits{RPM: &rpm, TPM: &tpm})
-	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: &own})
+	w.set(w.Config.GPT4.Kind(limits.User{}), limits.GPT4Limits{RPM: rate(rpm), TPM: rate(tpm)})
+	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: rate(own)})
 	w.inForce("user-alice", own, tpm)
 	w.buckets[[2]string{limits.GPT4, "user-alice"}] = newIdeal([]bucket.Limit{own, tpm})
 	w.buckets[[2]string{limits.GPT4, "user-bob"}] = newIdeal([]bucket.Limit{rpm, tpm})
@@ -152,26 +152,26 @@ func overridePrecedence(w *world) {
 func overrideConflicts(w *world) {
 	ctx, own := w.Context(), w.Config.GPT4.Entity(alice)
 	low, high := per(5, 1, time.Second), per(50, 1, time.Second)
-	first := w.set(own, limits.GPT4Limits{RPM: &low})
-	second := w.set(own, limits.GPT4Limits{RPM: &high})
-	_, err := own.Set(ctx, limits.GPT4Limits{RPM: &low}, first)
+	first := w.set(own, limits.GPT4Limits{RPM: rate(low)})
+	second := w.set(own, limits.GPT4Limits{RPM: rate(high)})
+	_, err := own.Set(ctx, limits.GPT4Limits{RPM: rate(low)}, first)
 	failed[*store.ConflictError](w, "an old revision", err)
-	_, err = own.Set(ctx, limits.GPT4Limits{RPM: &low}, "")
+	_, err = own.Set(ctx, limits.GPT4Limits{RPM: rate(low)}, "")
 	failed[*store.ConflictError](w, "no revision", err)
 	failed[*store.ConflictError](w, "deleting an old revision", own.Delete(ctx, first))
 	if err := own.Delete(ctx, second); err != nil {
 		w.Fatalf("delete: %v", err)
 	}
-	_, err = own.Set(ctx, limits.GPT4Limits{RPM: &low}, second)
+	_, err = own.Set(ctx, limits.GPT4Limits{RPM: rate(low)}, second)
 	failed[*store.ConflictError](w, "a deleted revision", err)
-	if _, err = own.Set(ctx, limits.GPT4Limits{RPM: &low}, ""); err != nil {
+	if _, err = own.Set(ctx, limits.GPT4Limits{RPM: rate(low)}, ""); err != nil {
 		w.Errorf("none is there, and none was said to be: %v", err)
 	}
-	_, err = w.Config.GPT4.Kind(limits.User{}).Set(ctx, limits.GPT4Limits{RPM: &bucket.Limit{}}, "")
+	_, err = w.Config.GPT4.Kind(limits.User{}).Set(ctx, limits.GPT4Limits{RPM: &runtime.Rate{}}, "")
 	failed[*store.InvalidError](w, "a limit of nothing", err)
 	_, _, err = w.Config.GPT4.Entity(limits.User{}).Get(ctx)
 	failed[*store.InvalidError](w, "an empty id", err)
-	w.listed("user-alice: " + describe(limits.GPT4Limits{RPM: &low}))
+	w.listed("user-alice: " + describe(limits.GPT4Limits{RPM: rate(low)}))
 }
 
 // overrideNoticed: a process that remembers other limits goes by them until its memory is too old.
@@ -182,9 +182,9 @@ func overrideNoticed(w *world) {
 	if _, err := w.acquireIn(old, alice, cost(1, 1)); err != nil {
 		w.Fatalf("%v", err)
 	}
-	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: &low})
+	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: rate(low)})
 	w.store.Advance(ttl + time.Second)
 	w.inForce("user-alice", low, w.schema.user[1])
 	_, err := w.acquireIn(old, alice, cost(6, 1))
-	failed[*store.CostExceedsBurstError](w, "after its time", err)
+	failed[*store.CostTooLargeError](w, "after its time", err)
 }

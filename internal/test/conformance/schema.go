@@ -53,7 +53,7 @@ func (s schema) with(c store.Cascade) schema {
 }
 
 // Limits in schema order.
-var names = []string{limits.GPT4RPM, limits.GPT4TPM}
+var names = []string{limits.GPT4RPM.String(), limits.GPT4TPM.String()}
 
 // scripter is what generated resources are for Redis.
 type scripter interface{ Script(chain int) string }
@@ -109,7 +109,7 @@ func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 	b := runtime.NewBuilder(w.spy, append([]runtime.Option{
 		runtime.WithClock(w.store.Clock), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithCacheTTL(cacheTTL),
-		runtime.SettleTimeout(2 * time.Minute), runtime.CallDefaults(runtime.Budget(time.Minute),
+		runtime.WithSettleTimeout(2 * time.Minute), runtime.WithCallDefaults(runtime.Budget(time.Minute),
 			runtime.OnUnavailable(store.Deny)),
 	}, opts...)...)
 	l := &limits.Limiter{
@@ -134,7 +134,15 @@ func costOf(v []int64) limits.GPT4Cost              { return limits.GPT4Cost{RPM
 func batches(c limits.EmbeddingsCost, dst []int64) []int64 { return append(dst, c.RPS) }
 func batchesOf(v []int64) limits.EmbeddingsCost            { return limits.EmbeddingsCost{RPS: v[0]} }
 
-func limitsVector(l limits.GPT4Limits, dst []*bucket.Limit) []*bucket.Limit {
+// rate returns l in whole tokens.
+func rate(l bucket.Limit) *runtime.Rate {
+	return &runtime.Rate{
+		Capacity: l.Capacity / bucket.Milli, Burst: l.Burst / bucket.Milli, Refill: l.Refill / bucket.Milli,
+		Every: time.Duration(l.Period) * time.Millisecond,
+	}
+}
+
+func limitsVector(l limits.GPT4Limits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPM, l.TPM)
 }
-func limitsOf(v []*bucket.Limit) limits.GPT4Limits { return limits.GPT4Limits{RPM: v[0], TPM: v[1]} }
+func limitsOf(v []*runtime.Rate) limits.GPT4Limits { return limits.GPT4Limits{RPM: v[0], TPM: v[1]} }

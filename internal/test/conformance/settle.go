@@ -6,6 +6,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // settle: the difference is charged, or given back, of each limit by itself and in each bucket.
@@ -68,6 +69,36 @@ func release(w *world) {
 	w.left(lease, 10, 150)
 }
 
+// more: what joins a lease is settled and given back with it. A 0 is 0, and a refusal changes nothing.
+func more(w *world) {
+	lease := w.admitted(alice, 2, 50)
+	if err := w.more(lease, cost(0, 60)); err != nil {
+		w.Fatalf("more: %v", err)
+	}
+	w.left(lease, 8, 40)
+	denied := as[*store.DeniedError](w, "more than is left", w.more(lease, cost(0, 41)))
+	if denied.Limit != "tpm" || denied.Requested != 41 || !w.about(denied.Available, 40) {
+		w.Errorf("%v", denied)
+	}
+	tooLarge := as[*store.CostTooLargeError](w, "more than the burst", w.more(lease, cost(0, 151)))
+	if tooLarge.Limit != "tpm" || tooLarge.Requested != 151 {
+		w.Errorf("%v", tooLarge)
+	}
+	w.settle(lease, 1, 30)
+	w.left(lease, 9, 120)
+	if err := lease.More(w.Context(), cost(0, 1)); !errors.Is(err, runtime.ErrSettled) {
+		w.Errorf("more after the settle: %v", err)
+	}
+	given := w.admitted(bob, 1, 10)
+	if err := w.more(given, cost(1, 0)); err != nil {
+		w.Fatalf("more: %v", err)
+	}
+	w.release(given)
+	w.left(given, 10, 150)
+	w.peek(alice)
+	w.peek(project)
+}
+
 // settleTwice: a lease is closed once.
 func settleTwice(w *world) {
 	lease := w.admitted(alice, 3, 100)
@@ -121,13 +152,14 @@ func lazySettle(w *world) {
 // expiry: a bucket that was not used for long is forgotten, and comes back full.
 func expiry(w *world) {
 	w.admitted(alice, 10, 150)
-	w.store.Advance(2*time.Minute + 29*time.Second) // of 75 s to be full, and twice
+	stays := max(2*75*time.Second, w.store.KeepIdle) // it is full after 75 s
+	w.store.Advance(stays - time.Second)
 	w.Limiter = w.process()
 	if !w.peek(alice).Buckets[0].Exists {
 		w.Errorf("the bucket is gone too early")
 	}
 	w.admitted(alice, 10, 150)
-	w.store.Advance(3 * time.Minute)
+	w.store.Advance(stays + 30*time.Second)
 	w.Limiter = w.process()
 	if b := w.peek(alice).Buckets[0]; b.Exists {
 		w.Errorf("%+v is still there", b)
@@ -143,7 +175,7 @@ func expiryInDebt(w *world) {
 	w.Limiter = w.process()
 	w.denied(alice, 1, 1)
 	w.peek(project)
-	w.store.Advance(2 * time.Hour)
+	w.store.Advance(2*time.Hour + w.store.KeepIdle)
 	w.nothing(alice)
 	w.admitted(alice, 10, 150)
 }

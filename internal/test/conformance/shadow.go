@@ -13,7 +13,7 @@ import (
 func inShadow(run func(*world)) func(*world) {
 	return func(w *world) {
 		w.shadow = true
-		w.Limiter = w.process(runtime.CallDefaults(runtime.Shadow()))
+		w.Limiter = w.process(runtime.WithCallDefaults(runtime.Shadow(true)))
 		run(w)
 	}
 }
@@ -45,11 +45,11 @@ func shadowLeases(w *world) {
 		w.Errorf("the store was asked for what it remembers")
 	}
 	lease, err = w.acquire(bob, cost(11, 1))
-	failed[*store.CostExceedsBurstError](w, "above the burst", err)
+	failed[*store.CostTooLargeError](w, "above the burst", err)
 	w.release(lease)
 	w.nothing(limits.User{ID: bob.ID, Project: limits.Project{ID: "other"}})
 	asked = w.spy.calls()
-	waited, err := w.GPT4.Wait(w.Context(), alice, cost(1, 31), runtime.Shadow())
+	waited, err := w.GPT4.Wait(w.Context(), alice, cost(1, 31), runtime.Shadow(true))
 	if err != nil {
 		w.Fatalf("wait: %v", err)
 	}
@@ -68,9 +68,9 @@ func shadowClaims(w *world) {
 	// full buckets would not show when they were charged, and on a server time goes on between the claims
 	w.admitted(alice, 1, 1)
 	w.admitted(bob, 1, 1)
-	enforced, shadowed := w.GPT4.Claim(alice, cost(4, 100)), w.GPT4.With(runtime.Shadow()).Claim(alice,
+	enforced, shadowed := w.GPT4.Claim(alice, cost(4, 100)), w.GPT4.With(runtime.Shadow(true)).Claim(alice,
 		cost(1, 51))
-	admitted := w.GPT4.With(runtime.Shadow()).Claim(bob, cost(2, 20))
+	admitted := w.GPT4.With(runtime.Shadow(true)).Claim(bob, cost(2, 20))
 	if err := w.AcquireAll(w.Context(), shadowed, enforced, admitted); err != nil {
 		w.Fatalf("%v", err)
 	}
@@ -85,7 +85,7 @@ func shadowClaims(w *world) {
 	}
 	w.peek(alice)
 	w.peek(bob)
-	claims := []runtime.AnyClaim{w.GPT4.Claim(alice, cost(1, 51)), w.GPT4.With(runtime.Shadow()).Claim(bob,
+	claims := []runtime.AnyClaim{w.GPT4.Claim(alice, cost(1, 51)), w.GPT4.With(runtime.Shadow(true)).Claim(bob,
 		cost(2, 20))}
 	failed[*store.DeniedError](w, "one that can be refused", w.AcquireAll(w.Context(), claims...))
 	w.peek(alice)
@@ -104,7 +104,7 @@ func shadowTogether(w *world) {
 		wg.Go(func() {
 			var opts []runtime.CallOption
 			if i%2 == 0 {
-				opts = append(opts, runtime.Shadow())
+				opts = append(opts, runtime.Shadow(true))
 			}
 			lease, err := w.GPT4.Acquire(w.Context(), alice, cost(1, 1), opts...)
 			mu.Lock()
@@ -142,7 +142,7 @@ func shadowOutage(w *world) {
 		if policy == store.Allow {
 			w.Limiter = w.process() // which has had no answer in the last two seconds
 		}
-		lease, err := w.GPT4.Acquire(w.Context(), alice, cost(2, 10), runtime.Shadow(),
+		lease, err := w.GPT4.Acquire(w.Context(), alice, cost(2, 10), runtime.Shadow(true),
 			runtime.OnUnavailable(policy))
 		if err != nil || !lease.Degraded() {
 			w.Fatalf("%v: %v", policy, err)

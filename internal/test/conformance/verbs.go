@@ -16,6 +16,7 @@ import (
 type held struct {
 	*limits.GPT4Lease
 	portions []portion
+	shadow   bool
 }
 
 // acquire has a call judged. The error is the store's.
@@ -32,7 +33,7 @@ func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT
 	w.shared = w.shared || w.store.Remembers && l != w.Limiter
 	portions := w.portions(who, c)
 	if w.shadow {
-		opts = append(opts, runtime.Shadow())
+		opts = append(opts, runtime.Shadow(true))
 	}
 	lease, err := l.GPT4.Acquire(w.Context(), who, c, opts...)
 	shadowed := err == nil && lease.Shadowed() != nil
@@ -45,13 +46,39 @@ func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT
 	case shadowed && !w.shadow:
 		w.Fatalf("%v has let through what it is to refuse: %v", w.chain(who), err)
 	case shadowed:
-		return &held{lease, nil}, err
+		return &held{lease, nil, true}, err
 	case err != nil && w.shadow:
 		w.Fatalf("refused in shadow: %v", err)
 	case err != nil:
 		return nil, err
 	}
-	return &held{lease, portions}, nil
+	return &held{lease, portions, w.shadow}, nil
+}
+
+// more has h take more, and the call judged. The error is the store's.
+func (w *world) more(h *held, c limits.GPT4Cost) error {
+	w.Helper()
+	w.spy.seen()
+	before := h.Cost()
+	var portions []portion
+	for _, s := range h.portions {
+		s.cost = []int64{c.RPM * bucket.Milli, c.TPM * bucket.Milli} // without per_call
+		portions = append(portions, s)
+	}
+	err := h.More(w.Context(), c)
+	w.judged(fmt.Sprintf("%v more for %s", c, h.portions[0].entity), portions, err,
+		w.schema.cascade == store.CascadeCompensated)
+	after := before
+	if err == nil {
+		after = cost(before.RPM+c.RPM, before.TPM+c.TPM)
+		for i := range h.portions {
+			h.portions[i].cost = milli(after)
+		}
+	}
+	if h.Cost() != after {
+		w.Errorf("the lease stands for %+v, want %+v", h.Cost(), after)
+	}
+	return err
 }
 
 // judged holds the outcome of a call for portions against the model, which follows it.

@@ -18,8 +18,8 @@ import (
 // Of describes err. A nil error has an empty description. These types of package runtime have one of their
 // own:
 //
-//	DeniedError            denied gpt-4 user-1 tpm 3/10 1m30s, and " deadline" if Wait gave up
-//	CostExceedsBurstError  exceeds burst gpt-4 user-1 tpm 11/10
+//	DeniedError            denied gpt-4 user-1 tpm 3/10 1m30s, " deadline" if Wait gave up, " unsynced"
+//	CostTooLargeError  exceeds burst gpt-4 user-1 tpm 11/10
 //	InvalidError           invalid gpt-4 id user "a#b": the field without its "of"
 //	UnavailableError       unavailable gpt-4 2: and its cause; "throttled" stands behind the number of attempts
 //	ContendedError         contended gpt-4 user-1 8, and the number of conflicts behind a slash
@@ -39,7 +39,7 @@ func Of(err error) string {
 		return ""
 	case *runtime.DeniedError:
 		return denied(e)
-	case *runtime.CostExceedsBurstError:
+	case *runtime.CostTooLargeError:
 		return words("exceeds burst", e.Resource, e.Entity, e.Limit, fmt.Sprintf("%d/%d", e.Requested, e.Burst))
 	case *runtime.InvalidError:
 		return invalid(e)
@@ -98,6 +98,9 @@ func denied(e *runtime.DeniedError) string {
 		e.RetryAfter.String())
 	if errors.Is(e, context.DeadlineExceeded) {
 		s += " deadline"
+	}
+	if e.Unsynced {
+		s += " unsynced"
 	}
 	return s
 }

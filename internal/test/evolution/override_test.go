@@ -23,7 +23,7 @@ func (w *world) override(t *testing.T, rpm int64) {
 		}
 	})
 	at := l.Config.Chat.Entity(v1.User{ID: "a", Project: v1.Project{ID: "p"}})
-	if _, err := at.Set(t.Context(), v1.ChatLimits{RPM: new(bucket.Per(rpm, time.Minute))}, ""); err != nil {
+	if _, err := at.Set(t.Context(), v1.ChatLimits{RPM: &runtime.Rate{Capacity: rpm}}, ""); err != nil {
 		t.Fatal(err)
 	}
 }

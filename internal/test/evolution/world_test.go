@@ -93,8 +93,8 @@ func (w *world) deploy(t testing.TB, version int) *process {
 	store := dynamo.New(w.wrap(w.client), w.table)
 	opts := []runtime.Option{
 		runtime.WithClock(w), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.SettleTimeout(20 * time.Second), runtime.WithCacheTTL(100 * 24 * time.Hour),
-		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny)),
+		runtime.WithSettleTimeout(20 * time.Second), runtime.WithCacheTTL(100 * 24 * time.Hour),
+		runtime.WithCallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny)),
 		runtime.WithObserver(&runtime.Observer{Store: func(_ context.Context, e runtime.StoreEvent) {
 			if e.Outcome == "applied" && e.Path == "reshape" {
 				p.reshapes.Add(1)

@@ -3,6 +3,9 @@
 // out no assertion.
 //
 // Each test notes what its usual form leaves out, and `make test` prints these notes when it is through.
+//
+// CI also runs tests under the race detector. Histories and NoRace leave out what the detector gains nothing
+// from.
 package longform
 
 import (
@@ -33,9 +36,30 @@ func Only(t testing.TB, reason string) {
 // usual number.
 func Count[N ~int | ~uint64](t testing.TB, what string, all, usual N) N {
 	t.Helper()
-	if Wanted() {
+	if Wanted() || usual == all {
 		return all
 	}
 	t.Attr(Attribute, fmt.Sprintf("%d of %d %s", all-usual, all, what))
 	return usual
+}
+
+// Histories is Count for random histories. Under the race detector a test plays a third of the usual number,
+// at least one. The detector looks for accesses without an order, which the histories of a kind have in
+// common.
+func Histories[N ~int | ~uint64](t testing.TB, what string, all, usual N) N {
+	t.Helper()
+	n := Count(t, what, all, usual)
+	if detector {
+		n = max(1, min(n, usual/3))
+	}
+	return n
+}
+
+// NoRace skips a test under the race detector. The reason says why it proves nothing there: the test measures
+// a cost, or is a control, whose broken variant ships nowhere, or other tests run the same goroutines.
+func NoRace(t testing.TB, reason string) {
+	t.Helper()
+	if detector {
+		t.Skip("not under the race detector: " + reason)
+	}
 }

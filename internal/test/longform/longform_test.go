@@ -45,3 +45,24 @@ func TestOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestHistories: the race detector sees fewer of them, and never none.
+func TestHistories(t *testing.T) {
+	t.Setenv("SLUICE_TEST", "")
+	for usual, detector := range map[int]int{30: 10, 2: 1} {
+		want := usual
+		if longform.Detector {
+			want = detector
+		}
+		if n := longform.Histories(&attributes{TB: t}, "histories", 300, usual); n != want {
+			t.Errorf("%d histories, want %d", n, want)
+		}
+	}
+}
+
+func TestNoRace(t *testing.T) {
+	a := &attributes{TB: t}
+	if longform.NoRace(a, "it measures memory"); a.skipped != longform.Detector {
+		t.Errorf("skipped %t, want %t", a.skipped, longform.Detector)
+	}
+}

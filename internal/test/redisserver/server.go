@@ -3,6 +3,7 @@ package redisserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,12 +30,16 @@ type Server struct {
 	output  bytes.Buffer // read it once the process is gone
 }
 
+// programVariable names the program to start in place of redis-server, such as valkey-server.
+const programVariable = "SLUICE_REDIS_SERVER"
+
 // Start starts a server on port, a free one if that is 0, and waits until it answers. Arguments are options
 // of redis-server. If this machine has none, the error says what to install.
 func Start(port int, args ...string) (*Server, error) {
-	path, err := exec.LookPath("redis-server")
+	program := cmp.Or(os.Getenv(programVariable), "redis-server")
+	path, err := exec.LookPath(program)
 	if err != nil {
-		return nil, errors.New("redis-server is not on PATH: apt-get install redis-server")
+		return nil, fmt.Errorf("%s is not on PATH: apt-get install %[1]s", program)
 	}
 	if port == 0 {
 		if port, err = FreePort(); err != nil {

@@ -159,14 +159,18 @@ func (r *recorder) end(how, format string, args []any) {
 // TestWhichEngine: a run for miniredis skips what is about redis-server; one for redis-server fails where
 // there is none, and so does one for nothing that exists.
 func TestWhichEngine(t *testing.T) {
-	for _, test := range []struct{ engine, path, want string }{
-		{"", "", "skipped: this test needs redis-server: run `make test-redis`, which sets SLUICE_REDIS=server"},
-		{"server", "/nowhere", "failed: no redis-server, which SLUICE_REDIS=server asks for: " +
+	for _, test := range []struct{ engine, program, path, want string }{
+		{"", "", "",
+			"skipped: this test needs redis-server: run `make test-redis`, which sets SLUICE_REDIS=server"},
+		{"server", "", "/nowhere", "failed: no redis-server, which SLUICE_REDIS=server asks for: " +
 			"redis-server is not on PATH: apt-get install redis-server"},
-		{"sever", "", "failed: SLUICE_REDIS=sever: want server, or nothing for miniredis"},
+		{"server", "valkey-server", "/nowhere", "failed: no redis-server, which SLUICE_REDIS=server asks for: " +
+			"valkey-server is not on PATH: apt-get install valkey-server"},
+		{"sever", "", "", "failed: SLUICE_REDIS=sever: want server, or nothing for miniredis"},
 	} {
-		t.Run(test.engine, func(t *testing.T) {
+		t.Run(test.engine+test.program, func(t *testing.T) {
 			t.Setenv("SLUICE_REDIS", test.engine)
+			t.Setenv("SLUICE_REDIS_SERVER", test.program)
 			if test.path != "" {
 				t.Setenv("PATH", test.path)
 			}

@@ -107,6 +107,31 @@ func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, quota store.Sto
 	return store.Revision(strconv.FormatInt(version, 10)), nil
 }
 
+// Grant adds tokens to a bucket that has these limits.
+func (t tableFace) Grant(
+	_ context.Context, spec *store.Spec, entity string, limits []bucket.Limit, tokens []int64,
+) (bool, error) {
+	err := t.call(quotas, "grant")
+	if err != nil && !errors.Is(err, errUnsure) {
+		return false, err
+	}
+	s, unknown := t.world.find(entity, spec.Resource)
+	if unknown != nil {
+		return false, unknown
+	}
+	f := t.home.flows[s.index]
+	t.world.flow(t.home, f)
+	if !f.exists || !slices.Equal(f.limits, limits) {
+		return false, err
+	}
+	t.world.trace(t.home, "grant %s on %s: %v %s", s.entity, s.place.resource, tokens, lost(err))
+	for i, n := range tokens {
+		f.tokens[i] = min(f.tokens[i]+float64(n), float64(limits[i].Burst))
+		t.world.judge.Granted += n
+	}
+	return true, err
+}
+
 // Heartbeat returns what is stored.
 func (t tableFace) Heartbeat(context.Context) (store.Heartbeat, error) {
 	if err := t.call(tables, "heartbeat"); err != nil {

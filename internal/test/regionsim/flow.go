@@ -18,6 +18,7 @@ type flow struct {
 	fresh   time.Duration  // until then they are believed
 	tokens  []float64      // milli
 	taken   []float64      // milli: tc
+	served  []float64      // milli: taken since the world began, of buckets deleted since too
 	version int64
 	full    time.Duration // since when the bucket is full
 	sampled []sampled
@@ -28,7 +29,7 @@ type sampled struct{ asked, unmet, spare float64 }
 
 func newFlow(s *series, limits int) *flow {
 	return &flow{series: s, tokens: make([]float64, limits), taken: make([]float64, limits),
-		sampled: make([]sampled, limits)}
+		served: make([]float64, limits), sampled: make([]sampled, limits)}
 }
 
 // pour brings every flow of h up to date.
@@ -71,10 +72,12 @@ func (w *world) step(h *home, f *flow, step time.Duration) {
 		n := &f.sampled[i]
 		n.asked, n.unmet, n.spare = n.asked+asked, n.unmet+asked-used, n.spare+has-used-left
 		f.tokens[i], f.taken[i] = left, f.taken[i]+used
+		f.served[i] += used
 		// settled lower than was charged: what was consumed may fall
 		if used > 0 && f.at < w.Calm && w.Settles > 0 && w.rng.IntN(100) < w.Settles {
 			back := min(f.taken[i], 3*used*w.rng.Float64())
 			f.taken[i], f.tokens[i] = f.taken[i]-back, min(left+back, float64(l.Burst))
+			f.served[i] -= back
 		}
 		lapsed = lapsed && part == 0 && f.tokens[i] >= float64(l.Burst)
 	}

@@ -30,8 +30,9 @@ type Result struct {
 	Failed     int         // of these
 	Writes     int         // quotas
 	Beats      int
-	Gets, Puts int // of snapshots
-	Events     int // that were judged
+	Granted    int64 // millitokens, of all limits
+	Gets, Puts int   // of snapshots
+	Events     int   // that were judged
 	Last       Sample
 	Digest     uint64 // of all that was written: the same for the same World
 }
@@ -88,6 +89,25 @@ func (j *judge) check(h *home, s *series) {
 			func(whole bucket.Limit) bool { return *quota == whole.Quota(quota.Capacity/bucket.Milli) }) {
 			j.wrong(h, s, fmt.Sprintf("%s: %v is no part of %v", l.Name, *quota, h.table.kinds[s.resource][i].Limit))
 		}
+	}
+}
+
+// served judges what all regions have served of a limit since the world began. It is at most the burst of all
+// together and the refill since, as of one bucket. There is no such bound if limits change or an operator
+// overrides some.
+func (j *judge) served(s *series, limit int) {
+	w, all := j.world, 0.0
+	if slices.ContainsFunc(w.Faults, func(f Fault) bool { return f.Kind == Whole || f.Kind == Operator }) {
+		return
+	}
+	for _, h := range w.regions {
+		all += h.flows[s.index].served[limit]
+	}
+	whole := w.whole(s, limit)
+	refill := float64(whole.Refill) / float64(whole.Period) * float64(w.now.Milliseconds())
+	if most := float64(whole.Burst) + refill; all > most*(1+1e-9)+float64(len(w.regions)*bucket.Milli) {
+		j.wrong(w.regions[0], s, fmt.Sprintf("%s: regions have served %.0f tokens, %.0f of which one bucket has",
+			w.Resources[s.resource].Limits[limit].Name, all/bucket.Milli, most/bucket.Milli))
 	}
 }
 

@@ -32,6 +32,7 @@ type Sample struct {
 	Quotas  []float64 // by region, the part of the whole in force, in the mean
 	Demand  []float64 // by region, what is asked, in the mean
 	First   []int64   // by region, what is in force of the first resource's first limit for user-1, in tokens
+	Served  float64   // of that, by all regions since the world began, in tokens
 }
 
 // sample takes a Sample.
@@ -46,12 +47,14 @@ func (j *judge) sample() {
 	for _, h := range w.regions {
 		w.pour(h)
 		now.First = append(now.First, h.table.inForce(w.series[0], 0, w.millis(0)).Capacity/bucket.Milli)
+		now.Served += h.flows[0].served[0] / bucket.Milli
 	}
 	if w.Books {
 		j.read()
 	}
 	for _, s := range w.series {
 		for i := range w.Resources[s.resource].Limits {
+			j.served(s, i)
 			j.sampleOf(s, i, &now)
 		}
 	}

@@ -61,8 +61,8 @@ func Options(clock store.Clock, seen *Events, ttl time.Duration) []runtime.Optio
 	return []runtime.Option{
 		runtime.WithClock(clock), runtime.WithObserver(seen.Observer()),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.SettleTimeout(20 * time.Second), runtime.WithCacheTTL(ttl),
-		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)),
+		runtime.WithSettleTimeout(20 * time.Second), runtime.WithCacheTTL(ttl),
+		runtime.WithCallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)),
 	}
 }
 

@@ -119,6 +119,9 @@ type Row struct {
 	Limits           map[string]bucket.Balance
 }
 
+// KeepIdle is the ttl of a bucket that was written at T0 and would be full long before that, s.
+const KeepIdle = 8 * 24 * 3600
+
 // Item returns the bucket's item. It spells the layout itself and marshals by attributevalue, so that
 // marshalers and expressions of the store are compared with code that is not theirs.
 func (r Row) Item(t testing.TB) codec.Item {

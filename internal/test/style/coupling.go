@@ -24,7 +24,7 @@ import (
 // declares.
 var direction = []string{
 	"migrating", "migrating/perlimit", "codec/codectest", ".", "operator", "internal/layout", "internal/members",
-	"internal/override", "internal/wire", "internal/plan", "codec",
+	"internal/known", "internal/override", "internal/pace", "internal/wire", "internal/plan", "codec",
 }
 
 // listed is what `go list -json` prints about a package.

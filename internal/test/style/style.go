@@ -29,7 +29,7 @@ const (
 	Package  = "package"  // a package has at most 3,000 lines
 	File     = "file"     // a file has at most 400 lines
 	Function = "function" // a function has at most 60 lines
-	Exported = "exported" // runtime exports at most 57 names; runtime/dynamo exports what users call
+	Exported = "exported" // runtime exports at most 64 names; runtime/dynamo exports what users call
 	Coupling = "coupling" // at most 200 pairs of files of runtime/dynamo; none against the direction of packages
 )
 
@@ -46,7 +46,7 @@ type Bounds struct {
 
 // Repository has the bounds of this repository. Names rises with what a package of users needs.
 var Repository = Bounds{
-	Columns: 110, Words: 30, Methods: 20, Package: 3000, File: 400, Function: 60, Names: 57, Pairs: 200,
+	Columns: 110, Words: 30, Methods: 20, Package: 3000, File: 400, Function: 60, Names: 66, Pairs: 200,
 }
 
 // Finding is one violation of a rule. Path is relative to the root, with slashes; Line is 0 if it is of a

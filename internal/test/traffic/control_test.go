@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/traffic"
 	"github.com/sluice-go/sluice/internal/test/traffic/generated"
 	"github.com/sluice-go/sluice/runtime"
@@ -42,6 +43,7 @@ func first(open traffic.Open, change func(acquire) acquire) traffic.Open {
 
 // TestCatches has limiters that do one thing wrong, each of which misses its bar.
 func TestCatches(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	for name, test := range map[string]struct {
 		rate   float64
 		open   traffic.Open

@@ -45,7 +45,7 @@ type Open func(engine *memdynamo.Engine, load *Load) (Process, error)
 // Sluice starts a process of this project's limiter.
 func Sluice(engine *memdynamo.Engine, load *Load) (Process, error) {
 	lim, err := generated.New(dynamo.New(engine.Client(), Table),
-		runtime.CallDefaults(runtime.OnUnavailable(load.Policy)),
+		runtime.WithCallDefaults(runtime.OnUnavailable(load.Policy)),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ func closedRows() []Row {
 		}
 	}
 	many := row(16, 64, p99(5), perSecond(240_000))
-	many.Load.For = 300 * time.Millisecond
+	many.Load.For = 150 * time.Millisecond // for as long as the bucket is more than half full
 	siblings := row(1, 64)
 	siblings.Name = "closed: 1 x 64 siblings, hold 3 ms"
 	siblings.Load.Users, siblings.Load.Hold = 64, 3*time.Millisecond

@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/sluice-go/sluice/internal/tool/secrets"
 )
 
 // ErrNoRegion says that neither a flag nor AWS's configuration has a region.
@@ -131,7 +133,7 @@ func CheckEndpoint(endpoint string) error {
 		return nil
 	}
 	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("endpoint %q is not a URL: pass one such as http://localhost:8000", endpoint)
+		return fmt.Errorf("endpoint %q is not a URL: pass one such as http://localhost:8000", secrets.URL(endpoint))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package infra
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -30,8 +31,7 @@ func (p Place) arn() (string, error) {
 	name, ok := operator.TableName(p.Table)
 	switch {
 	case !ok:
-		return "", fmt.Errorf("table %q is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', "+
-			"or an ARN", p.Table)
+		return "", errors.New(operator.WrongTable(p.Table))
 	case p.Region != "" && !regionForm.MatchString(p.Region):
 		return "", fmt.Errorf("region %q is not the name of an AWS region: pass one, such as eu-west-1", p.Region)
 	case p.Account != "" && !accountForm.MatchString(p.Account):

@@ -110,7 +110,7 @@ func admin() role {
 				On: table,
 			},
 			{
-				Sid: "Items", Why: "Buckets, entities, overrides; Scan and Query are sluice migrate's.",
+				Sid: "Items", Why: "Buckets, entities, overrides; Query also serves entity erase, Scan sluice migrate.",
 				Actions: []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"},
 				On:      table,
 			},

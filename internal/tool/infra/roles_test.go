@@ -164,6 +164,7 @@ func administer(t *testing.T, s *service, sluice func(exit int, line string)) {
 	sluice(1, "reset user-1 gpt-4") // there is no bucket
 	sluice(0, "override delete user-1 gpt-4")
 	sluice(0, "entity delete user-1")
+	sluice(0, "entity erase user-1")
 }
 
 // look runs all that changes nothing.
@@ -176,6 +177,7 @@ func look(sluice func(exit int, line string)) {
 	sluice(0, "entity children project-7")
 	sluice(0, "override get user-1 gpt-4")
 	sluice(0, "override list gpt-4")
+	sluice(0, "override export")
 	sluice(0, "override explain user-1 gpt-4")
 	sluice(0, "usage user-1")
 	sluice(0, "migrate --dry-run")

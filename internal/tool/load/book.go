@@ -159,7 +159,7 @@ func kindOfError(err error) string {
 	if _, ok := errors.AsType[*store.ContendedError](err); ok {
 		return "contended"
 	}
-	if _, ok := errors.AsType[*store.CostExceedsBurstError](err); ok {
+	if _, ok := errors.AsType[*store.CostTooLargeError](err); ok {
 		return "the cost is above the burst"
 	}
 	if _, ok := errors.AsType[*store.InvalidError](err); ok {

@@ -20,15 +20,15 @@ func TestProgress(t *testing.T) {
 		"lines": {job: Convert, users: 100, want: `
 [####----------------]  21%  42 of 200 items read, 21 buckets converted, about 19s left
 [########------------]  42%  84 of 200 items read, 42 buckets converted, about 14s left
-[############--------]  64%  128 of 200 items read, 63 buckets converted, about 9s left
-[#################---]  85%  170 of 200 items read, 84 buckets converted, about 4s left
-[####################] 100%  202 of 202 items read, 100 buckets converted
+[############--------]  63%  127 of 200 items read, 63 buckets converted, about 9s left
+[################----]  84%  169 of 200 items read, 84 buckets converted, about 4s left
+[####################] 100%  201 of 201 items read, 100 buckets converted
 `},
 		"gone on with": {job: Convert, before: 4, users: 100, want: `
-[########------------]  44%  104 of 232 items read, 21 buckets converted, about 15s left
-[############--------]  62%  146 of 232 items read, 42 buckets converted, about 10s left
-[################----]  81%  188 of 232 items read, 63 buckets converted, about 6s left
-[####################] 100%  202 of 202 items read, 70 buckets converted
+[########------------]  44%  103 of 232 items read, 21 buckets converted, about 15s left
+[############--------]  62%  145 of 232 items read, 42 buckets converted, about 11s left
+[################----]  80%  187 of 232 items read, 63 buckets converted, about 6s left
+[####################] 100%  201 of 201 items read, 70 buckets converted
 `},
 		"a terminal": {job: Convert, terminal: true, users: 3, want: "" +
 			"<[######--------------]  33%  2 of 6 items read, 1 buckets converted, about 1s left" +

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -92,9 +93,12 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 	in.Limit, in.ConsistentRead = &r.page, &s.consistent
 	in.Segment, in.TotalSegments = aws.Int32(int32(p.segment)), aws.Int32(int32(p.of))
 	in.ExclusiveStartKey = p.at
+	filter := *in.FilterExpression
 	if s.only != "" {
-		in.FilterExpression = aws.String(*in.FilterExpression + " AND " + s.only)
+		filter += " AND " + s.only
 	}
+	in.FilterExpression = aws.String("(" + filter + ") OR begins_with(SK, :checkpoints)")
+	in.ExpressionAttributeValues[":checkpoints"] = codec.S(checkpointPrefix)
 	if s.keys {
 		in.ProjectionExpression = aws.String("PK, SK, " + perlimit.Migrated)
 	}
@@ -104,7 +108,8 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 		if err != nil {
 			return fmt.Errorf("scan table %s: %w", r.Table, err)
 		}
-		r.report.read(int64(out.ScannedCount), out.ConsumedCapacity)
+		read := int64(out.ScannedCount) - checkpoints(out.Items)
+		r.report.read(read, out.ConsumedCapacity)
 		groups := r.groups(out.Items, last)
 		came, err := s.page(ctx, groups)
 		if err != nil {
@@ -113,8 +118,8 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 		if n := len(groups); n > 0 {
 			last = groups[n-1]
 		}
-		r.progress.page(int64(out.ScannedCount), came.shown)
-		p.scanned += int64(out.ScannedCount)
+		r.progress.page(read, came.shown)
+		p.scanned += read
 		p.missed += came.missed
 		p.at, p.done = out.LastEvaluatedKey, len(out.LastEvaluatedKey) == 0
 		if err := r.save(ctx, p); err != nil {
@@ -125,6 +130,17 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 		}
 		in.ExclusiveStartKey = out.LastEvaluatedKey
 	}
+}
+
+// checkpoints counts the checkpoints among items. They are not counted as read: how many there are depends on
+// which segment ends first.
+func checkpoints(items []codec.Item) (n int64) {
+	for _, item := range items {
+		if strings.HasPrefix(text(item["SK"]), checkpointPrefix) {
+			n++
+		}
+	}
+	return n
 }
 
 // groups returns the per-limit items of a page by bucket, as they follow each other: they have one partition,

@@ -169,7 +169,7 @@ func number(item codec.Item, attr string) (int64, error) {
 func (t *table) limiter() *limits.Limiter {
 	t.Helper()
 	lim, err := limits.New(migrating.New(t.client, t.name), runtime.WithClock(still{}),
-		runtime.SettleTimeout(time.Minute), runtime.CallDefaults(runtime.OnUnavailable(store.Deny),
+		runtime.WithSettleTimeout(time.Minute), runtime.WithCallDefaults(runtime.OnUnavailable(store.Deny),
 			runtime.Budget(time.Minute)))
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/sluice-go/sluice/internal/tool/oncall"
 	"github.com/sluice-go/sluice/runtime/metrics"

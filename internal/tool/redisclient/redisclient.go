@@ -103,10 +103,3 @@ func Name(text string) string {
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
-
-// credentials are what stands in a URL before its host. Up to the last '@' of a line: a password may have one
-// too.
-var credentials = regexp.MustCompile(`((?:rediss?|unix):/*).*@`)
-
-// Redact takes the users and passwords out of URLs of Redis in a text.
-func Redact(text string) string { return credentials.ReplaceAllString(text, "${1}***@") }

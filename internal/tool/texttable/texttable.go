@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // gap separates two columns.
@@ -14,6 +16,7 @@ const gap = "  "
 
 // Write prints rows to w, each on a line after indent. align has a letter per column: l for left, r for
 // right; a row may be shorter than that, and an empty one is an empty line. Lines have no space at their end.
+// A cell with characters that cannot be seen is a Go string literal, so that each row is one line.
 func Write(w io.Writer, indent, align string, rows [][]string) error {
 	widths := make([]int, len(align))
 	for _, row := range rows {
@@ -21,13 +24,14 @@ func Write(w io.Writer, indent, align string, rows [][]string) error {
 			return fmt.Errorf("texttable: a row of %d cells in %d columns", len(row), len(align))
 		}
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], utf8.RuneCountInString(store.Quote(cell)))
 		}
 	}
 	var text strings.Builder
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
+			cell = store.Quote(cell)
 			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if align[i] == 'r' {
 				cells[i] = space + cell

@@ -47,3 +47,14 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+// TestCellsAreOneLine: a cell cannot add a line, or change how the terminal shows others.
+func TestCellsAreOneLine(t *testing.T) {
+	var out strings.Builder
+	if err := texttable.Write(&out, "", "lr", [][]string{{"a\nb", "1"}, {"\x1b[2J\u202e", "22"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\"a\\nb\"            1\n\"\\x1b[2J\\u202e\"  22\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

@@ -137,6 +137,7 @@ func TestBalance(t *testing.T) {
 
 // TestMistakes holds the text of every mistake: the first one wins, and the value is 0.
 func TestMistakes(t *testing.T) {
+	const within = "from -9*10^18 to 9*10^18"
 	number := func(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 	for _, test := range []struct {
 		attr  string
@@ -161,6 +162,9 @@ func TestMistakes(t *testing.T) {
 		{"flag", S("true"), "attribute flag: of type S, want a boolean"},
 		{"b_rpm_tk", nil, "attribute b_rpm_tk: missing, want an integer, since the item has b_rpm_cp"},
 		{"b_rpm_tk", S("1"), "attribute b_rpm_tk: of type S, want an integer of 64 bits"},
+		{"b_rpm_tk", N(math.MaxInt64), "attribute b_rpm_tk: 9223372036854775807, want a number " + within},
+		{"b_rpm_tk", N(leastStored - 1), "attribute b_rpm_tk: -9000000000000000001, want a number " + within},
+		{"b_rpm_tc", N(mostStored + 1), "attribute b_rpm_tc: 9000000000000000001, want a number " + within},
 		{"b_rpm_tc", nil, "attribute b_rpm_tc: missing, want an integer of 64 bits"},
 		{"b_rpm_cp", nil, "attribute b_rpm_cp: missing, want an integer of 64 bits"},
 		{"b_rpm_cp", N(-1), "attribute b_rpm_cp: -1, want a number that is not negative"},
@@ -190,6 +194,7 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestExtra(t *testing.T) {
+	const nobodys = "of no limit, want a name such as b_rpm_tk, with a-z, 0-9 and _"
 	limit := func(it Item, name string, n int64) Item {
 		for i, field := range []string{"tk", "cp", "bx", "ra", "rp", "tc"} {
 			it["b_"+name+"_"+field] = N(n + int64(i))
@@ -218,7 +223,7 @@ func TestExtra(t *testing.T) {
 	for name, test := range map[string]struct {
 		item Item
 		want []bucket.Named
-		attr string // that is missing
+		err  string
 	}{
 		"none": {item: bucketItem()},
 		"two, sorted": {item: limit(limit(bucketItem(), "z", 10), "a_b_c", 20),
@@ -227,16 +232,19 @@ func TestExtra(t *testing.T) {
 			want: []bucket.Named{{Name: "z", Balance: balance(10)}}},
 		"beside fewer keys":   {item: short, want: []bucket.Named{{Name: "z", Balance: balance(10)}}},
 		"unknown attributes":  {item: later},
-		"half an unknown one": {item: torn, attr: "b_ipm_rp"},
+		"half an unknown one": {item: torn, err: "attribute b_ipm_rp: missing, want an integer of 64 bits"},
+		"a path":              {item: limit(bucketItem(), "a.b", 10), err: "attribute b_a.b_tk: " + nobodys},
+		"upper case":          {item: limit(bucketItem(), "Z", 10), err: "attribute b_Z_tk: " + nobodys},
+		"nothing":             {item: limit(bucketItem(), "", 10), err: "attribute b__tk: " + nobodys},
+		"an escape sequence":  {item: limit(bucketItem(), "\x1b", 10), err: `attribute "b_\x1b_tk": ` + nobodys},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decoder{Item: test.item}
 			rpm(&d)
 			got := d.Extra("rpm")
-			if err := d.Err(); err != nil || test.attr != "" {
-				mistake, ok := errors.AsType[*AttributeError](err)
-				if !ok || mistake.Attr != test.attr || mistake.Got != "missing" {
-					t.Errorf("got %v, want %s missing", err, test.attr)
+			if err := d.Err(); err != nil || test.err != "" {
+				if _, ok := errors.AsType[*AttributeError](err); !ok || err.Error() != test.err {
+					t.Errorf("got %v, want %s", err, test.err)
 				}
 				return
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Decoder reads attributes of Item and keeps the first mistake, so that generated code reads straight down. A
@@ -29,7 +30,7 @@ type AttributeError struct {
 
 // Error names the attribute, what it holds and what belongs there.
 func (e *AttributeError) Error() string {
-	return fmt.Sprintf("attribute %s: %s, want %s", e.Attr, e.Got, e.Want)
+	return fmt.Sprintf("attribute %s: %s, want %s", store.Quote(e.Attr), e.Got, e.Want)
 }
 
 // Err returns the first mistake, an *AttributeError, or nil.
@@ -108,6 +109,19 @@ func kind(v types.AttributeValue) string {
 	return "of type " + strings.TrimPrefix(fmt.Sprintf("%T", v), "*types.AttributeValueMember")
 }
 
+// Image reads the attributes of the bucket itself into dst, and makes room for the balances of so many
+// limits. It overwrites dst, but keeps the memory of its slices.
+func (d *Decoder) Image(dst *bucket.Image, limits int) {
+	*dst = bucket.Image{
+		Refilled: d.Int("rf"),
+		Version:  d.Int("cv"),
+		TTL:      d.Int("ttl"),
+		Op:       d.Text("op"),
+		Balances: Sized(dst.Balances, limits),
+		Missing:  Sized(dst.Missing, limits),
+	}
+}
+
 // Balance reads the six attributes of one limit into b, and sets missing if the item has none of it. The
 // names are given in full (b_rpm_tk), as constants, so that reading allocates nothing.
 func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc string) {
@@ -124,10 +138,26 @@ func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, 
 		return
 	}
 	d.seen++
-	b.Tokens, b.Consumed = d.integer(tk, tokens), d.Int(tc)
+	b.Tokens, b.Consumed = d.bounded(tk, d.integer(tk, tokens)), d.bounded(tc, d.Int(tc))
 	// a closed limit has capacity 0
 	b.Capacity, b.Burst = d.atLeast(0, cp, "a number that is not negative"), d.Positive(bx)
 	b.Refill, b.Period = d.Positive(ra), d.Positive(rp)
+}
+
+// Bounds of tokens and of what was consumed. Both keep 2*10^17 from the bounds of 64 bits, some 200 times the
+// largest cost. At a bound of 64 bits a guard would stand for no bound, so no write would pass it, and a sum
+// would not fit (docs/design.md, "Arithmetic").
+const (
+	mostStored  = 9_000_000_000_000_000_000
+	leastStored = -mostStored
+)
+
+// bounded returns n, the value of attr. It is a mistake if n is not within bounds.
+func (d *Decoder) bounded(attr string, n int64) int64 {
+	if (n < leastStored || n > mostStored) && d.err == nil {
+		d.fail(attr, strconv.FormatInt(n, 10), "a number from -9*10^18 to 9*10^18")
+	}
+	return n
 }
 
 // Positive reads an integer above 0; undefined after a mistake.
@@ -146,7 +176,8 @@ func (d *Decoder) atLeast(least int64, attr, want string) int64 {
 const shared = 10
 
 // Extra returns the limits of the item that known does not name, sorted by name. The usual item has none,
-// which its number of attributes tells; only a longer one is searched. Call it after Balance.
+// which its number of attributes tells; only a longer one is searched. An attribute that no limit can have is
+// a mistake. Call it after Balance.
 func (d *Decoder) Extra(known ...string) []bucket.Named {
 	if len(d.Item) <= shared+6*d.seen {
 		return nil
@@ -157,6 +188,10 @@ func (d *Decoder) Extra(known ...string) []bucket.Named {
 		if !ok || slices.Contains(known, name) {
 			continue
 		}
+		if !item.IsLimitName(name) {
+			d.fail(attr, "of no limit", notOfALimit)
+			return nil
+		}
 		var missing bool
 		named := bucket.Named{Name: name}
 		of := func(field string) string { return item.LimitAttribute(name, field) }
@@ -166,6 +201,9 @@ func (d *Decoder) Extra(known ...string) []bucket.Named {
 	slices.SortFunc(extra, func(a, b bucket.Named) int { return strings.Compare(a.Name, b.Name) })
 	return extra
 }
+
+// notOfALimit says which attributes are a limit's.
+const notOfALimit = "a name such as b_rpm_tk, with a-z, 0-9 and _"
 
 func (d *Decoder) fail(attr, got, want string) {
 	if d.err == nil {

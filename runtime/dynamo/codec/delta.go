@@ -66,7 +66,7 @@ func (rec Record) Bucket() (resource string) {
 func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 	kind, entity := rec.New.Attr("entity_id")
 	if kind != "S" {
-		return nil, rec.malformed("entity_id", kind, "", "a string")
+		return nil, rec.malformed("entity_id", found(kind, ""), "a string")
 	}
 	resource := rec.Bucket()
 	var out []Delta
@@ -99,6 +99,10 @@ func (rec Record) others(entity, resource string, counters []Counter) (out []Del
 		limit, is := item.LimitOf(name, "tc")
 		if !is || slices.ContainsFunc(counters, func(c Counter) bool { return c.Consumed == name }) {
 			return true
+		}
+		if !item.IsLimitName(limit) {
+			err = rec.malformed(name, "of no limit", notOfALimit)
+			return false
 		}
 		var n int64
 		if n, _, err = rec.consumed(Counter{Limit: limit, Consumed: name,
@@ -140,22 +144,26 @@ func (rec Record) integer(img Image, attr string) (n int64, ok bool, err error) 
 		return 0, false, nil
 	}
 	if n, err = strconv.ParseInt(text, 10, 64); kind != "N" || err != nil {
-		return 0, false, rec.malformed(attr, kind, text, "an integer of 64 bits")
+		return 0, false, rec.malformed(attr, found(kind, text), "an integer of 64 bits")
 	}
 	return n, true, nil
 }
 
 // malformed is the error for an attribute that a bucket cannot have like this.
-func (rec Record) malformed(attr, kind, text, want string) error {
-	got := "missing"
-	switch kind {
-	case "":
-	case "N":
-		got = strconv.Quote(text)
-	default:
-		got = "of type " + kind
-	}
+func (rec Record) malformed(attr, got, want string) error {
 	_, pk := rec.New.Attr(item.PK)
 	_, sk := rec.New.Attr(item.SK)
-	return fmt.Errorf("sluice: stream record of %s / %s: attribute %s: %s, want %s", pk, sk, attr, got, want)
+	wrong := &AttributeError{Attr: attr, Got: got, Want: want}
+	return fmt.Errorf("sluice: stream record of %s: %w", item.Key{PK: pk, SK: sk}, wrong)
+}
+
+// found says what an attribute of this type and text holds instead of what is wanted.
+func found(kind, text string) string {
+	switch kind {
+	case "":
+		return "missing"
+	case "N":
+		return strconv.Quote(text)
+	}
+	return "of type " + kind
 }

@@ -70,6 +70,11 @@ func TestReuse(t *testing.T) {
 			w.Cond = "op = :undo"
 			w.S(":undo", "a charge")
 		},
+		"guarded": func(r codec.Resource, w *codec.Write) { // as the store makes it of a write that gives back
+			r.Retry(w)
+			w.Cond += " AND op = :op0"
+			w.S(":op0", "the last write")
+		},
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var w codec.Write
@@ -78,8 +83,8 @@ func TestReuse(t *testing.T) {
 		for range rapid.IntRange(2, 8).Draw(t, "writes") {
 			if r == nil || rapid.Bool().Draw(t, "another") {
 				r = rapid.SampledFrom(all).Draw(t, "resource")
-				path = rapid.SampledFrom([]string{"Create", "Normal", "Retry", "Adjust", "Reshape", "undo"}).Draw(t,
-					"path")
+				path = rapid.SampledFrom([]string{"Create", "Normal", "Retry", "Adjust", "Reshape", "undo",
+					"guarded"}).Draw(t, "path")
 			}
 			fresh := drawWrite(t, len(r.Spec().Limits))
 			w.Entity, w.Image, w.Limits, w.Cost, w.Fill = fresh.Entity, fresh.Image, fresh.Limits, fresh.Cost,

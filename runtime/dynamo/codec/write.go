@@ -217,16 +217,3 @@ func (w *Write) Put(item Item, cond string) {
 	w.Item, w.Update, w.Cond = item, "", cond
 	w.Names, w.Values = nil, nil
 }
-
-// Image reads the attributes of the bucket itself into dst, and makes room for the balances of so many
-// limits. It overwrites dst, but keeps the memory of its slices.
-func (d *Decoder) Image(dst *bucket.Image, limits int) {
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: Sized(dst.Balances, limits),
-		Missing:  Sized(dst.Missing, limits),
-	}
-}

@@ -274,7 +274,7 @@ func newBucket(
 	if n := len(items); n > perlimit.MostItems {
 		return nil, &store.SetupError{
 			What: fmt.Sprintf("%s has %d per-limit items on %s, and one transaction takes %d",
-				entity, n, spec.Resource, perlimit.MostItems),
+				store.Quote(entity), n, spec.Resource, perlimit.MostItems),
 			Do: "delete those of limits that limits.yaml does not have",
 		}
 	}

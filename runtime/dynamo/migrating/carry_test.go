@@ -83,9 +83,20 @@ func (e *engine) marked(t testing.TB, want ...string) {
 	}
 }
 
-// carriedRow is the bucket of putOld's items at T0 less a cost.
+// carriedRow is the bucket of putOld's items at T0 less a cost that was charged.
 func carriedRow(rpm, tpm int64) row {
-	return row{CV: 1, TTL: 180, Limits: holds(45_000-rpm, 7_000_000+rpm, 15_000_000-tpm, 9_000_000+tpm)}
+	return row{
+		CV: 1, TTL: storetest.KeepIdle,
+		Limits: holds(45_000-rpm, 7_000_000+rpm, 15_000_000-tpm, 9_000_000+tpm),
+	}
+}
+
+// unchargedRow is the bucket of putOld's items at T0. It is kept until it is full, and longer once it is in
+// use.
+func unchargedRow() row {
+	r := carriedRow(0, 0)
+	r.TTL = 180
+	return r
 }
 
 // storedCarried is stored for a bucket that was carried over from putOld's items.
@@ -180,7 +191,7 @@ func TestCarryOverOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Calls(t, "normal refused", "create applied")
-	e.Stored(t, row{RF: 300_000, CV: 1, TTL: 480, Limits: holds(0, 100_000, 15_000_000, 0)})
+	e.Stored(t, row{RF: 300_000, CV: 1, TTL: storetest.KeepIdle + 300, Limits: holds(0, 100_000, 15_000_000, 0)})
 	e.marked(t, "rpm 0", "tpm 0")
 }
 
@@ -212,7 +223,7 @@ func TestCarryOverDenied(t *testing.T) {
 		t.Errorf("got %v, want a denial by rpm for 600 ms", err)
 	}
 	d.Calls(t, "read missing", "perlimit found", "levels missing", "carry applied", "read found")
-	e.storedCarried(t, carriedRow(0, 0))
+	e.storedCarried(t, unchargedRow())
 }
 
 // TestCarryOverTogether: many who come at once, in several processes, carry it over once.
@@ -438,7 +449,7 @@ func TestCarryOverShape(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), "1", tokens{5, 100}); err != nil {
 		t.Fatal(err)
 	}
-	want := row{TTL: 180, Limits: map[string]bucket.Balance{
+	want := row{TTL: storetest.KeepIdle, Limits: map[string]bucket.Balance{
 		"rpm": {Limit: bucket.Per(200, time.Minute), Tokens: 195_000, Consumed: 6_000},
 		"tpm": {Limit: userTPM, Tokens: 14_900_000, Consumed: 100_000},
 	}}.Item(t)
@@ -474,14 +485,14 @@ func TestCarryOverMalformed(t *testing.T) {
 		name, want string
 		change     func(carrying)
 	}{
-		{"a text", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
-			"attribute tokens_milli: of type S, want an integer of 64 bits; fix or delete it", func(s carrying) {
+		{"a text", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed; " +
+			"fix or delete it: attribute tokens_milli: of type S, want an integer of 64 bits", func(s carrying) {
 			stored := oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM}, 0)
 			stored[perlimit.Tokens] = codec.S("1")
 			s.has(stored)
 		}},
-		{"a period of nothing", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
-			"attribute refill_period_ms: 0, want a positive number; fix or delete it", func(s carrying) {
+		{"a period of nothing", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed; " +
+			"fix or delete it: attribute refill_period_ms: 0, want a positive number", func(s carrying) {
 			s.has(oldItem("user-1", "rpm", bucket.Balance{Limit: bucket.Per(1, 0)}, 0))
 		}},
 		{"more than a transaction takes",
@@ -622,7 +633,7 @@ func TestCarrier(t *testing.T) {
 					!dynamotest.OnLocal(t) { // three items and an index entry, twice each; Local doubles twice
 					t.Errorf("%v write units, want 8", did.Write)
 				}
-				e.storedCarried(t, carriedRow(0, 0))
+				e.storedCarried(t, unchargedRow())
 				e.marked(t, "rpm 0", "tpm 0")
 			}
 		})

@@ -254,7 +254,8 @@ func wait(ctx context.Context, call *store.Call, others []*look) error {
 		case <-ctx.Done():
 			resource := call.Parts[0].Def.Spec().Resource
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return fmt.Errorf("sluice: %s for %s: %w", resource, call.Parts[0].Buckets[0].Entity, context.Canceled)
+				entity := store.Quote(call.Parts[0].Buckets[0].Entity)
+				return fmt.Errorf("sluice: %s for %s: %w", resource, entity, context.Canceled)
 			}
 			return &store.UnavailableError{
 				Resource: resource, Err: fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded),

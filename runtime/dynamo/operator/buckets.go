@@ -231,7 +231,8 @@ func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([
 		if !slices.Contains(has, name) {
 			return nil, &store.InvalidError{
 				Resource: resource, Field: "limit", Value: name,
-				Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", entity, strings.Join(has, ", ")),
+				Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", store.Quote(entity),
+					strings.Join(has, ", ")),
 			}
 		}
 	}

@@ -1,12 +1,18 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"iter"
+	"slices"
 	"strings"
+	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
@@ -16,7 +22,7 @@ import (
 )
 
 // Members reads and writes the entity items of one table. It implements store.MemberStore. A write of unknown
-// outcome is sent again: it replaces the whole item, so that once or twice is the same.
+// outcome is sent again: once or twice is the same.
 type Members struct {
 	api     wire.API
 	retrier wire.Retrier
@@ -34,26 +40,32 @@ func MembersWith(client wire.API, retrier wire.Retrier, changed func(entity stri
 	return &Members{api: client, retrier: retrier, changed: changed}
 }
 
-// Put implements store.MemberStore.
+// Put implements store.MemberStore. It writes the attributes of the link alone: others of the item stay.
 func (m *Members) Put(ctx context.Context, member store.Member) error {
-	entity := item.EntityKey(member.Entity)
-	entity["entity_id"] = codec.S(member.Entity)
-	entity["cascade"] = &types.AttributeValueMemberBOOL{Value: member.Cascade}
-	if member.Parent != "" {
-		entity["parent_id"] = codec.S(member.Parent)
-		entity["GSI1PK"], entity["GSI1SK"] = codec.S(
-			item.ParentKey(member.Parent),
-		), codec.S(
-			item.ChildPrefix+member.Entity,
-		)
+	expression := "SET entity_id = :entity, #cascade = :cascade"
+	values := codec.Item{
+		":entity":  codec.S(member.Entity),
+		":cascade": &types.AttributeValueMemberBOOL{Value: member.Cascade},
 	}
-	defer m.changed(member.Entity)
+	if member.Parent == "" {
+		expression += " REMOVE parent_id, GSI1PK, GSI1SK"
+	} else {
+		expression += ", parent_id = :parent, GSI1PK = :list, GSI1SK = :child"
+		values[":parent"], values[":list"] = codec.S(member.Parent), codec.S(item.ParentKey(member.Parent))
+		values[":child"] = codec.S(item.ChildPrefix + member.Entity)
+	}
+	return m.update(ctx, member.Entity, &dynamodb.UpdateItemInput{
+		UpdateExpression: &expression, ExpressionAttributeValues: values,
+	})
+}
+
+// update sends in, which it completes, for the item of entity.
+func (m *Members) update(ctx context.Context, entity string, in *dynamodb.UpdateItemInput) error {
+	in.TableName, in.Key = &m.retrier.Table, item.EntityKey(entity)
+	in.ExpressionAttributeNames = map[string]string{"#cascade": "cascade"} // a reserved word
+	defer m.changed(entity)
 	return m.retrier.Do(ctx, func() error {
-		_, err := m.api.PutItem(
-			ctx,
-			&dynamodb.PutItemInput{TableName: &m.retrier.Table, Item: entity},
-			wire.NoRetry,
-		)
+		_, err := m.api.UpdateItem(ctx, in, wire.NoRetry)
 		return err
 	})
 }
@@ -71,17 +83,17 @@ func (m *Members) Get(ctx context.Context, entity string) (member store.Member, 
 	return members.Decode(entity, out.Item)
 }
 
-// Delete implements store.MemberStore.
+// Delete implements store.MemberStore. It removes the attributes of the link alone. The item stays: with its
+// other attributes, or as a bare key, since no condition says that an item has no others.
 func (m *Members) Delete(ctx context.Context, entity string) error {
-	defer m.changed(entity)
-	return m.retrier.Do(ctx, func() error {
-		_, err := m.api.DeleteItem(
-			ctx,
-			&dynamodb.DeleteItemInput{TableName: &m.retrier.Table, Key: item.EntityKey(entity)},
-			wire.NoRetry,
-		)
-		return err
+	err := m.update(ctx, entity, &dynamodb.UpdateItemInput{
+		UpdateExpression:    aws.String("REMOVE entity_id, #cascade, parent_id, GSI1PK, GSI1SK"),
+		ConditionExpression: aws.String("attribute_exists(PK)"),
 	})
+	if _, nothing := errors.AsType[*types.ConditionalCheckFailedException](err); nothing {
+		return nil
+	}
+	return err
 }
 
 // Children implements store.MemberStore. The index that it reads may be a moment behind.
@@ -99,4 +111,128 @@ func (m *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 			}
 		}
 	}
+}
+
+// erasesAtOnce bounds the deletions of one Erase that are under way.
+const erasesAtOnce = 8
+
+// Erase implements store.MemberStore. It deletes each item below the entity's key, one write unit or more
+// each. First goes the link, so that look-ups fail, then overrides, so that no new bucket has their numbers.
+func (m *Members) Erase(ctx context.Context, entity string, how store.Erasing) (n store.Erased, err error) {
+	if !how.LeaveChildren {
+		if err := store.Childless(ctx, m, entity); err != nil {
+			return n, err
+		}
+	}
+	keys, err := m.keysOf(ctx, entity)
+	if err != nil {
+		return n, err
+	}
+	slices.SortStableFunc(keys, func(a, b codec.Item) int {
+		return cmp.Compare(kindOf(item.KeyOf(a).SK), kindOf(item.KeyOf(b).SK))
+	})
+	defer m.changed(entity)
+	for len(keys) > 0 && err == nil {
+		kind := kindOf(item.KeyOf(keys[0]).SK)
+		end := slices.IndexFunc(keys, func(key codec.Item) bool { return kindOf(item.KeyOf(key).SK) != kind })
+		if end < 0 {
+			end = len(keys)
+		}
+		done := end
+		if !how.DryRun {
+			done, err = m.deleteAll(ctx, keys[:end])
+		}
+		*kind.counter(&n) += done
+		keys = keys[end:]
+	}
+	return n, err
+}
+
+// keysOf returns the keys of all items of entity, read consistently.
+func (m *Members) keysOf(ctx context.Context, entity string) (keys []codec.Item, err error) {
+	in := &dynamodb.QueryInput{
+		TableName:                 &m.retrier.Table,
+		KeyConditionExpression:    aws.String("PK = :pk"),
+		ExpressionAttributeValues: codec.Item{":pk": item.EntityKey(entity)[item.PK]},
+		ProjectionExpression:      aws.String("PK, SK"), ConsistentRead: aws.Bool(true),
+	}
+	for {
+		var out *dynamodb.QueryOutput
+		err := m.retrier.Do(ctx, func() (err error) {
+			out, err = m.api.Query(ctx, in, wire.NoRetry)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if keys = append(keys, out.Items...); len(out.LastEvaluatedKey) == 0 {
+			return keys, nil
+		}
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// deleteAll deletes the items with these keys, several at a time, and returns how many it deleted. It ends
+// with the first error.
+func (m *Members) deleteAll(ctx context.Context, keys []codec.Item) (done int, err error) {
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(erasesAtOnce)
+	for _, key := range keys {
+		group.Go(func() error {
+			err := m.retrier.Do(ctx, func() error {
+				_, err := m.api.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &m.retrier.Table, Key: key},
+					wire.NoRetry)
+				return err
+			})
+			if err == nil {
+				mu.Lock()
+				done++
+				mu.Unlock()
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	return done, err
+}
+
+// erasedKind is a kind of an entity's items, in the order in which Erase deletes them.
+type erasedKind int
+
+const (
+	linkItem erasedKind = iota
+	overrideItem
+	bucketItem
+	usageItem
+	otherItem
+)
+
+// kindOf returns the kind of the item with sort key sk. A predecessor's per-limit item is no bucket.
+func kindOf(sk string) erasedKind {
+	resource, ofBucket := strings.CutPrefix(sk, item.BucketPrefix)
+	switch {
+	case sk == item.EntitySK:
+		return linkItem
+	case strings.HasPrefix(sk, item.ConfigPrefix):
+		return overrideItem
+	case ofBucket && !strings.Contains(resource, "#"):
+		return bucketItem
+	case strings.HasPrefix(sk, item.UsagePrefix):
+		return usageItem
+	}
+	return otherItem
+}
+
+// counter returns the field of n that counts items of k.
+func (k erasedKind) counter(n *store.Erased) *int {
+	switch k {
+	case overrideItem:
+		return &n.Overrides
+	case bucketItem:
+		return &n.Buckets
+	case usageItem:
+		return &n.Usage
+	}
+	return &n.Other
 }

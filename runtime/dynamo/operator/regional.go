@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -142,6 +144,88 @@ func checkQuota(spec *store.Spec, s store.Stored) error {
 		}
 	}
 	return nil
+}
+
+// Grant adds tokens, in millitokens by limit, to the bucket of entity, as stored, on spec's resource, if the
+// bucket has these limits in force. It adds them once at the most, and not at all if it reports false. It
+// fails with
+//   - a *store.ContendedError if the bucket changes at each attempt, or if a write that was sent again is not
+//     its last,
+//   - a *store.SetupError, or a *store.UnavailableError if DynamoDB does not answer.
+//
+// It costs a consistent read and a write unit.
+func (r *Regional) Grant(
+	ctx context.Context, spec *store.Spec, entity string, limits []bucket.Limit, tokens []int64,
+) (bool, error) {
+	api, retrier := r.overrides.api, &r.overrides.retrier
+	for attempt := 1; ; attempt++ {
+		var img *bucket.Image
+		err := retrier.Do(ctx, func() (err error) {
+			img, err = wire.ReadBucket(ctx, api, retrier.Table, entity, spec.Resource, wire.NoRetry)
+			return err
+		})
+		if err != nil || img == nil || !hasLimits(img, spec.Limits, limits) {
+			return false, err
+		}
+		in, op, err := grantInput(retrier.Table, entity, spec, img.Op, tokens)
+		if err != nil {
+			return false, err
+		}
+		sent := 0
+		err = retrier.Do(ctx, func() error {
+			sent++
+			_, err := api.UpdateItem(ctx, in, wire.NoRetry)
+			return err
+		})
+		unsure := sent > 1 // an earlier attempt may have been applied
+		failed, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
+		switch {
+		case err == nil, refused && (&configWrite{op: op}).wrote(failed.Item): // an earlier attempt was applied
+			return true, nil
+		case !refused:
+			return true, err
+		case unsure, attempt == retrier.Attempts:
+			return unsure, &store.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: attempt}
+		}
+	}
+}
+
+// hasLimits reports whether img's limits of these names are limits.
+func hasLimits(img *bucket.Image, names []string, limits []bucket.Limit) bool {
+	for i, name := range names {
+		if !slices.ContainsFunc(img.Extra, func(n bucket.Named) bool {
+			return n.Name == name && n.Balance.Limit == limits[i]
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// grantInput returns the write that adds tokens to a bucket whose last op is the one seen, and its own op. It
+// applies once, however often it arrives. rf stays, as in an Adjust. ttl stays, as in a reset.
+func grantInput(
+	table, entity string, spec *store.Spec, seen string, tokens []int64,
+) (in *dynamodb.UpdateItemInput, op string, err error) {
+	op = wire.NewOp()
+	update := expression.Set(expression.Name("op"), expression.Value(op))
+	for i, n := range tokens {
+		if n > 0 {
+			tk := expression.Name(item.LimitAttribute(spec.Limits[i], "tk"))
+			update = update.Set(tk, tk.Plus(expression.Value(n)))
+		}
+	}
+	built, err := expression.NewBuilder().WithUpdate(update).
+		WithCondition(expression.Name("op").Equal(expression.Value(seen))).Build()
+	if err != nil {
+		return nil, "", fmt.Errorf("expression for the grant of %s: %w", spec.Resource, err)
+	}
+	return &dynamodb.UpdateItemInput{
+		TableName: &table, Key: item.BucketKey(entity, spec.Resource),
+		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
+		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}, op, nil
 }
 
 // Heartbeat returns the stored heartbeat, read consistently. It is empty if there is none.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,6 +35,21 @@ func TableName(table string) (name string, ok bool) {
 		return found[1], true
 	}
 	return "", false
+}
+
+// WrongTable says what is wrong with a table that TableName does not accept, and what to pass.
+func WrongTable(table string) string {
+	if !strings.HasPrefix(table, "arn:") {
+		return fmt.Sprintf("table %q is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', "+
+			"or an ARN", table)
+	}
+	text := fmt.Sprintf("%q is not the ARN of a table: ", table)
+	for _, part := range []string{"/stream/", "/index/", "/backup/", "/export/"} {
+		if whole, _, cut := strings.Cut(table, part); cut && tablePattern.MatchString(whole) {
+			return text + "pass that of its table, " + whole
+		}
+	}
+	return text + "pass arn:aws:dynamodb:REGION:ACCOUNT:table/NAME, or the name alone"
 }
 
 // Definition is a table as sluice needs it. Its methods return the requests that create the table.

@@ -76,7 +76,7 @@ func of(err error) (Answer, bool) {
 	if denied, ok := errors.AsType[*store.DeniedError](err); ok {
 		return refusal(denied), true
 	}
-	if exceeds, ok := errors.AsType[*store.CostExceedsBurstError](err); ok {
+	if exceeds, ok := errors.AsType[*store.CostTooLargeError](err); ok {
 		return Answer{
 			Reason: Exceeds, Resource: exceeds.Resource,
 			Detail: fmt.Sprintf("The request needs %d %s, and there are never more than %d at once: make it smaller.",

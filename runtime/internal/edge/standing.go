@@ -36,7 +36,7 @@ func Admitted(balances []runtime.Balance) []Standing {
 
 // Refused returns balances as they led to err. It returns none unless limits refused.
 func Refused(err error, balances []runtime.Balance) []Standing {
-	if _, ok := errors.AsType[*store.CostExceedsBurstError](err); ok {
+	if _, ok := errors.AsType[*store.CostTooLargeError](err); ok {
 		return Admitted(balances)
 	}
 	denied, ok := errors.AsType[*store.DeniedError](err)

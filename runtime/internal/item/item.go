@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Item is a DynamoDB item, or its key.
@@ -37,10 +39,13 @@ const CheckpointPrefix = "#CHECKPOINT#"
 // SystemKey is the partition key of the table's own items: version, heartbeat and checkpoints.
 const SystemKey = "SYSTEM#"
 
-const (
-	kindPrefix   = "KIND#"
-	configPrefix = "#CONFIG#"
-)
+// EntitySK is the sort key of the item that names an entity's parent.
+const EntitySK = "#META"
+
+// ConfigPrefix begins the sort key of an override. The resource follows.
+const ConfigPrefix = "#CONFIG#"
+
+const kindPrefix = "KIND#"
 
 // BucketAttributes are the attributes of a bucket besides those of its limits.
 var BucketAttributes = [...]string{
@@ -76,6 +81,13 @@ func LimitOf(attribute, field string) (limit string, ok bool) {
 	return limit, ofLimit && isField && isWhole
 }
 
+// IsLimitName reports whether a limit can have this name: [a-z][a-z0-9_]*. Names stand in expressions as they
+// are, so another one would be read as something else: a dot is a path into a map.
+func IsLimitName(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return strings.Trim(name, letters+"0123456789_") == "" && strings.IndexAny(name, letters) == 0
+}
+
 // CarriedAttribute returns the name of the attribute that holds what a limit had consumed before its bucket
 // was made.
 func CarriedAttribute(limit string) string { return "m_" + limit }
@@ -109,14 +121,14 @@ func ParentKey(entity string) string { return "PARENT#" + entity }
 func BucketKey(entity, resource string) Item { return key(EntityPrefix+entity, BucketPrefix+resource) }
 
 // EntityKey returns the key of the item that names an entity's parent.
-func EntityKey(entity string) Item { return key(EntityPrefix+entity, "#META") }
+func EntityKey(entity string) Item { return key(EntityPrefix+entity, EntitySK) }
 
 // OverrideKey returns the key of the config item of a resource for an entity as stored, or for a kind.
 func OverrideKey(resource, target string) Item {
 	if IsEntity(target) {
-		return key(EntityPrefix+target, configPrefix+resource)
+		return key(EntityPrefix+target, ConfigPrefix+resource)
 	}
-	return key(kindPrefix+target, configPrefix+resource)
+	return key(kindPrefix+target, ConfigPrefix+resource)
 }
 
 // IsEntity reports whether the target of an override is an entity. No kind contains a '-', and in an entity
@@ -151,7 +163,7 @@ type Key struct{ PK, SK string }
 func KeyOf(item Item) Key { return Key{text(item[PK]), text(item[SK])} }
 
 // String returns the key as errors name it.
-func (k Key) String() string { return k.PK + " / " + k.SK }
+func (k Key) String() string { return store.Quote(k.PK) + " / " + store.Quote(k.SK) }
 
 func text(value types.AttributeValue) string {
 	if s, ok := value.(*types.AttributeValueMemberS); ok {

@@ -1,4 +1,4 @@
-// Package lookups remembers what stores read of entities.
+// Package lookups remembers what stores read of entities, and reports the writes of overrides.
 package lookups
 
 import (
@@ -115,11 +115,12 @@ func (m *Members) Member(ctx context.Context, entity string) (member store.Membe
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return store.Member{}, false, fmt.Errorf("sluice: look-up of %s: %w", entity, ctx.Err())
+		return store.Member{}, false, fmt.Errorf("sluice: look-up of %s: %w", store.Quote(entity), ctx.Err())
 	case known:
 		return old.member, old.found, nil
 	}
-	return store.Member{}, false, &store.UnavailableError{Resource: "look-up of " + entity, Err: ctx.Err()}
+	what := "look-up of " + store.Quote(entity)
+	return store.Member{}, false, &store.UnavailableError{Resource: what, Err: ctx.Err()}
 }
 
 // lookUp reads an entity for all calls that wait for it, and remembers the answer.

@@ -23,11 +23,11 @@ type Store struct{ dir string }
 func New(dir string) (*Store, error) {
 	const cure = "make it, or mount what the regions share"
 	fail := func(what string, err error) (*Store, error) {
-		return nil, &store.SetupError{What: "filestore.New: " + what, Do: cure, Err: err}
+		return nil, &store.SetupError{What: what, Do: cure, Err: err}
 	}
 	switch info, err := os.Stat(dir); {
 	case dir == "":
-		return fail("no directory is named", nil)
+		return fail("no directory is named for the regions' snapshots", nil)
 	case errors.Is(err, fs.ErrNotExist):
 		return fail("there is no directory "+dir, nil)
 	case err != nil:

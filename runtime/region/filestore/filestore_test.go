@@ -145,10 +145,10 @@ func TestMistakes(t *testing.T) {
 	}
 	const cure = " | make it, or mount what the regions share"
 	for at, want := range map[string]string{
-		"":                       "setup: filestore.New: no directory is named" + cure,
-		filepath.Join(dir, "no"): "setup: filestore.New: there is no directory " + filepath.Join(dir, "no") + cure,
-		file:                     "setup: filestore.New: " + file + " is not a directory" + cure,
-		filepath.Join(file, "no"): "setup: filestore.New: directory " + filepath.Join(file, "no") + " | stat " +
+		"":                       "setup: no directory is named for the regions' snapshots" + cure,
+		filepath.Join(dir, "no"): "setup: there is no directory " + filepath.Join(dir, "no") + cure,
+		file:                     "setup: " + file + " is not a directory" + cure,
+		filepath.Join(file, "no"): "setup: directory " + filepath.Join(file, "no") + " | stat " +
 			filepath.Join(file, "no") + ": not a directory" + cure,
 	} {
 		s, err := filestore.New(at)

@@ -65,8 +65,8 @@ func (w *world) process(t testing.TB, api dynamo.API, b *books, lazy bool) *limi
 	t.Helper()
 	l, err := limits.New(dynamo.New(api, w.table),
 		runtime.WithClock(w), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.SettleTimeout(20*time.Second), runtime.WithCacheTTL(20*time.Millisecond),
-		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny),
+		runtime.WithSettleTimeout(20*time.Second), runtime.WithCacheTTL(20*time.Millisecond),
+		runtime.WithCallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny),
 			runtime.LazySettle(lazy)),
 		runtime.WithObserver(&store.Observer{Store: func(_ context.Context, e store.StoreEvent) {
 			if e.Outcome == "applied" && e.Path == "reshape" {
@@ -132,9 +132,9 @@ func (c *caller) acquire(ctx context.Context) (*ticket, error) {
 		}
 		return &ticket{
 			resource: limits.Embeddings, entities: []string{"project-" + project.ID},
-			cost: map[string]int64{limits.EmbeddingsRPS: lease.Cost().RPS}, release: lease.Release,
+			cost: map[string]int64{limits.EmbeddingsRPS.String(): lease.Cost().RPS}, release: lease.Release,
 			settle: func(ctx context.Context, actual map[string]int64) error {
-				return lease.Settle(ctx, limits.EmbeddingsCost{RPS: actual[limits.EmbeddingsRPS]})
+				return lease.Settle(ctx, limits.EmbeddingsCost{RPS: actual[limits.EmbeddingsRPS.String()]})
 			},
 		}, nil
 	}
@@ -151,9 +151,13 @@ func (c *caller) acquire(ctx context.Context) (*ticket, error) {
 	}
 	return &ticket{
 		resource: limits.GPT4, entities: entities, release: lease.Release,
-		cost: map[string]int64{limits.GPT4RPM: lease.Cost().RPM, limits.GPT4TPM: lease.Cost().TPM},
+		cost: map[string]int64{
+			limits.GPT4RPM.String(): lease.Cost().RPM, limits.GPT4TPM.String(): lease.Cost().TPM,
+		},
 		settle: func(ctx context.Context, actual map[string]int64) error {
-			return lease.Settle(ctx, limits.GPT4Cost{RPM: actual[limits.GPT4RPM], TPM: actual[limits.GPT4TPM]})
+			return lease.Settle(ctx, limits.GPT4Cost{
+				RPM: actual[limits.GPT4RPM.String()], TPM: actual[limits.GPT4TPM.String()],
+			})
 		},
 	}, nil
 }
@@ -240,8 +244,8 @@ func (c *caller) operate(t testing.TB) {
 	_, rev, err := at.Get(t.Context())
 	if err == nil {
 		_, err = at.Set(t.Context(), limits.GPT4Limits{
-			RPM: new(bucket.Per(40+c.dice.Int64N(100), time.Minute)),
-			TPM: new(bucket.Per(3000+c.dice.Int64N(20_000), time.Minute)),
+			RPM: &runtime.Rate{Capacity: 40 + c.dice.Int64N(100), Every: time.Minute},
+			TPM: &runtime.Rate{Capacity: 3000 + c.dice.Int64N(20_000), Every: time.Minute},
 		}, rev)
 	}
 	if err != nil {

@@ -87,9 +87,9 @@ func (w *world) hour() time.Time {
 	return w.Now().UTC().Truncate(time.Hour)
 }
 
-// pass lets time pass while nobody acquires. Buckets whose ttl passes are deleted, as DynamoDB does: what
-// they consumed is noted. DynamoDB Local cannot be told to, so that it is done here, under the condition that
-// the ttl has passed.
+// pass lets time pass while nobody acquires. Buckets that were idle for long are deleted, as DynamoDB does
+// after 8 days: what they consumed is noted. So long a pause would also trim the stream, so the buckets are
+// deleted here.
 func (w *world) pass(t testing.TB, d time.Duration) {
 	t.Helper()
 	before := w.buckets(t)
@@ -97,9 +97,9 @@ func (w *world) pass(t testing.TB, d time.Duration) {
 		time.Sleep(d) //nolint:forbidigo // in a bubble
 	} else {
 		w.ahead.Add(int64(d))
-		for at := range before {
-			w.expire(t, at)
-		}
+	}
+	for at := range before {
+		w.expire(t, at)
 	}
 	after := w.buckets(t)
 	for at, consumed := range before {
@@ -113,14 +113,19 @@ func (w *world) pass(t testing.TB, d time.Duration) {
 // bucketKey names a bucket.
 type bucketKey struct{ entity, resource string }
 
-// expire deletes a bucket if its ttl has passed.
+// kept is how long an idle bucket is kept, longIdle is when it goes here.
+const kept, longIdle = 8 * 24 * time.Hour, 2 * time.Minute
+
+// expire deletes a bucket that has been idle for long.
 func (w *world) expire(t testing.TB, at bucketKey) {
 	t.Helper()
 	_, err := w.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 		TableName: &w.table, Key: codec.Item{"PK": codec.S("ENTITY#" + at.entity),
 			"SK": codec.S("#BUCKET#" + at.resource)},
 		ConditionExpression: aws.String("#ttl < :now"), ExpressionAttributeNames: map[string]string{"#ttl": "ttl"},
-		ExpressionAttributeValues: codec.Item{":now": codec.N(w.Now().Unix())},
+		ExpressionAttributeValues: codec.Item{
+			":now": codec.N(w.Now().Add(kept - longIdle).Unix()),
+		},
 	})
 	if err != nil && !strings.Contains(err.Error(), "ConditionalCheckFailed") {
 		t.Fatal(err)

@@ -98,8 +98,7 @@ func New(c Config) (*Poller, error) {
 	case c.Streams == nil:
 		return nil, errors.New("poll.New: the streams' client is nil: pass dynamodbstreams.NewFromConfig(cfg)")
 	case !named:
-		return nil, fmt.Errorf("poll.New: table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN",
-			c.Table)
+		return nil, fmt.Errorf("poll.New: %s", operator.WrongTable(c.Table))
 	case c.Aggregator == nil:
 		return nil, errors.New("poll.New: the aggregator is nil: pass one of usage.New")
 	case c.Idle < 0:

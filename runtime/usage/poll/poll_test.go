@@ -523,7 +523,7 @@ func TestNew(t *testing.T) {
 		"streams": {func(c *poll.Config) { c.Streams = nil },
 			"poll.New: the streams' client is nil: pass dynamodbstreams.NewFromConfig(cfg)"},
 		"table": {func(c *poll.Config) { c.Table = "" },
-			`poll.New: table "": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
+			`poll.New: table "" is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
 		"aggregator": {func(c *poll.Config) { c.Aggregator = nil },
 			"poll.New: the aggregator is nil: pass one of usage.New"},
 		"idle": {func(c *poll.Config) { c.Idle = -1 },

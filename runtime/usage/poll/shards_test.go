@@ -125,8 +125,8 @@ func TestParentsFirstControl(t *testing.T) {
 			return o.watch(ctx, c)
 		}
 		w.drain(p)
-		if len(o.wrong) == 0 {
-			t.Error("nobody noticed")
+		if len(o.wrong) == 0 || !strings.Contains(o.wrong[0], " was begun before its parent ") {
+			t.Errorf("%q, want that shards were begun before their parents", o.wrong)
 		}
 	})
 }

@@ -14,7 +14,6 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -44,11 +43,11 @@ func newTraffic(b *testing.B, buckets int) *traffic {
 	_, err := operator.CreateTable(b.Context(), c.client, trafficTable)
 	if err == nil {
 		c.limiter, err = limits.New(dynamo.New(c.client, trafficTable),
-			runtime.CallDefaults(runtime.OnUnavailable(store.Deny)))
+			runtime.WithCallDefaults(runtime.OnUnavailable(store.Deny)))
 	}
 	if err == nil {
-		enough := limits.GPT4Limits{RPM: new(bucket.Per(1_000_000, time.Minute)),
-			TPM: new(bucket.Per(1_000_000, time.Minute))}
+		enough := limits.GPT4Limits{RPM: &runtime.Rate{Capacity: 1_000_000, Every: time.Minute},
+			TPM: &runtime.Rate{Capacity: 1_000_000, Every: time.Minute}}
 		_, err = c.limiter.Config.GPT4.Kind(limits.Project{}).Set(b.Context(), enough, "")
 	}
 	if err != nil {

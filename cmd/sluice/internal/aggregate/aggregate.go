@@ -146,6 +146,9 @@ func (c Command) answers(
 ) error {
 	name, _ := operator.TableName(c.Table)
 	_, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)})
+	if silent := program.GaveUp(ctx); silent != nil {
+		return silent
+	}
 	if _, answer := errors.AsType[smithy.APIError](err); err != nil && !answer && ctx.Err() == nil {
 		return connect.ExplainStreams(client, streams, operator.CallError(c.Table, err))
 	}

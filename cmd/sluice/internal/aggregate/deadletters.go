@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -63,7 +63,7 @@ func endsWithin(name string, size int64) (bool, error) {
 
 // put writes a record in one write and syncs it, since the stream's position then moves past it.
 func (d *deadLetters) put(_ context.Context, p usage.Poison) error {
-	line, err := json.Marshal(p)
+	line, err := term.JSON(p, "")
 	if err != nil {
 		return err
 	}

@@ -29,9 +29,11 @@ type Command struct {
 // Help describes the output and how to ignore a finding.
 func (Command) Help() string {
 	return `Prints each breaking change on a line, sorted by place, and exits with 1 if there is any:
-  text            limits.yaml:12:7: LIMIT_REMOVED: the old value, the effect, and what to do
-  json            an object per line: file, line, column, rule, category, place, message, ignored
+  text            limits.yaml:12:7: LIMIT_REMOVED (data): the old value, the effect, and what to do
+  json            an object per line: file, line, column, rule, severity, place, message, ignored
   github-actions  ::error commands, which GitHub shows beside the lines of a pull request
+The severity says what breaks: data (what the table holds), api (callers of the generated package),
+behaviour (the effect of calls) or price (the units that calls take).
 The schema can ignore an intended change, by rule or at one place, with a reason:
   breaking:
     except:
@@ -110,13 +112,13 @@ func (c Command) old(ctx context.Context) (old gen.OldSchema, found bool, err er
 
 // rules prints the rules.
 func (Command) rules(p program.Env) error {
-	rows := [][]string{{"RULE", "CATEGORY", "AT", "FINDS"}}
+	rows := [][]string{{"RULE", "SEVERITY", "AT", "FINDS"}}
 	for _, r := range gen.BreakingRules() {
 		forms := make([]string, len(r.At))
 		for i, f := range r.At {
 			forms[i] = string(f)
 		}
-		rows = append(rows, []string{r.ID, r.Category, strings.Join(forms, ", "), r.Purpose})
+		rows = append(rows, []string{r.ID, r.Severity, strings.Join(forms, ", "), r.Purpose})
 	}
 	return texttable.Write(p.Stdout, "", "llll", rows)
 }

@@ -12,9 +12,9 @@ import (
 
 // TestCommandEscapes: nothing of a file's name or a message ends a workflow command or starts another.
 func TestCommandEscapes(t *testing.T) {
-	change := gen.BreakingChange{Rule: "A_RULE", Message: "100 % of a: b,\r\n::warning::c"}
+	change := gen.BreakingChange{Rule: "A_RULE", Severity: "data", Message: "100 % of a: b,\r\n::warning::c"}
 	change.File, change.Line, change.Col = "50%,\r\n::a:b.yaml", 3, 7
-	const want = "::error file=50%25%2C%0D%0A%3A%3Aa%3Ab.yaml,line=3,col=7,title=A_RULE::100 %25 of a: " +
+	const want = "::error file=50%25%2C%0D%0A%3A%3Aa%3Ab.yaml,line=3,col=7,title=A_RULE (data)::100 %25 of a: " +
 		"b,%0D%0A::warning::c"
 	if got := asCommand(change); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/git"
+
 	"github.com/sluice-go/sluice/gen"
 )
 
@@ -18,11 +20,11 @@ func movedFrom(ctx context.Context, file, ref, tree string) (old gen.OldSchema, 
 		return old, false, fmt.Errorf("look for what %s was in git:%s: %w", file, ref, err)
 	}
 	dir := filepath.Dir(file)
-	prefix, err := runGit(ctx, dir, "rev-parse", "--show-prefix")
+	prefix, err := git.Run(ctx, dir, "rev-parse", "--show-prefix")
 	if err != nil {
 		return failed(err)
 	}
-	deleted, err := runGit(ctx, dir, "diff", "--name-only", "-z", "--no-relative", "--no-renames",
+	deleted, err := git.Run(ctx, dir, "diff", "--name-only", "-z", "--no-relative", "--no-renames",
 		"--diff-filter=D", tree)
 	if err != nil {
 		return failed(err)
@@ -33,7 +35,7 @@ func movedFrom(ctx context.Context, file, ref, tree string) (old gen.OldSchema, 
 		if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		text, err := runGit(ctx, dir, "cat-file", "blob", tree+":"+name)
+		text, err := git.Run(ctx, dir, "cat-file", "blob", tree+":"+name)
 		if err != nil {
 			return failed(err)
 		}

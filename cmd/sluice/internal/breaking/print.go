@@ -56,11 +56,11 @@ func asJSON(c gen.BreakingChange) (string, error) {
 		Line     int    `json:"line"`
 		Column   int    `json:"column"`
 		Rule     string `json:"rule"`
-		Category string `json:"category"`
+		Severity string `json:"severity"`
 		Place    string `json:"place"`
 		Message  string `json:"message"`
 		Ignored  string `json:"ignored"`
-	}{c.File, c.Line, c.Col, c.Rule, c.Category, c.Place, c.Message, c.Ignored})
+	}{c.File, c.Line, c.Col, c.Rule, c.Severity, c.Place, c.Message, c.Ignored})
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
@@ -71,5 +71,5 @@ func asCommand(c gen.BreakingChange) string {
 	data := strings.NewReplacer(text...)
 	property := strings.NewReplacer(append(text, ":", "%3A", ",", "%2C")...)
 	return fmt.Sprintf("::error file=%s,line=%d,col=%d,title=%s::%s",
-		property.Replace(c.File), c.Line, c.Col, property.Replace(c.Rule), data.Replace(c.Message))
+		property.Replace(c.File), c.Line, c.Col, property.Replace(c.Title()), data.Replace(c.Message))
 }

@@ -24,6 +24,8 @@ var FlagHelp = kong.Vars{
 	"redis": "URL of a Redis to use instead of a table: redis://:password@host:6379/0, rediss://..., " +
 		"unix://... ?master_name=NAME is for a Sentinel, ?addr=host:port adds nodes of a cluster.",
 	"redis_prefix": "With --redis: the prefix of all keys.",
+	"entity": "Entity as it is stored, such as user-123. In double quotes it is a Go string, as commands " +
+		"print an id with control characters: '\"user-\\x1b\"'.",
 	"root": "On a Redis cluster: the last entity that calls on this one charge, such as project-7. " +
 		"It is part of the bucket's key.",
 }
@@ -102,7 +104,7 @@ type OneBucket struct {
 	TableOrRedis
 	schemafile.Flag
 
-	Root *string `placeholder:"ENTITY" help:"${root}"`
+	Root *string `placeholder:"ENTITY" type:"entity" help:"${root}"`
 }
 
 // RootHelp is the part of the commands' help about finding a bucket in Redis.

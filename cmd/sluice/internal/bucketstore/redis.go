@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,7 +36,13 @@ func ConnectRedis(ctx context.Context, url, prefix string, limits *schemafile.Sc
 		prefix = redisstore.DefaultPrefix
 	}
 	s := &Redis{name: redisclient.Name(url), prefix: prefix, schema: limits}
-	client, err := redisclient.New(ctx, url)
+	server := program.NewServer(s.name, func(why string) error {
+		return fmt.Errorf("%s takes the connection and does not answer, %s: check that Redis is served there, or "+
+			"correct the URL (--redis, SLUICE_REDIS_URL)", s.name, why)
+	})
+	_, _, done := server.Ask(ctx)
+	client, err := redisclient.New(ctx, url) // it keeps ctx
+	done(true)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil, err
@@ -59,7 +66,7 @@ func (s *Redis) Members() store.MemberStore { return s.Buckets.Members() }
 
 // Place implements Store.
 func (s *Redis) Place() (at, alternatives string) {
-	return s.name + ", prefix " + s.prefix, "prefix or Redis"
+	return term.Quote(s.name) + ", prefix " + term.Quote(s.prefix), "prefix or Redis"
 }
 
 // Source implements Store.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -95,7 +96,7 @@ func (s *Redis) read(
 		kind, _, _ := strings.Cut(b.Entity, "-")
 		own := slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return k.Name == kind && k.Limits != nil })
 		if own < 0 {
-			next.Strange = append(next.Strange, "kind "+kind)
+			next.Strange = append(next.Strange, "kind "+term.Quote(kind))
 			continue
 		}
 		overrides := []store.Stored{level(b.Entity), level(kind)}
@@ -106,7 +107,7 @@ func (s *Redis) read(
 		})
 		for _, l := range b.Limits {
 			if !slices.Contains(spec.Limits, l.Name) {
-				next.Strange = append(next.Strange, "limit "+l.Name)
+				next.Strange = append(next.Strange, "limit "+term.Quote(l.Name))
 			}
 		}
 	}
@@ -164,6 +165,7 @@ func (s *Redis) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 func notIn(b Bucket, name string, has []string) error {
 	return &store.InvalidError{
 		Resource: b.Resource, Field: "limit", Value: name,
-		Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", b.Entity, strings.Join(has, ", ")),
+		Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", term.Quote(b.Entity),
+			strings.Join(has, ", ")),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/runtime/redisstore"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -92,10 +93,9 @@ func ends(s *schemafile.Schema, l schemafile.Scope, root string) error {
 		return err
 	}
 	if root != l.At && !slices.Contains(l.Charges(), s.Kinds[kind].Name) {
-		may := append([]string{l.At}, l.Charges()...)
+		may := append([]string{term.Quote(l.At)}, l.Charges()...)
 		return program.Usagef("--root %s cannot be the last entity that a call of %s on %s charges: pass one of %s",
-			root, l.At, l.Spec.Resource,
-			strings.Join(may, ", "))
+			term.Quote(root), term.Quote(l.At), l.Spec.Resource, strings.Join(may, ", "))
 	}
 	return nil
 }

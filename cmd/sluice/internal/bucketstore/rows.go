@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -14,7 +15,7 @@ const BecomesBucket = "in per-limit items, which its next acquire or `sluice mig
 // NotStored says what it means that there is no bucket.
 func NotStored(entity, resource string) string {
 	return fmt.Sprintf("%s on %s: no bucket is stored: it was never used, it has expired, or a name is wrong; "+
-		"an unused bucket is full", entity, resource)
+		"an unused bucket is full", term.Quote(entity), resource)
 }
 
 // Balances returns the rows of a table of b's limits.
@@ -25,6 +26,41 @@ func Balances(b Bucket) [][]string {
 		rows = append(rows, append(row, format.FullIn(l.FullIn)))
 	}
 	return rows
+}
+
+// LimitJSON is the parameters of a limit in JSON.
+type LimitJSON struct {
+	Capacity int64 `json:"capacity_milli"`
+	Burst    int64 `json:"burst_milli"`
+	Refill   int64 `json:"refill_milli"`
+	Period   int64 `json:"period_ms"`
+}
+
+// BalanceJSON is a limit of a bucket in JSON.
+type BalanceJSON struct {
+	Limit     string `json:"limit"`
+	Available int64  `json:"available_milli"`
+	LimitJSON
+	FullIn int64 `json:"full_in_ms"`
+}
+
+// BucketJSON is a bucket in JSON.
+type BucketJSON struct {
+	Entity   string        `json:"entity"`
+	Resource string        `json:"resource"`
+	Root     string        `json:"root,omitempty"` // in Redis: the last entity of its chain
+	PerLimit bool          `json:"per_limit"`      // still in per-limit items
+	Limits   []BalanceJSON `json:"limits"`
+}
+
+// JSONOf returns what JSON has of b.
+func JSONOf(b Bucket) BucketJSON {
+	out := BucketJSON{b.Entity, b.Resource, b.Root, b.Pending, []BalanceJSON{}}
+	for _, l := range b.Limits {
+		out.Limits = append(out.Limits,
+			BalanceJSON{l.Name, l.Available, LimitJSON(l.Limit), l.FullIn.Milliseconds()})
+	}
+	return out
 }
 
 // TakenUp says when running processes use a changed override or parent: they cache both.

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -69,9 +70,9 @@ type Page struct {
 
 // Title names b, which is one of all buckets of an entity.
 func (b Bucket) Title(all []Bucket) string {
-	text := b.Entity + " on " + b.Resource
+	text := term.Quote(b.Entity) + " on " + b.Resource
 	if len(all) > 1 {
-		text += " under " + b.Root
+		text += " under " + term.Quote(b.Root)
 	}
 	return text
 }

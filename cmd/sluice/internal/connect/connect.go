@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
+	"github.com/sluice-go/sluice/internal/tool/secrets"
 )
 
 // Connection are the flags that name a table. Without them, AWS's own variables and profiles decide.
@@ -65,7 +66,12 @@ func (c Connection) Client(ctx context.Context) (*dynamodb.Client, error) {
 	if err := c.checkTable(); err != nil {
 		return nil, err
 	}
-	return awsclient.New(ctx, c.Endpoint, c.Region)
+	client, err := awsclient.New(ctx, c.Endpoint, c.Region)
+	if err != nil {
+		return nil, err
+	}
+	client, _ = withTimeouts(client)
+	return client, nil
 }
 
 // WithStreams returns clients of DynamoDB and of its streams.
@@ -73,14 +79,18 @@ func (c Connection) WithStreams(ctx context.Context) (*dynamodb.Client, *dynamod
 	if err := c.checkTable(); err != nil {
 		return nil, nil, err
 	}
-	return awsclient.WithStreams(ctx, c.Endpoint, c.Region)
+	client, streams, err := awsclient.WithStreams(ctx, c.Endpoint, c.Region)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, streams = streamsWithTimeouts(client, streams)
+	return client, streams, nil
 }
 
 // checkTable returns a usage error if Table is neither a name nor an ARN.
 func (c Connection) checkTable() error {
 	if _, ok := operator.TableName(c.Table); !ok {
-		return program.Usagef("table %q is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', "+
-			"or an ARN", c.Table)
+		return program.Usagef("%s", operator.WrongTable(c.Table))
 	}
 	return nil
 }
@@ -100,10 +110,10 @@ func Explain(client *dynamodb.Client, err error) error {
 // ExplainStreams is Explain for a call of the streams' client, which may have an endpoint of its own.
 func ExplainStreams(client *dynamodb.Client, streams *dynamodbstreams.Client, err error) error {
 	base := streams.Options().BaseEndpoint
-	if base == nil || *base == Place(client) {
+	if base == nil || secrets.URL(*base) == Place(client) {
 		return Explain(client, err)
 	}
-	return explainAt(base, *base, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", err)
+	return explainAt(base, secrets.URL(*base), "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", err)
 }
 
 // explainAt is Explain for one endpoint. base is nil for AWS's own; variable is the environment variable
@@ -134,11 +144,11 @@ func Reason(dial *net.OpError) string {
 	return fmt.Sprintf(" (%v)", dial.Err)
 }
 
-// Place returns the endpoint or the region of a client.
+// Place returns the endpoint of a client, without a user and a password, or its region.
 func Place(client *dynamodb.Client) string {
 	o := client.Options()
 	if o.BaseEndpoint != nil {
-		return *o.BaseEndpoint
+		return secrets.URL(*o.BaseEndpoint)
 	}
 	return o.Region
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -22,6 +23,7 @@ type Command struct {
 	Show     showCommand     `cmd:"" help:"Show the stored parents of an entity and of its ancestors."`
 	Children childrenCommand `cmd:"" help:"List the stored children of an entity, one per line."`
 	Delete   deleteCommand   `cmd:"" help:"Delete a stored entity; its buckets and overrides stay."`
+	Erase    eraseCommand    `cmd:"" help:"Delete all that is stored of an entity."`
 }
 
 // argument are the flags and the argument that name an entity of a store.
@@ -29,7 +31,7 @@ type argument struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
 
-	Entity string `arg:"" help:"Entity as it is stored, such as user-123."`
+	Entity string `arg:"" type:"entity" help:"${entity}"`
 }
 
 // entities is the store of entities and the schema that describes them.
@@ -40,14 +42,25 @@ type entities struct {
 	store bucketstore.Store
 }
 
-// entities reads the schema, checks m against it, and opens the store. The caller closes the store.
-func (c argument) entities(ctx context.Context, p program.Env, m store.Member) (entities, error) {
+// entities reads the schema, checks the entity against it, and opens the store. The caller closes the store.
+// An entity with characters that no call may use is fine: it may be stored.
+func (c argument) entities(ctx context.Context, p program.Env) (entities, error) {
+	return c.checked(ctx, p, func(s *schemafile.Schema) error {
+		_, err := s.Entity(c.Entity)
+		return err
+	})
+}
+
+// checked reads the schema, checks the arguments against it, and opens the store.
+func (c argument) checked(
+	ctx context.Context, p program.Env, check func(*schemafile.Schema) error,
+) (entities, error) {
 	s, err := c.Read()
 	if err != nil {
 		return entities{}, err
 	}
-	if err := m.Check(s.Kinds); err != nil {
-		return entities{}, program.Usagef("%v", err)
+	if err := check(s); err != nil {
+		return entities{}, err
 	}
 	at, err := c.Open(ctx, p.Now, c.Flag)
 	if err != nil {
@@ -59,7 +72,7 @@ func (c argument) entities(ctx context.Context, p program.Env, m store.Member) (
 type putCommand struct {
 	argument
 
-	Parent    *string `placeholder:"ENTITY" help:"${parent}"`
+	Parent    *string `placeholder:"ENTITY" type:"entity" help:"${parent}"`
 	NoCascade bool    `help:"${no_cascade}"`
 }
 
@@ -76,7 +89,12 @@ func (c putCommand) Run(ctx context.Context, p program.Env) error {
 				"keep the stored parent")
 		}
 	}
-	e, err := c.entities(ctx, p, m)
+	e, err := c.checked(ctx, p, func(s *schemafile.Schema) error {
+		if err := m.Check(s.Kinds); err != nil {
+			return program.Usagef("%v", err)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -88,7 +106,7 @@ func (c putCommand) Run(ctx context.Context, p program.Env) error {
 	if m.Parent == "" {
 		m.Parent = before.Parent
 		if err := m.Check(e.Kinds); err != nil {
-			return fmt.Errorf("%w; it is the stored parent of %s: pass --parent", err, m.Entity)
+			return fmt.Errorf("%w; it is the stored parent of %s: pass --parent", err, term.Quote(m.Entity))
 		}
 	}
 	if needing := e.Needing(e.KindOf(m.Entity)); m.Parent == "" && m.Cascade && len(needing) > 0 {
@@ -100,13 +118,15 @@ func (c putCommand) Run(ctx context.Context, p program.Env) error {
 	}
 	switch {
 	case !found:
-		p.Say("stored %s\n", m.Entity)
+		p.Say("stored %s\n", term.Quote(m.Entity))
 	case before == m:
-		p.Say("stored %s, unchanged\n", m.Entity)
+		p.Say("stored %s, unchanged\n", term.Quote(m.Entity))
 	case c.Parent == nil && m.Parent != "":
-		p.Say("stored %s, instead of cascade %s; its parent %s is kept\n", m.Entity, yes(before.Cascade), m.Parent)
+		p.Say("stored %s, instead of cascade %s; its parent %s is kept\n", term.Quote(m.Entity),
+			yes(before.Cascade), term.Quote(m.Parent))
 	default:
-		p.Say("stored %s, instead of parent %s, cascade %s\n", m.Entity, dash(before.Parent), yes(before.Cascade))
+		p.Say("stored %s, instead of parent %s, cascade %s\n", term.Quote(m.Entity),
+			term.Quote(dash(before.Parent)), yes(before.Cascade))
 	}
 	if _, err := e.show(ctx, p, m.Entity); err != nil {
 		return err
@@ -115,33 +135,45 @@ func (c putCommand) Run(ctx context.Context, p program.Env) error {
 	return nil
 }
 
-type showCommand struct{ argument }
+type showCommand struct {
+	argument
+
+	JSON bool `name:"json" help:"Print a JSON object per entity on a line."`
+}
 
 // Help is an example.
 func (showCommand) Help() string { return "Example: sluice entity show user-123" }
 
 // Run prints the entity and its ancestors, as far as they are stored.
 func (c showCommand) Run(ctx context.Context, p program.Env) error {
-	e, err := c.entities(ctx, p, store.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer e.store.Close()
-	found, err := e.show(ctx, p, c.Entity)
+	show := e.show
+	if c.JSON {
+		show = e.showJSON
+	}
+	found, err := show(ctx, p, c.Entity)
 	if err == nil && !found {
-		err = fmt.Errorf("%s is not stored: run `%s`", c.Entity, putLine(e.Schema, c.Entity))
+		err = fmt.Errorf("%s is not stored: run `%s`", term.Quote(c.Entity), putLine(e.Schema, c.Entity))
 	}
 	return err
 }
 
-type childrenCommand struct{ argument }
+type childrenCommand struct {
+	argument
+
+	JSON bool `name:"json" help:"Print a JSON object per child on a line."`
+}
 
 // Help is an example.
 func (childrenCommand) Help() string { return "Example: sluice entity children project-7 | wc -l" }
 
 // Run prints each child as soon as it is read.
 func (c childrenCommand) Run(ctx context.Context, p program.Env) error {
-	e, err := c.entities(ctx, p, store.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -151,11 +183,17 @@ func (c childrenCommand) Run(ctx context.Context, p program.Env) error {
 		if err != nil {
 			return e.store.Explain(err)
 		}
-		p.Say("%s\n", child)
 		none = false
+		if !c.JSON {
+			p.Say("%s\n", term.Quote(child))
+			continue
+		}
+		if err := p.JSONLine(map[string]string{"entity": child, "parent": c.Entity}); err != nil {
+			return err
+		}
 	}
 	if none {
-		p.Note("no stored entity has the parent %s\n", c.Entity)
+		p.Note("no stored entity has the parent %s\n", term.Quote(c.Entity))
 	}
 	return nil
 }
@@ -174,7 +212,7 @@ const named = 3
 
 // Run deletes the entity unless it has stored children.
 func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
-	e, err := c.entities(ctx, p, store.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -184,7 +222,7 @@ func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
 		return e.store.Explain(err)
 	}
 	if !found {
-		p.Say("%s is not stored: nothing to delete\n", c.Entity)
+		p.Say("%s is not stored: nothing to delete\n", term.Quote(c.Entity))
 		return nil
 	}
 	if !c.Force {
@@ -195,7 +233,7 @@ func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
 	if err := e.Delete(ctx, c.Entity); err != nil {
 		return e.store.Explain(err)
 	}
-	p.Say("deleted %s\n%s\n", c.Entity, bucketstore.TakenUp())
+	p.Say("deleted %s\n%s\n", term.Quote(c.Entity), bucketstore.TakenUp())
 	if divided := e.dividing(c.Entity); len(divided) > 0 {
 		p.Say("its quotas of %s stay: regional sync manages them and reclaims unused ones\n",
 			strings.Join(divided, ", "))
@@ -224,38 +262,72 @@ func (e entities) childless(ctx context.Context, entity string) error {
 			children = append(children, "others")
 			break
 		}
-		children = append(children, child)
+		children = append(children, term.Quote(child))
 	}
 	if len(children) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%s is the parent of %s, whose look-ups would fail: nothing was deleted; store another "+
-		"parent for them first, or pass --force", entity, strings.Join(children, ", "))
+		"parent for them first, or pass --force", term.Quote(entity), strings.Join(children, ", "))
 }
 
-// show prints entity and its ancestors as far as look-ups go. It prints nothing and returns false if entity
-// is not stored.
-func (e entities) show(ctx context.Context, p program.Env, entity string) (found bool, err error) {
-	rows := [][]string{{"ENTITY", "PARENT", "CASCADE"}}
+// shown is an entity, as far as it is stored, and why look-ups fail at it.
+type shown struct {
+	Entity  string `json:"entity"`
+	Parent  string `json:"parent,omitempty"`
+	Cascade bool   `json:"cascade"`
+	Stored  bool   `json:"stored"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// chain reads entity and its ancestors as far as look-ups go. It returns nothing if entity is not stored.
+func (e entities) chain(ctx context.Context, entity string) (chain []shown, err error) {
 	for entity != "" {
 		m, stored, err := e.Get(ctx, entity)
 		switch {
 		case err != nil:
-			return false, e.store.Explain(err)
+			return nil, e.store.Explain(err)
 		case stored:
-			rows = append(rows, []string{entity, dash(m.Parent), yes(m.Cascade), e.broken(m)})
-		case len(rows) == 1:
-			return false, nil
+			chain = append(chain, shown{entity, m.Parent, m.Cascade, true, e.broken(m)})
+		case len(chain) == 0:
+			return nil, nil
 		default:
-			rows = append(rows, []string{entity, "-", "-",
-				cmp.Or(e.missing(entity, "not stored"), "not stored (not needed)")})
+			chain = append(chain, shown{Entity: entity, Problem: e.missing(entity, "not stored")})
 		}
 		entity = m.Parent
-		if !m.Cascade || m.Check(e.Kinds) != nil {
+		if !m.Cascade || e.broken(m) != "" {
 			break
 		}
 	}
+	return chain, nil
+}
+
+// show prints entity and its ancestors. It prints nothing and returns false if entity is not stored.
+func (e entities) show(ctx context.Context, p program.Env, entity string) (found bool, err error) {
+	chain, err := e.chain(ctx, entity)
+	if err != nil || len(chain) == 0 {
+		return false, err
+	}
+	rows := [][]string{{"ENTITY", "PARENT", "CASCADE"}}
+	for _, s := range chain {
+		if s.Stored {
+			rows = append(rows, []string{s.Entity, dash(s.Parent), yes(s.Cascade), s.Problem})
+		} else {
+			rows = append(rows, []string{s.Entity, "-", "-", cmp.Or(s.Problem, "not stored (not needed)")})
+		}
+	}
 	return true, texttable.Write(p.Stdout, "  ", "llll", rows)
+}
+
+// showJSON is show in JSON.
+func (e entities) showJSON(ctx context.Context, p program.Env, entity string) (found bool, err error) {
+	chain, err := e.chain(ctx, entity)
+	for _, s := range chain {
+		if err == nil {
+			err = p.JSONLine(s)
+		}
+	}
+	return len(chain) > 0, err
 }
 
 // broken says why look-ups fail at m, or returns an empty string.
@@ -281,7 +353,7 @@ func (e entities) missing(entity, why string) string {
 
 // putLine returns the command line that stores entity.
 func putLine(s *schemafile.Schema, entity string) string {
-	command := "sluice entity put " + entity
+	command := "sluice entity put " + term.Argument(entity)
 	if parent := s.Kinds[s.KindOf(entity)].Parent; parent != store.NoParent {
 		command += " --parent " + s.Kinds[parent].Prefix + "<id>"
 	}

@@ -2,9 +2,11 @@
 package generate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/git"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 
 	"github.com/sluice-go/sluice/gen"
@@ -14,11 +16,15 @@ import (
 type Command struct {
 	Check bool   `help:"Write nothing; exit 1 and show a diff if anything would change."`
 	File  string `default:"limits.yaml" placeholder:"limits.yaml" help:"Schema. Paths start at its folder."`
+
+	GoFile string `hidden:"" env:"GOFILE" help:"Set by go generate: the file whose line it runs."`
 }
 
 // Run generates. If the schema has mistakes, it prints each on a line and writes nothing.
-func (c Command) Run(p program.Env) error {
-	result, err := gen.Run(gen.Config{Schema: c.File})
+func (c Command) Run(ctx context.Context, p program.Env) error {
+	result, err := gen.Run(gen.Config{
+		Schema: c.File, Scanned: c.GoFile != "", Committed: git.Committed(ctx, c.File),
+	})
 	if problems, ok := errors.AsType[gen.Problems](err); ok {
 		return program.AsIs(problems)
 	}
@@ -32,7 +38,15 @@ func (c Command) Run(p program.Env) error {
 		return err
 	}
 	for _, f := range result.Stale {
+		if f.Data != nil {
+			p.Say("emptied %s, which %s no longer gives: go generate has yet to read it, and the next run "+
+				"removes it\n", f.Path, c.File)
+			continue
+		}
 		p.Say("removed %s, which %s no longer gives\n", f.Path, c.File)
+	}
+	for _, note := range result.Notes {
+		p.Note("%s\n", note)
 	}
 	p.Say("%s: %d files, %d written\n", c.File, len(result.Files), len(result.Changed()))
 	return nil

@@ -20,15 +20,21 @@ type Command struct {
 	Folder string `arg:"" optional:"" default:"." help:"Folder to write to. It is created, its parents are not."`
 }
 
+// Help describes the command.
+func (Command) Help() string {
+	return "Beside a limits.yaml, it writes sluice.go alone: the file with the go:generate line."
+}
+
 // Run writes a starter limits.yaml and the file with the go:generate line, and prints the next steps.
 func (c Command) Run(p program.Env) error {
 	// Missing parents are not created: they are probably a typing error.
-	switch err := os.Mkdir(c.Folder, 0o777); {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("init %s: there is no folder %s: create it, or correct the path", c.Folder,
-			filepath.Dir(filepath.Clean(c.Folder)))
-	case err != nil && !errors.Is(err, fs.ErrExist):
-		return err
+	if err := os.Mkdir(c.Folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		parent := filepath.Dir(filepath.Clean(c.Folder))
+		if _, missing := os.Stat(parent); errors.Is(missing, fs.ErrNotExist) {
+			return fmt.Errorf("init %s: there is no folder %s: create it, or correct the path", c.Folder, parent)
+		}
+		return fmt.Errorf("init %s: the folder cannot be created in %s: choose one in which this user may create "+
+			"folders: %w", c.Folder, parent, errors.Unwrap(err))
 	}
 	if info, err := os.Stat(c.Folder); err == nil && !info.IsDir() {
 		return fmt.Errorf("init %s: it is a file: name the folder to write to", c.Folder)

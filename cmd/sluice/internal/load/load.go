@@ -4,6 +4,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
@@ -184,6 +185,9 @@ func value[T any](flag *T) (v T) {
 	return v
 }
 
+// plain writes a flag's number as people type it: without an exponent.
+func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
 // check returns a usage error for numbers that are out of range.
 func (c *Command) check() error {
 	text := ""
@@ -195,7 +199,7 @@ func (c *Command) check() error {
 	case c.Children < 1:
 		text = fmt.Sprintf("--children %d is out of range: pass 1 or more", c.Children)
 	case c.Zipf != nil && !(*c.Zipf > 1 && *c.Zipf <= 10):
-		text = fmt.Sprintf("--zipf %v is out of range: pass more than 1 and up to 10", *c.Zipf)
+		text = fmt.Sprintf("--zipf %s is out of range: pass more than 1 and up to 10", plain(*c.Zipf))
 	case c.Concurrency < 1 || c.Concurrency > 100_000:
 		text = fmt.Sprintf("--concurrency %d is out of range: pass 1 to 100000", c.Concurrency)
 	case c.Limiters < 1 || c.Limiters > c.Concurrency:
@@ -203,8 +207,8 @@ func (c *Command) check() error {
 			c.Limiters,
 			c.Concurrency)
 	case c.Rate != nil && !(*c.Rate > 0 && *c.Rate <= 1e6):
-		text = fmt.Sprintf("--rate %v is out of range: pass more than 0 and up to 1000000, or leave the flag "+
-			"out for full speed", *c.Rate)
+		text = fmt.Sprintf("--rate %s is out of range: pass more than 0 and up to 1000000, or leave the flag "+
+			"out for full speed", plain(*c.Rate))
 	case c.Duration <= 0:
 		text = fmt.Sprintf("--duration %v is out of range: pass more than 0", c.Duration)
 	case c.Calls != nil && *c.Calls < 1:
@@ -213,11 +217,11 @@ func (c *Command) check() error {
 	case c.Units != nil && *c.Units < 1:
 		text = fmt.Sprintf("--units %d is out of range: pass 1 or more", *c.Units)
 	case !(value(c.PriceRead) >= 0 && value(c.PriceRead) <= 1e9):
-		text = fmt.Sprintf("--price-read %v is out of range: pass dollars per million read units, 0 to a billion",
-			*c.PriceRead)
+		text = fmt.Sprintf("--price-read %s is out of range: pass dollars per million read units, 0 to a billion",
+			plain(*c.PriceRead))
 	case !(value(c.PriceWrite) >= 0 && value(c.PriceWrite) <= 1e9):
-		text = fmt.Sprintf("--price-write %v is out of range: pass dollars per million write units, 0 to a billion",
-			*c.PriceWrite)
+		text = fmt.Sprintf("--price-write %s is out of range: pass dollars per million write units, 0 to a billion",
+			plain(*c.PriceWrite))
 	}
 	if text == "" {
 		return nil

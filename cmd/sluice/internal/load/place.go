@@ -20,7 +20,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -128,14 +127,8 @@ func (c *Command) onTable(ctx context.Context, s *schemafile.Schema) (*place, er
 		return nil, err
 	}
 	// one connection for each caller
-	client := dynamodb.New(t.Client.Options(), func(o *dynamodb.Options) {
-		usual, ok := o.HTTPClient.(*awshttp.BuildableClient) // it respects AWS_CA_BUNDLE
-		if !ok {
-			usual = awshttp.NewBuildableClient()
-		}
-		o.HTTPClient = usual.WithTransportOptions(func(tr *http.Transport) {
-			tr.MaxIdleConns, tr.MaxIdleConnsPerHost = c.Concurrency, c.Concurrency
-		})
+	client := connect.WithTransport(t.Client, func(tr *http.Transport) {
+		tr.MaxIdleConns, tr.MaxIdleConnsPerHost = c.Concurrency, c.Concurrency
 	})
 	at := &place{name: fmt.Sprintf("table %s (%s)", t.Table, connect.Place(client)), explain: t.Explain,
 		close: func() {}}

@@ -68,8 +68,8 @@ func payable(plan *load.Plan) error {
 			k := spec.Kinds[kind]
 			for j, limit := range k.Limits {
 				if burst := limit.Burst / bucket.Milli; portion.Cost[j].Least > burst {
-					return program.Usagef("--cost %s:%s=%s: a bucket of a %s never has more than %s, so no call of a %s "+
-						"would be admitted: pass less",
+					return program.Usagef("--cost %s:%s=%s: a bucket of kind %s never has more than %s, so no call of kind "+
+						"%s would be admitted: pass less",
 						spec.Resource, spec.Limits[j], portion.Cost[j], k.Name, texttable.Count(burst),
 						spec.Kinds[portion.Kind].Name)
 				}
@@ -151,8 +151,8 @@ func (c *Command) costs(
 			s.Specs[plan.Mix[0].Resource].Limits[0])
 	}
 	resource, limit := "", what
-	if before, after, both := strings.Cut(what, ":"); both {
-		resource, limit = before, after
+	if i := strings.LastIndexByte(what, ':'); i >= 0 { // resources may have ':' in their names, limits do not
+		resource, limit = what[:i], what[i+1:]
 		if _, err := s.Resource(resource); err != nil {
 			return ofFlag(flag, text, err)
 		}

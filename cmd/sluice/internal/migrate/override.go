@@ -2,12 +2,13 @@ package migrate
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/migrate"
+	"github.com/sluice-go/sluice/internal/tool/secrets"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
@@ -22,6 +23,9 @@ func (c Command) fillIn(s *schemafile.Schema, r *migrate.Report) {
 // override returns the command line that gives a bucket the limits of its items, or why there is none.
 func (c Command) override(s *schemafile.Schema, d *migrate.Difference) string {
 	l, err := s.Scope(d.Entity, d.Resource)
+	if err == nil {
+		err = l.Writable()
+	}
 	if err != nil {
 		return err.Error()
 	}
@@ -33,7 +37,7 @@ func (c Command) override(s *schemafile.Schema, d *migrate.Difference) string {
 		}
 		text, wrong := l.Restate(i, bucket.Limit(n.Item))
 		if wrong != "" {
-			return fmt.Sprintf("none for %s on %s: limit %s: %s", d.Entity, d.Resource, n.Limit, wrong)
+			return fmt.Sprintf("none for %s on %s: limit %s: %s", term.Quote(d.Entity), d.Resource, n.Limit, wrong)
 		}
 		words = append(words, text)
 	}
@@ -43,8 +47,8 @@ func (c Command) override(s *schemafile.Schema, d *migrate.Difference) string {
 // given returns the flags that lead other commands to the same table and schema.
 func (c Command) given() (flags []string) {
 	for _, f := range []struct{ name, value, usual string }{
-		{"endpoint", c.Endpoint, ""}, {"region", c.Region, ""}, {"table", c.Table, "rate_limits"}, {"file", c.File,
-			"limits.yaml"},
+		{"endpoint", secrets.URL(c.Endpoint), ""}, {"region", c.Region, ""},
+		{"table", c.Table, "rate_limits"}, {"file", c.File, "limits.yaml"},
 	} {
 		if f.value != f.usual {
 			flags = append(flags, "--"+f.name, f.value)
@@ -53,16 +57,11 @@ func (c Command) given() (flags []string) {
 	return flags
 }
 
-// plain matches arguments that a shell does not change.
-var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
-
 // quoted returns a command line for a POSIX shell.
 func quoted(words []string) string {
 	all := make([]string, len(words))
 	for i, word := range words {
-		if all[i] = word; !plain.MatchString(word) {
-			all[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
+		all[i] = term.Argument(word)
 	}
 	return strings.Join(all, " ")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/migrate"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
@@ -138,7 +139,8 @@ func printAhead(p program.Env, r *migrate.Report) {
 		"was ahead. Correct last_refill_ms before programs with migrating.New or `sluice migrate` "+
 		"convert them, or their buckets will be in debt until then:\n", format.Quantity(len(r.Ahead), "item"))
 	for _, a := range r.Ahead[:min(format.First, len(r.Ahead))] {
-		p.Say("  %s on %s, limit %s: %s ahead\n", a.Entity, a.Resource, a.Limit, far(a.Ms))
+		p.Say("  %s on %s, limit %s: %s ahead\n", term.Quote(a.Entity), term.Quote(a.Resource),
+			term.Quote(a.Limit), far(a.Ms))
 	}
 	printMore(p, len(r.Ahead), "")
 }
@@ -156,19 +158,20 @@ func far(ms int64) string {
 func printLeft(p program.Env, r *migrate.Report) {
 	for _, l := range r.Left {
 		n := format.Quantity(int(l.Items), "item")
+		limit, resource, kind := term.Quote(l.Limit), term.Quote(l.Resource), term.Quote(l.Kind)
 		switch l.Why {
 		case migrate.NoResource:
-			p.Say("%s of resource %s, which the schema does not have: add it, or delete them\n", n, l.Resource)
+			p.Say("%s of resource %s, which the schema does not have: add it, or delete them\n", n, resource)
 		case migrate.NoBucket:
 			p.Say("%s of %s on %s, which gives kind %s no bucket: add it to the resource's entities, or delete them\n",
-				n, l.Kind, l.Resource, l.Kind)
+				n, kind, resource, kind)
 		case migrate.NoLimit:
 			p.Say("%s of limit %s on %s, which the schema does not have: add it, or put it in `removed:`\n", n,
-				l.Limit, l.Resource)
+				limit, resource)
 		case migrate.NotYet:
 			p.Say("%s of limit %s on %s not converted: run `sluice migrate`, which converts them or says what is "+
 				"wrong\n",
-				n, l.Limit, l.Resource)
+				n, limit, resource)
 		}
 	}
 }
@@ -182,7 +185,7 @@ func printBeside(p program.Env, r *migrate.Report) {
 		"or before the limit was in the schema. Deploy programs with migrating.New. Then delete either "+
 		"the items, or the bucket, which is then made from them:\n", format.Quantity(len(r.Beside), "bucket"))
 	for _, b := range r.Beside[:min(format.First, len(r.Beside))] {
-		p.Say("  %s on %s\n", b.Entity, b.Resource)
+		p.Say("  %s on %s\n", term.Quote(b.Entity), b.Resource)
 	}
 	printMore(p, len(r.Beside), "")
 }
@@ -194,7 +197,8 @@ func printWrong(p program.Env, r *migrate.Report) {
 	}
 	p.Say("%s wrong:\n", format.Quantity(len(r.Wrong), "bucket"))
 	for _, w := range r.Wrong[:min(format.First, len(r.Wrong))] {
-		p.Say("  %s on %s: %s\n", w.Entity, w.Resource, strings.TrimPrefix(w.What, "sluice: "))
+		p.Say("  %s on %s: %s\n", term.Quote(w.Entity), w.Resource,
+			term.Escape(strings.TrimPrefix(w.What, "sluice: ")))
 	}
 	printMore(p, len(r.Wrong), "")
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -19,7 +22,7 @@ import (
 type explainCommand struct {
 	bucketstore.OneBucket
 
-	Entity   string `arg:"" help:"Entity as it is stored, such as user-123."`
+	Entity   string `arg:"" type:"entity" help:"${entity}"`
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 }
 
@@ -78,7 +81,7 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 		for i, kind := range above {
 			commands[i] = fmt.Sprintf("`sluice override explain %s-<id> %s`", kind, c.Resource)
 		}
-		p.Say("a call on a %s charges its %s too: run %s\n",
+		p.Say("a call on kind %s charges its %s too: run %s\n",
 			o.Own().Name, strings.Join(above, " and its "), strings.Join(commands, " and "))
 	}
 	return nil
@@ -94,7 +97,7 @@ func (o overrides) showBuckets(
 			state = o.state(b, stored, file)
 		}
 		if len(all) > 1 {
-			state = "under " + b.Root + ", " + state
+			state = "under " + term.Quote(b.Root) + ", " + state
 		}
 		p.Say("%s\n", state)
 		if err := texttable.Write(p.Stdout, "  ", "lrrrll", bucketstore.Balances(b)); err != nil {
@@ -102,6 +105,14 @@ func (o overrides) showBuckets(
 		}
 	}
 	return nil
+}
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"scope": "Entity, such as user-123, or a kind, such as user. In double quotes it is a Go string, as " +
+			"commands print an id with control characters: '\"user-\\x1b\"'.",
+	}
 }
 
 // overriding returns the rows of the overrides that apply and of the limits in force.
@@ -179,4 +190,12 @@ func differing(l schemafile.Scope, b bucketstore.Bucket, inForce []bucket.Limit)
 		}
 	}
 	return names
+}
+
+// shown writes a revision. The absence of one is written as none, which --revision accepts.
+func shown(r store.Revision) string {
+	if r == "" {
+		return "none"
+	}
+	return string(r)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -24,6 +25,8 @@ type Command struct {
 	List    listCommand    `cmd:"" help:"List all overrides of a resource."`
 	Delete  deleteCommand  `cmd:"" help:"End overrides of an entity or a kind."`
 	Explain explainCommand `cmd:"" help:"Show where an entity's limits come from, and its bucket."`
+	Export  exportCommand  `cmd:"" help:"Print all overrides, for import."`
+	Import  importCommand  `cmd:"" help:"Write the overrides of a file, once all its rows are checked."`
 }
 
 // target are the flags and arguments that name a scope: an entity or a kind on a resource.
@@ -31,7 +34,7 @@ type target struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
 
-	At       string `arg:"" name:"scope" help:"Entity, such as user-123, or a kind, such as user."`
+	At       string `arg:"" name:"scope" type:"entity" help:"${scope}"`
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 }
 
@@ -44,7 +47,11 @@ func (c target) scope() (schemafile.Scope, error) {
 	return s.Scope(c.At, c.Resource)
 }
 
-type getCommand struct{ target }
+type getCommand struct {
+	target
+
+	JSON bool `name:"json" help:"Print a JSON object, in millitokens."`
+}
 
 // Help is an example.
 func (getCommand) Help() string { return "Example: sluice override get user-123 gpt-4" }
@@ -65,6 +72,9 @@ func (c getCommand) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
+	if c.JSON {
+		return p.JSONLine(jsonOf(o.Spec, stored[0]))
+	}
 	rows := [][]string{{"LIMIT", "CAPACITY", "BURST", "REFILL"}}
 	for i, limit := range stored[0].Limits {
 		if limit != nil {
@@ -84,12 +94,14 @@ type change struct {
 	target
 
 	Revision *string `placeholder:"REVISION" help:"Fail unless get still prints this revision."`
+	refill   bool    // fill the entity's bucket after the write
 }
 
 type setCommand struct {
 	change
 
 	Limits []string `arg:"" name:"limit" help:"LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N], in whole tokens."`
+	Refill bool     `help:"Fill the entity's bucket too, so that a raised limit admits at once."`
 }
 
 // Help describes the arguments.
@@ -102,6 +114,9 @@ func (setCommand) Help() string {
 // Run overrides the named limits and prints the limits before and after.
 func (c setCommand) Run(ctx context.Context, p program.Env) error {
 	l, err := c.scope()
+	if err == nil {
+		err = l.Writable()
+	}
 	if err != nil {
 		return err
 	}
@@ -118,6 +133,11 @@ func (c setCommand) Run(ctx context.Context, p program.Env) error {
 		limits[i] = &limit
 		named = append(named, i)
 	}
+	if c.Refill && l.At == l.Own().Name {
+		return program.Usagef("--refill fills the bucket of one entity, and %s is a kind: leave it out, and run "+
+			"`sluice reset` for each entity that cannot wait", l.At)
+	}
+	c.refill = c.Refill
 	return c.write(ctx, p, l, named, limits)
 }
 
@@ -126,6 +146,7 @@ type listCommand struct {
 	schemafile.Flag
 
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	JSON     bool   `name:"json" help:"Print a JSON object per entity or kind on a line, in millitokens."`
 }
 
 // Help is an example.
@@ -150,6 +171,9 @@ func (c listCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
+	if c.JSON {
+		return c.print(ctx, p, at, spec)
+	}
 	var rows [][]string
 	flush := func() error {
 		written := rows
@@ -186,6 +210,43 @@ func (c listCommand) Run(ctx context.Context, p program.Env) error {
 		p.Note("nothing is overridden on %s\n", spec.Resource)
 	}
 	return flush()
+}
+
+// overrideJSON is an override in JSON.
+type overrideJSON struct {
+	At       string                           `json:"at"` // an entity, or a kind
+	Resource string                           `json:"resource"`
+	Revision string                           `json:"revision"`
+	Epoch    int64                            `json:"epoch,omitempty"` // of the regional sync that manages it
+	Limits   map[string]bucketstore.LimitJSON `json:"limits"`
+}
+
+func jsonOf(spec *store.Spec, s store.Stored) overrideJSON {
+	out := overrideJSON{s.At, spec.Resource, shown(s.Revision), s.Epoch, map[string]bucketstore.LimitJSON{}}
+	for i, limit := range s.Limits {
+		if limit != nil {
+			out.Limits[spec.Limits[i]] = bucketstore.LimitJSON(*limit)
+		}
+	}
+	return out
+}
+
+// print prints each override as JSON as soon as it is read.
+func (c listCommand) print(
+	ctx context.Context, p program.Env, at bucketstore.Store, spec *store.Spec,
+) error {
+	for stored, err := range at.Overrides().List(ctx, spec) {
+		if err != nil {
+			return at.Explain(err)
+		}
+		if !stored.Overrides() {
+			continue
+		}
+		if err := p.JSONLine(jsonOf(spec, stored)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type deleteCommand struct {
@@ -229,7 +290,7 @@ type overrides struct {
 }
 
 // String names the scope.
-func (o overrides) String() string { return o.At + " on " + o.Spec.Resource }
+func (o overrides) String() string { return term.Quote(o.At) + " on " + o.Spec.Resource }
 
 // read returns the overrides that apply to the scope, in order of precedence.
 func (o *overrides) read(ctx context.Context, p program.Env) ([]store.Stored, error) {
@@ -284,7 +345,7 @@ func (c change) write(
 	}
 	if slices.EqualFunc(was, after[0].Limits, sameLimit) {
 		p.Say("%s: nothing to change, revision %s%s\n", o, shown(before[0].Revision), managed(before[0]))
-		return nil
+		return o.fill(ctx, p, c.refill)
 	}
 	after[0].Revision, err = o.store.Overrides().Set(ctx, o.Spec, after[0])
 	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
@@ -306,13 +367,13 @@ func (c change) write(
 		return err
 	}
 	p.Say("%s\n%s", o.takenUp(), o.toRegions(before[0], after[0]))
-	return nil
+	return o.fill(ctx, p, c.refill)
 }
 
 // lost returns the error of a write that another write came before.
 func (o overrides) lost(how string) error {
-	return fmt.Errorf("the override of %s at %s %s: nothing was written; run `sluice override get %[2]s %[1]s`",
-		o.Spec.Resource, o.At, how)
+	return fmt.Errorf("the override of %s at %s %s: nothing was written; run `sluice override get %s %[1]s`",
+		o.Spec.Resource, term.Quote(o.At), how, term.Argument(o.At))
 }
 
 // inForce returns the columns of limit i that overrides lead to, and their origin.
@@ -334,12 +395,4 @@ func decides(overriding []store.Stored, i int) string {
 
 func sameLimit(a, b *bucket.Limit) bool {
 	return a == b || a != nil && b != nil && *a == *b
-}
-
-// shown writes a revision. The absence of one is written as none, which --revision accepts.
-func shown(r store.Revision) string {
-	if r == "" {
-		return "none"
-	}
-	return string(r)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -23,12 +24,12 @@ func (o overrides) toRegions(before, after store.Stored) string {
 			"what every region keeps\n"
 	case before.Epoch > 0:
 		return fmt.Sprintf("it replaces the quota that regional sync managed, for this region only, and comes "+
-			"on top of what regions divide: `sluice override delete %s %s` returns it to sync\n", o.At,
+			"on top of what regions divide: `sluice override delete %s %s` returns it to sync\n", term.Argument(o.At),
 			o.Spec.Resource)
 	}
 	return fmt.Sprintf("it is for this region only, on top of what regions divide; regional sync does not "+
 		"change it: `sluice override delete %s %s` returns it to sync\n",
-		o.At, o.Spec.Resource)
+		term.Argument(o.At), o.Spec.Resource)
 }
 
 // takenUp says when processes use a change. If regions divide the limits, caches last for a window at most.
@@ -70,7 +71,7 @@ func (o overrides) sync(stored []store.Stored) string {
 	switch {
 	case own.Overrides() && own.Epoch == 0:
 		return fmt.Sprintf(": an operator's override is for this region only, and %s does not change it; "+
-			"`sluice override delete %s %s` returns it to sync", sync, o.At, o.Spec.Resource)
+			"`sluice override delete %s %s` returns it to sync", sync, term.Argument(o.At), o.Spec.Resource)
 	case own.Overrides() && !o.beat.Alive(o.now):
 		return fmt.Sprintf(": its quota is managed by %s, but is not in force, since the heartbeat is not alive",
 			sync)

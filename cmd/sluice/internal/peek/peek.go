@@ -15,8 +15,9 @@ import (
 type Command struct {
 	bucketstore.OneBucket
 
-	Entity   string `arg:"" help:"Entity as it is stored, such as user-123."`
+	Entity   string `arg:"" type:"entity" help:"${entity}"`
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	JSON     bool   `name:"json" help:"Print a JSON object per bucket on a line, in millitokens."`
 }
 
 // Help describes the command.
@@ -41,6 +42,14 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	if len(all) == 0 {
+		if err := c.CheckKnown(c.Entity, c.Resource); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return c.print(p, all)
+	}
+	if len(all) == 0 {
 		p.Say("%s\n", bucketstore.NotStored(c.Entity, c.Resource))
 		return nil
 	}
@@ -51,6 +60,19 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		}
 		p.Say("%s\n", heading)
 		if err := texttable.Write(p.Stdout, "  ", "lrrrll", bucketstore.Balances(b)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print prints each bucket as JSON. Without a bucket it prints nothing, and says why on stderr.
+func (c Command) print(p program.Env, all []bucketstore.Bucket) error {
+	if len(all) == 0 {
+		p.Note("%s\n", bucketstore.NotStored(c.Entity, c.Resource))
+	}
+	for _, b := range all {
+		if err := p.JSONLine(bucketstore.JSONOf(b)); err != nil {
 			return err
 		}
 	}

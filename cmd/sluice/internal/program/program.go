@@ -3,7 +3,6 @@
 package program
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -33,7 +32,17 @@ func (p Env) Print(text []byte, err error) error {
 
 // JSON prints v as indented JSON.
 func (p Env) JSON(v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
+	text, err := term.JSON(v, "  ")
+	if err != nil {
+		return err
+	}
+	p.Say("%s\n", text)
+	return nil
+}
+
+// JSONLine prints v as JSON on a line.
+func (p Env) JSONLine(v any) error {
+	text, err := term.JSON(v, "")
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package region
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
@@ -74,12 +73,7 @@ func reportJSON(p program.Env, r *region.Report) error {
 		}
 		out.Peers = append(out.Peers, one)
 	}
-	text, err := json.Marshal(out)
-	if err != nil {
-		return err
-	}
-	p.Say("%s\n", text)
-	return nil
+	return p.JSONLine(out)
 }
 
 // describeCycle prints what a cycle has done, or would do: the other regions, and each write with its

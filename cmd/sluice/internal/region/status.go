@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/alecthomas/kong"
 
@@ -23,7 +24,7 @@ type statusCommand struct {
 	publishing
 
 	Region string  `placeholder:"REGION" help:"AWS region of the S3 client; the bucket may be in another."`
-	Entity *string `placeholder:"ENTITY" help:"Show the quotas of this entity as bars."`
+	Entity *string `placeholder:"ENTITY" type:"entity" help:"Show the quotas of this entity as bars."`
 	JSON   bool    `name:"json" help:"Print JSON."`
 }
 
@@ -33,7 +34,8 @@ func (statusCommand) Help() string {
 		"from one region to another. Tokens on the way are negative if the receiver has published " +
 		"after the sender. The total never exceeds the limit, except for a while after a limit was " +
 		"lowered. A silent region keeps its quota. A region that has published nothing, or whose " +
-		"epoch has ended, counts with what every region keeps.\n\n" +
+		"epoch has ended, counts with what every region keeps. IN ALL is what regions may hold, LEFT what " +
+		"their buckets had: a raised quota adds no tokens, only refill.\n\n" +
 		"The exit code is 1 if a region's snapshot cannot be read.\n\n" +
 		"Example: sluice region status --snapshots s3://quotas/limits --entity user-123"
 }
@@ -158,5 +160,5 @@ func (s siteSeen) shownState() string {
 // none says that no region has published anything about an entity.
 func (w worldSeen) none(entity string) string {
 	return fmt.Sprintf("%s: no region has published anything about it: it was not used, is not counted yet, "+
-		"or the name is wrong; each region keeps %d %% of its limits", entity, w.regions.Floor)
+		"or the name is wrong; each region keeps %d %% of its limits", term.Quote(entity), w.regions.Floor)
 }

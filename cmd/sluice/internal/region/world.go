@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
@@ -35,16 +36,16 @@ func describeWorld(p program.Env, w worldSeen, summaries []region.Summary) error
 	for _, site := range w.sites {
 		head, align = append(head, site.name), align+"r"
 	}
-	rows = [][]string{append(head, "ON THE WAY", "IN ALL", "OF")}
+	rows = [][]string{append(head, "ON THE WAY", "IN ALL", "OF", "LEFT")}
 	for _, sum := range sumsOf(summaries) {
 		row := []string{sum.Resource + " " + sum.Limit}
 		for _, held := range sum.Held {
 			row = append(row, texttable.Count(held))
 		}
 		rows = append(rows, append(row, texttable.Count(sum.InTransit), texttable.Count(sum.Sum()),
-			texttable.Count(sum.Whole)))
+			texttable.Count(sum.Whole), format.Tokens(sum.Left)))
 	}
-	return texttable.Write(p.Stdout, "", align+"rrr", rows)
+	return texttable.Write(p.Stdout, "", align+"rrrr", rows)
 }
 
 // sumsOf adds summaries up by resource and limit, in the order of their first occurrence.
@@ -65,6 +66,7 @@ func sumsOf(summaries []region.Summary) (sums []region.Summary) {
 		}
 		sum.InTransit += s.InTransit
 		sum.Whole += s.Whole
+		sum.Left = bucket.Add(sum.Left, s.Left)
 	}
 	return sums
 }
@@ -78,7 +80,7 @@ func describeEntity(p program.Env, w worldSeen, entity string, summaries []regio
 	bar := term.NewBar(term.IsTerminal(p.Stdout))
 	for i, s := range summaries {
 		if i == 0 || summaries[i-1].Resource != s.Resource {
-			p.Say("%s on %s\n", entity, s.Resource)
+			p.Say("%s on %s\n", term.Quote(entity), s.Resource)
 		}
 		rows := [][]string{{s.Limit, "", "HELD", "IN USE", "RATE", "LEFT"}}
 		for j, site := range w.sites {
@@ -94,7 +96,8 @@ func describeEntity(p program.Env, w worldSeen, entity string, summaries []regio
 		}
 		rows = append(rows,
 			[]string{"on the way", "", texttable.Count(s.InTransit)},
-			[]string{"in all", "", texttable.Count(s.Sum()), fmt.Sprintf("of %s", texttable.Count(s.Whole))})
+			[]string{"in all", "", texttable.Count(s.Sum()), fmt.Sprintf("of %s", texttable.Count(s.Whole)), "",
+				format.Tokens(s.Left)})
 		if err := texttable.Write(p.Stdout, "  ", "llrrrrl", rows); err != nil {
 			return err
 		}
@@ -128,6 +131,7 @@ func worldJSON(p program.Env, w worldSeen, summaries []region.Summary) error {
 		InTransit int64            `json:"on_the_way"`
 		Sum       int64            `json:"in_all"`
 		Whole     int64            `json:"of"`
+		Left      int64            `json:"left"`
 	}
 	out := struct {
 		Regions []site  `json:"regions"`
@@ -142,7 +146,7 @@ func worldJSON(p program.Env, w worldSeen, summaries []region.Summary) error {
 	}
 	for _, s := range summaries {
 		one := limit{Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Held: map[string]int64{},
-			InTransit: s.InTransit, Sum: s.Sum(), Whole: s.Whole}
+			InTransit: s.InTransit, Sum: s.Sum(), Whole: s.Whole, Left: s.Left / bucket.Milli}
 		for i, held := range s.Held {
 			one.Held[w.sites[i].name] = held
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -21,7 +22,7 @@ import (
 type Command struct {
 	bucketstore.OneBucket
 
-	Entity   string   `arg:"" help:"Entity as it is stored, such as user-123."`
+	Entity   string   `arg:"" type:"entity" help:"${entity}"`
 	Resource string   `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit only; repeatable. Default: all."`
 }
@@ -106,7 +107,8 @@ func (c Command) fill(
 	}
 	if bucketstore.Versions(stored) > after.Overrides {
 		p.Say("the bucket does not have the latest overrides yet: run this again once "+
-			"`sluice override explain %s %s` says that it has the limits in force\n", c.Entity, c.Resource)
+			"`sluice override explain %s %s` says that it has the limits in force\n", term.Argument(c.Entity),
+			c.Resource)
 	}
 	return nil
 }

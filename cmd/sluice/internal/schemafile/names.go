@@ -9,7 +9,7 @@ import (
 // The forms of names, as far as they can be checked without a schema.
 var (
 	entityForm   = regexp.MustCompile(`^[a-z][a-z0-9_]*-[^#]+$`)
-	ResourceForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,63}$`)
+	ResourceForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$`)
 )
 
 // CheckArguments returns a usage error if a bucket cannot have these names. A look-up would find nothing,

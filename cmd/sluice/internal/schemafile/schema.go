@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -41,7 +42,7 @@ func (f Flag) Read() (*Schema, error) {
 		s.Kinds = append(s.Kinds, store.Kind{Name: k.Name, Prefix: k.Name + "-", Parent: k.Parent})
 	}
 	for _, r := range from.Resources {
-		s.Specs = append(s.Specs, specOf(r, from.Revision, s.Kinds))
+		s.Specs = append(s.Specs, specOf(r, from, s.Kinds))
 	}
 	return s, nil
 }
@@ -57,11 +58,11 @@ func (s *Schema) Lists(store, instead string) error {
 			"add %[2]s to stores and run `sluice generate`, or %s", s.File, store, instead)
 }
 
-// specOf returns what generated code has for r.
-func specOf(r gen.Resource, revision int64, kinds []store.Kind) *store.Spec {
+// specOf returns what generated code has for r, which is from's.
+func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 	spec := &store.Spec{
-		Resource: r.Name, Revision: revision, Limits: r.Limits, Removed: r.Removed, Kinds: slices.Clone(kinds),
-		LazySettle: r.LazySettle, Shadow: r.Shadow,
+		Resource: r.Name, Owner: from.Owner, Revision: from.Revision, Limits: r.Limits, Removed: r.Removed,
+		Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
 	}
 	if g := r.Regions; g != nil {
 		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
@@ -110,12 +111,13 @@ func (s *Schema) kindNames() []string {
 }
 
 // Entity returns the kind of an entity, such as user-123. A malformed entity or an unknown kind is a usage
-// error.
+// error. Characters that no call may use are none: see Writable.
 func (s *Schema) Entity(text string) (int, error) {
-	if err := (store.Member{Entity: text}).Check(s.Kinds); err != nil {
+	kind, err := store.KindOf(s.Kinds, text)
+	if err != nil {
 		return 0, program.Usagef("%v", err)
 	}
-	return s.KindOf(text), nil
+	return kind, nil
 }
 
 // KindOf returns the kind of an entity that Entity has accepted.
@@ -177,6 +179,20 @@ func (s *Schema) Resource(name string) (*store.Spec, error) {
 	return s.Specs[i], nil
 }
 
+// CheckKnown returns an error if the schema does not have the resource, of which nothing is stored for
+// entity. Without a schema it returns nil.
+func (f Flag) CheckKnown(entity, resource string) error {
+	s, err := f.Read()
+	if err != nil {
+		return nil //nolint:nilerr // a table has the limits too: the schema is optional
+	}
+	if _, err := s.Resource(resource); err != nil {
+		//nolint:errorlint // no mistake in the command line
+		return fmt.Errorf("%s on %s: no bucket is stored, and %v", term.Quote(entity), resource, err)
+	}
+	return nil
+}
+
 // Scope is an entity or a kind on a resource: what an override is for.
 type Scope struct {
 	Spec *store.Spec
@@ -215,6 +231,17 @@ func (l Scope) charged() error {
 	}
 	return program.Usagef("%s has no bucket for kind %s: pass an entity or a kind of %s",
 		l.Spec.Resource, l.Own().Name, strings.Join(others, ", "))
+}
+
+// Writable returns a usage error for an entity that no call may name. Its override can be read and deleted.
+func (l Scope) Writable() error {
+	if l.At == l.Own().Name {
+		return nil
+	}
+	if err := (store.Member{Entity: l.At}).Check(l.Spec.Kinds); err != nil {
+		return program.Usagef("%v", err)
+	}
+	return nil
 }
 
 // Own returns the kind.

@@ -99,7 +99,11 @@ func (a announcing) UpdateContinuousBackups(
 	return a.Client.UpdateContinuousBackups(ctx, in, opts...)
 }
 
-type checkCommand struct{ connect.TableOnly }
+type checkCommand struct {
+	connect.TableOnly
+
+	JSON bool `name:"json" help:"Print the notes as JSON."`
+}
 
 // Help says what is compared.
 func (checkCommand) Help() string {
@@ -121,6 +125,9 @@ func (c checkCommand) Run(ctx context.Context, p program.Env) error {
 	notes, err := operator.CheckTable(ctx, client, c.Table)
 	if err != nil {
 		return connect.Explain(client, err)
+	}
+	if c.JSON {
+		return describeJSON(p, c.Table, connect.Place(client), notes)
 	}
 	p.Say("table %s in %s\n", c.Table, connect.Place(client))
 	describe(p, c.Table, notes)
@@ -147,6 +154,23 @@ func describe(p program.Env, table string, notes []operator.Note) {
 		}
 		p.Say("note  %s\n", text)
 	}
+}
+
+// describeJSON prints the notes about a table that passed CheckTable as one object.
+func describeJSON(p program.Env, table, place string, notes []operator.Note) error {
+	type note struct {
+		What string `json:"what"`
+		Do   string `json:"do,omitempty"`
+	}
+	out := struct {
+		Table string `json:"table"`
+		Place string `json:"place"`
+		Notes []note `json:"notes"`
+	}{table, place, []note{}}
+	for _, n := range notes {
+		out.Notes = append(out.Notes, note(n))
+	}
+	return p.JSON(out)
 }
 
 // NoRedisReason implements an interface of package connect.

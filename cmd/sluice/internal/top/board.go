@@ -180,12 +180,12 @@ func (b *board) table(w io.Writer, bar term.Bar) error {
 func (b *board) titles() []string {
 	names := make([]string, len(b.Rows))
 	for i, r := range b.Rows {
-		names[i] = r.Entity
+		names[i] = term.Quote(r.Entity)
 		if slices.ContainsFunc(b.Rows, func(other row) bool {
 			return other.Entity == r.Entity &&
 				other.Root != r.Root
 		}) {
-			names[i] += " under " + cmp.Or(r.Root, r.Entity)
+			names[i] += " under " + term.Quote(cmp.Or(r.Root, r.Entity))
 		}
 	}
 	return names

@@ -153,7 +153,7 @@ func (c Command) missing(b *board, at bucketstore.Store) error {
 		return nil
 	case b.Buckets > 0:
 		return fmt.Errorf("no bucket of %s has a limit %s: pass one of %s", c.Resource, b.only,
-			strings.Join(b.names(), ", "))
+			term.Quote(strings.Join(b.names(), ", ")))
 	}
 	which := c.Resource
 	if c.Kind != nil {

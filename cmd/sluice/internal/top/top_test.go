@@ -145,7 +145,8 @@ func TestTopWatchFails(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err == nil || !strings.HasPrefix(err.Error(), "sluice: table "+w.top.Table+" does not exist: ") ||
+	missing := "sluice: table " + w.top.Table + " does not exist; run `sluice table create "
+	if err == nil || !strings.HasPrefix(err.Error(), missing) ||
 		strings.Count(screen, "<clear>") != 1 {
 		t.Errorf("%v\n%s", err, screen)
 	}

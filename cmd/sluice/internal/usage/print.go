@@ -2,7 +2,6 @@ package usage
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -95,14 +96,13 @@ func totals(all []usage.Usage) (sums []usage.Usage) {
 }
 
 // printJSON prints an object per window.
-func printJSON(w io.Writer, all []usage.Usage, now time.Time) error {
-	out := json.NewEncoder(w)
+func printJSON(p program.Env, all []usage.Usage, now time.Time) error {
 	for _, u := range all {
 		limits := make(map[string]int64, len(u.Limits)) // encoding/json sorts the keys
 		for _, l := range u.Limits {
 			limits[l.Limit] = l.Millitokens
 		}
-		if err := out.Encode(struct {
+		if err := p.JSONLine(struct {
 			Entity      string           `json:"entity"`
 			Resource    string           `json:"resource"`
 			By          usage.Span       `json:"by"`
@@ -123,9 +123,9 @@ func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
 	out := csv.NewWriter(w)
 	// Error returns a failure
-	_ = out.Write(append(append([]string{"start", "resource"}, names...), "calls", "running"))
+	_ = out.Write(append(append([]string{"start", "resource"}, columns(names)...), "calls", "running"))
 	for _, u := range all {
-		row := []string{u.Start.Format(time.RFC3339), u.Resource}
+		row := []string{u.Start.Format(time.RFC3339), term.Quote(u.Resource)}
 		for _, name := range names {
 			text := ""
 			if milli, ok := spent(u, name); ok {
@@ -137,6 +137,20 @@ func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// columns returns the names of the limits' columns: theirs, as term.Quote writes them. A name that another
+// column has is written "limit NAME".
+func columns(limits []string) []string {
+	all := make([]string, len(limits))
+	taken := map[string]bool{"start": true, "resource": true, "calls": true, "running": true}
+	for i, name := range limits {
+		for all[i] = term.Quote(name); taken[all[i]]; {
+			all[i] = "limit " + all[i]
+		}
+		taken[all[i]] = true
+	}
+	return all
 }
 
 // exact writes millitokens as tokens, for programs.

@@ -1,6 +1,9 @@
 package usage
 
 import (
+	"bytes"
+	"encoding/csv"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,5 +31,26 @@ func TestExact(t *testing.T) {
 		if got := exact(milli); got != want {
 			t.Errorf("exact(%d) = %s, want %s", milli, got, want)
 		}
+	}
+}
+
+// TestCSVColumns: no two columns have one name, whatever limits are called.
+func TestCSVColumns(t *testing.T) {
+	var out bytes.Buffer
+	spent := func(limits ...string) (u usage.Usage) {
+		for _, l := range limits {
+			u.Limits = append(u.Limits, usage.Spent{Limit: l, Millitokens: 1000})
+		}
+		return u
+	}
+	all := []usage.Usage{spent("calls", "limit calls", "rpm", "running"), spent("resource", "start", "tpm")}
+	if err := printCSV(&out, all, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	want := []string{"start", "resource", "limit calls", "limit limit calls", "limit resource", "rpm",
+		"limit running", "limit start", "tpm", "calls", "running"}
+	if err != nil || !slices.Equal(rows[0], want) {
+		t.Errorf("%q, %v\nwant\n%q", rows, err, want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/alecthomas/kong"
 
@@ -28,7 +29,7 @@ import (
 type Command struct {
 	connect.TableOnly
 
-	Entity   string  `arg:"" help:"Entity as it is stored, such as user-123."`
+	Entity   string  `arg:"" type:"entity" help:"${entity}"`
 	Resource *string `placeholder:"RESOURCE" help:"Show this resource only. The default is all."`
 	By       string  `enum:"hour,day" default:"day" help:"Length of a window: hour or day, in UTC."`
 	Since    string  `default:"7d" placeholder:"7d" help:"${since}"`
@@ -95,7 +96,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	})
 	switch {
 	case c.JSON:
-		return printJSON(p.Stdout, all, now)
+		return printJSON(p, all, now)
 	case c.CSV:
 		return printCSV(p.Stdout, all, now)
 	case c.Plot:
@@ -160,7 +161,7 @@ func (c Command) schema() (*schemafile.Schema, error) {
 
 // none says what it means that there is no window.
 func (c Command) none(q usage.Question) string {
-	what := q.Entity
+	what := term.Quote(q.Entity)
 	if q.Resource != "" {
 		what += " on " + q.Resource
 	}

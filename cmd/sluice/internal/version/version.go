@@ -15,7 +15,7 @@ import (
 // not serve it.
 const generation = 2
 
-const _ = store.Generation2
+const _ = store.Generation3
 
 // Command is `sluice version`.
 type Command struct{}

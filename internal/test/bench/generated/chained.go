@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource chained and its limits, as in DeniedError.Limit and on dashboards.
+// Chained is the name of resource chained.
+const Chained = "chained"
+
 const (
-	// Chained is resource chained.
-	Chained = "chained"
 	// ChainedRPH is limit rph.
-	ChainedRPH = "rph"
+	ChainedRPH ChainedLimit = iota + 1
 )
 
 type (
 	// ChainedResource is the type of Limiter.Chained. What one call empties for an hour, of a user and its project.
 	ChainedResource = runtime.Resource[ChainedEntity, ChainedCost]
+	// ChainedLimit is a limit of chained: a runtime.LimitOf[ChainedCost].
+	ChainedLimit uint8
 	// ChainedAcquirer is the interface for handlers, whose tests can pass a fake.
 	ChainedAcquirer = runtime.Acquirer[ChainedEntity, ChainedCost]
-	// ChainedLease is the result of an acquire, to be settled or released.
+	// ChainedLease is the result of an acquire, to be settled, kept or released.
 	ChainedLease = runtime.Lease[ChainedCost]
+	// ChainedEntity is an entity that calls on chained can charge: a User (then its Project too) or a Project.
+	ChainedEntity interface {
+		Entity
+		chained()
+	}
+	chained struct{}
 )
 
-// ChainedEntity is an entity that calls on chained can charge: a User (then its Project too) or a Project.
-type ChainedEntity interface {
-	Entity
-	chained()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ChainedLimit) String() string { return store.NameOf(l, "rph") }
+
+// Resource returns chained.
+func (ChainedLimit) Resource() string { return Chained }
+
+// Of implements runtime.LimitOf.
+func (ChainedLimit) Of(ChainedCost) {}
 
 // ChainedCost is the cost of one call in each limit of chained, in whole tokens. A bucket holds:
 //
@@ -42,14 +53,20 @@ type ChainedCost struct {
 	RPH int64 // 0 means 1 (per_call)
 }
 
-// ChainedLimits overrides limits of chained; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c ChainedCost) String() string { return store.Format(c) }
+
+// ChainedLimits overrides limits of chained; nil fields inherit. For 200 tokens instead:
 //
-//	generated.ChainedLimits{RPH: new(bucket.Per(200, time.Minute))}
+//	generated.ChainedLimits{RPH: &runtime.Rate{Capacity: 200}}
 type ChainedLimits struct {
 	_ struct{} // forces field names
 
-	RPH *bucket.Limit
+	RPH *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l ChainedLimits) String() string { return store.Format(l) }
 
 // ChainedBucket is the item ENTITY#<entity> / #BUCKET#chained.
 type ChainedBucket struct {
@@ -61,14 +78,12 @@ type ChainedBucket struct {
 	RPH      bucket.Balance // b_rph_*
 }
 
-type chained struct{}
-
 // Spec implements store.Definition.
 func (chained) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Chained,
-		Revision:      Revision,
-		Limits:        []string{ChainedRPH},
+		Resource: Chained,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rph"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -96,18 +111,12 @@ func (chained) Spec() *store.Spec {
 	}
 }
 
-func chainedVector(c ChainedCost, dst []int64) []int64 {
-	return append(dst, c.RPH)
-}
+func chainedVector(c ChainedCost, dst []int64) []int64 { return append(dst, c.RPH) }
 
-func chainedCost(v []int64) ChainedCost {
-	return ChainedCost{RPH: v[0]}
-}
+func chainedCost(v []int64) ChainedCost { return ChainedCost{RPH: v[0]} }
 
-func chainedLimitsVector(l ChainedLimits, dst []*bucket.Limit) []*bucket.Limit {
+func chainedLimitsVector(l ChainedLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPH)
 }
 
-func chainedLimitsOf(v []*bucket.Limit) ChainedLimits {
-	return ChainedLimits{RPH: v[0]}
-}
+func chainedLimitsOf(v []*runtime.Rate) ChainedLimits { return ChainedLimits{RPH: v[0]} }

@@ -12,50 +12,50 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Two:
 		return rec.Deltas(
-			codec.Counter{Limit: TwoRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			codec.Counter{Limit: TwoTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
 		)
 	case Ten:
 		return rec.Deltas(
-			codec.Counter{Limit: TenRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
-			codec.Counter{Limit: TenRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			codec.Counter{Limit: TenRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
-			codec.Counter{Limit: TenRPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},
-			codec.Counter{Limit: TenTPS, Consumed: "b_tps_tc", Carried: "m_tps"},
-			codec.Counter{Limit: TenTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
-			codec.Counter{Limit: TenTPH, Consumed: "b_tph_tc", Carried: "m_tph"},
-			codec.Counter{Limit: TenTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
-			codec.Counter{Limit: TenIpm, Consumed: "b_ipm_tc", Carried: "m_ipm"},
-			codec.Counter{Limit: TenIpd, Consumed: "b_ipd_tc", Carried: "m_ipd"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "rph", Consumed: "b_rph_tc", Carried: "m_rph"},
+			codec.Counter{Limit: "rpd", Consumed: "b_rpd_tc", Carried: "m_rpd"},
+			codec.Counter{Limit: "tps", Consumed: "b_tps_tc", Carried: "m_tps"},
+			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "tph", Consumed: "b_tph_tc", Carried: "m_tph"},
+			codec.Counter{Limit: "tpd", Consumed: "b_tpd_tc", Carried: "m_tpd"},
+			codec.Counter{Limit: "ipm", Consumed: "b_ipm_tc", Carried: "m_ipm"},
+			codec.Counter{Limit: "ipd", Consumed: "b_ipd_tc", Carried: "m_ipd"},
 		)
 	case Hot:
 		return rec.Deltas(
-			codec.Counter{Limit: HotRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case Scarce:
 		return rec.Deltas(
-			codec.Counter{Limit: ScarceRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case Drained:
 		return rec.Deltas(
-			codec.Counter{Limit: DrainedRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
+			codec.Counter{Limit: "rph", Consumed: "b_rph_tc", Carried: "m_rph"},
 		)
 	case Chained:
 		return rec.Deltas(
-			codec.Counter{Limit: ChainedRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
+			codec.Counter{Limit: "rph", Consumed: "b_rph_tc", Carried: "m_rph"},
 		)
 	case Shared:
 		return rec.Deltas(
-			codec.Counter{Limit: SharedRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case Swift:
 		return rec.Deltas(
-			codec.Counter{Limit: SwiftRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case SwiftPair:
 		return rec.Deltas(
-			codec.Counter{Limit: SwiftPairRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
-			codec.Counter{Limit: SwiftPairTPS, Consumed: "b_tps_tc", Carried: "m_tps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "tps", Consumed: "b_tps_tc", Carried: "m_tps"},
 		)
 	case "":
 		return nil, nil

@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource drained and its limits, as in DeniedError.Limit and on dashboards.
+// Drained is the name of resource drained.
+const Drained = "drained"
+
 const (
-	// Drained is resource drained.
-	Drained = "drained"
 	// DrainedRPH is limit rph.
-	DrainedRPH = "rph"
+	DrainedRPH DrainedLimit = iota + 1
 )
 
 type (
 	// DrainedResource is the type of Limiter.Drained. What one call empties for an hour.
 	DrainedResource = runtime.Resource[DrainedEntity, DrainedCost]
+	// DrainedLimit is a limit of drained: a runtime.LimitOf[DrainedCost].
+	DrainedLimit uint8
 	// DrainedAcquirer is the interface for handlers, whose tests can pass a fake.
 	DrainedAcquirer = runtime.Acquirer[DrainedEntity, DrainedCost]
-	// DrainedLease is the result of an acquire, to be settled or released.
+	// DrainedLease is the result of an acquire, to be settled, kept or released.
 	DrainedLease = runtime.Lease[DrainedCost]
+	// DrainedEntity is an entity that calls on drained can charge: a Project.
+	DrainedEntity interface {
+		Entity
+		drained()
+	}
+	drained struct{}
 )
 
-// DrainedEntity is an entity that calls on drained can charge: a Project.
-type DrainedEntity interface {
-	Entity
-	drained()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l DrainedLimit) String() string { return store.NameOf(l, "rph") }
+
+// Resource returns drained.
+func (DrainedLimit) Resource() string { return Drained }
+
+// Of implements runtime.LimitOf.
+func (DrainedLimit) Of(DrainedCost) {}
 
 // DrainedCost is the cost of one call in each limit of drained, in whole tokens. A bucket holds:
 //
@@ -41,14 +52,20 @@ type DrainedCost struct {
 	RPH int64 // 0 means 1 (per_call)
 }
 
-// DrainedLimits overrides limits of drained; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c DrainedCost) String() string { return store.Format(c) }
+
+// DrainedLimits overrides limits of drained; nil fields inherit. For 200 tokens instead:
 //
-//	generated.DrainedLimits{RPH: new(bucket.Per(200, time.Minute))}
+//	generated.DrainedLimits{RPH: &runtime.Rate{Capacity: 200}}
 type DrainedLimits struct {
 	_ struct{} // forces field names
 
-	RPH *bucket.Limit
+	RPH *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l DrainedLimits) String() string { return store.Format(l) }
 
 // DrainedBucket is the item ENTITY#<entity> / #BUCKET#drained.
 type DrainedBucket struct {
@@ -60,14 +77,12 @@ type DrainedBucket struct {
 	RPH      bucket.Balance // b_rph_*
 }
 
-type drained struct{}
-
 // Spec implements store.Definition.
 func (drained) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Drained,
-		Revision:      Revision,
-		Limits:        []string{DrainedRPH},
+		Resource: Drained,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rph"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -86,18 +101,12 @@ func (drained) Spec() *store.Spec {
 	}
 }
 
-func drainedVector(c DrainedCost, dst []int64) []int64 {
-	return append(dst, c.RPH)
-}
+func drainedVector(c DrainedCost, dst []int64) []int64 { return append(dst, c.RPH) }
 
-func drainedCost(v []int64) DrainedCost {
-	return DrainedCost{RPH: v[0]}
-}
+func drainedCost(v []int64) DrainedCost { return DrainedCost{RPH: v[0]} }
 
-func drainedLimitsVector(l DrainedLimits, dst []*bucket.Limit) []*bucket.Limit {
+func drainedLimitsVector(l DrainedLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPH)
 }
 
-func drainedLimitsOf(v []*bucket.Limit) DrainedLimits {
-	return DrainedLimits{RPH: v[0]}
-}
+func drainedLimitsOf(v []*runtime.Rate) DrainedLimits { return DrainedLimits{RPH: v[0]} }

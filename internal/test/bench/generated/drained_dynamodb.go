@@ -93,8 +93,7 @@ const drainedReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_rph_tk) OR b_rph_tk BETWEEN :rph_lo AND :rph_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (drained) Reshape(w *codec.Write) {
 	w.Begin(drainedReshapeUpdate, drainedReshapeCondition)
 	w.N(":rf", w.RF)
@@ -119,12 +118,11 @@ func (drained) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rph_tk", "b_rph_cp", "b_rph_bx", "b_rph_ra", "b_rph_rp", "b_rph_tc")
-	dst.Extra = d.Extra(DrainedRPH)
+	dst.Extra = d.Extra("rph")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (drained) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -150,8 +148,7 @@ func (b *DrainedBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *DrainedBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (drained{}).Decode(&i, item); err != nil {

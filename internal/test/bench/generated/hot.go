@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource hot and its limits, as in DeniedError.Limit and on dashboards.
+// Hot is the name of resource hot.
+const Hot = "hot"
+
 const (
-	// Hot is resource hot.
-	Hot = "hot"
 	// HotRPS is limit rps.
-	HotRPS = "rps"
+	HotRPS HotLimit = iota + 1
 )
 
 type (
 	// HotResource is the type of Limiter.Hot. A bucket that many share and that stays nearly full.
 	HotResource = runtime.Resource[HotEntity, HotCost]
+	// HotLimit is a limit of hot: a runtime.LimitOf[HotCost].
+	HotLimit uint8
 	// HotAcquirer is the interface for handlers, whose tests can pass a fake.
 	HotAcquirer = runtime.Acquirer[HotEntity, HotCost]
-	// HotLease is the result of an acquire, to be settled or released.
+	// HotLease is the result of an acquire, to be settled, kept or released.
 	HotLease = runtime.Lease[HotCost]
+	// HotEntity is an entity that calls on hot can charge: a Project.
+	HotEntity interface {
+		Entity
+		hot()
+	}
+	hot struct{}
 )
 
-// HotEntity is an entity that calls on hot can charge: a Project.
-type HotEntity interface {
-	Entity
-	hot()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l HotLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns hot.
+func (HotLimit) Resource() string { return Hot }
+
+// Of implements runtime.LimitOf.
+func (HotLimit) Of(HotCost) {}
 
 // HotCost is the cost of one call in each limit of hot, in whole tokens. A bucket holds:
 //
@@ -41,14 +52,20 @@ type HotCost struct {
 	RPS int64 // 0 means 1 (per_call)
 }
 
-// HotLimits overrides limits of hot; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c HotCost) String() string { return store.Format(c) }
+
+// HotLimits overrides limits of hot; nil fields inherit. For 200 tokens instead:
 //
-//	generated.HotLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.HotLimits{RPS: &runtime.Rate{Capacity: 200}}
 type HotLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l HotLimits) String() string { return store.Format(l) }
 
 // HotBucket is the item ENTITY#<entity> / #BUCKET#hot.
 type HotBucket struct {
@@ -60,14 +77,12 @@ type HotBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type hot struct{}
-
 // Spec implements store.Definition.
 func (hot) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Hot,
-		Revision:      Revision,
-		Limits:        []string{HotRPS},
+		Resource: Hot,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -86,18 +101,10 @@ func (hot) Spec() *store.Spec {
 	}
 }
 
-func hotVector(c HotCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func hotVector(c HotCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func hotCost(v []int64) HotCost {
-	return HotCost{RPS: v[0]}
-}
+func hotCost(v []int64) HotCost { return HotCost{RPS: v[0]} }
 
-func hotLimitsVector(l HotLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPS)
-}
+func hotLimitsVector(l HotLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPS) }
 
-func hotLimitsOf(v []*bucket.Limit) HotLimits {
-	return HotLimits{RPS: v[0]}
-}
+func hotLimitsOf(v []*runtime.Rate) HotLimits { return HotLimits{RPS: v[0]} }

@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource scarce and its limits, as in DeniedError.Limit and on dashboards.
+// Scarce is the name of resource scarce.
+const Scarce = "scarce"
+
 const (
-	// Scarce is resource scarce.
-	Scarce = "scarce"
 	// ScarceRPS is limit rps.
-	ScarceRPS = "rps"
+	ScarceRPS ScarceLimit = iota + 1
 )
 
 type (
 	// ScarceResource is the type of Limiter.Scarce. 50 a second, of which ten times as many are asked.
 	ScarceResource = runtime.Resource[ScarceEntity, ScarceCost]
+	// ScarceLimit is a limit of scarce: a runtime.LimitOf[ScarceCost].
+	ScarceLimit uint8
 	// ScarceAcquirer is the interface for handlers, whose tests can pass a fake.
 	ScarceAcquirer = runtime.Acquirer[ScarceEntity, ScarceCost]
-	// ScarceLease is the result of an acquire, to be settled or released.
+	// ScarceLease is the result of an acquire, to be settled, kept or released.
 	ScarceLease = runtime.Lease[ScarceCost]
+	// ScarceEntity is an entity that calls on scarce can charge: a Project.
+	ScarceEntity interface {
+		Entity
+		scarce()
+	}
+	scarce struct{}
 )
 
-// ScarceEntity is an entity that calls on scarce can charge: a Project.
-type ScarceEntity interface {
-	Entity
-	scarce()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ScarceLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns scarce.
+func (ScarceLimit) Resource() string { return Scarce }
+
+// Of implements runtime.LimitOf.
+func (ScarceLimit) Of(ScarceCost) {}
 
 // ScarceCost is the cost of one call in each limit of scarce, in whole tokens. A bucket holds:
 //
@@ -41,14 +52,20 @@ type ScarceCost struct {
 	RPS int64 // 0 means 1 (per_call)
 }
 
-// ScarceLimits overrides limits of scarce; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c ScarceCost) String() string { return store.Format(c) }
+
+// ScarceLimits overrides limits of scarce; nil fields inherit. For 200 tokens instead:
 //
-//	generated.ScarceLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.ScarceLimits{RPS: &runtime.Rate{Capacity: 200}}
 type ScarceLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l ScarceLimits) String() string { return store.Format(l) }
 
 // ScarceBucket is the item ENTITY#<entity> / #BUCKET#scarce.
 type ScarceBucket struct {
@@ -60,14 +77,12 @@ type ScarceBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type scarce struct{}
-
 // Spec implements store.Definition.
 func (scarce) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Scarce,
-		Revision:      Revision,
-		Limits:        []string{ScarceRPS},
+		Resource: Scarce,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -86,18 +101,12 @@ func (scarce) Spec() *store.Spec {
 	}
 }
 
-func scarceVector(c ScarceCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func scarceVector(c ScarceCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func scarceCost(v []int64) ScarceCost {
-	return ScarceCost{RPS: v[0]}
-}
+func scarceCost(v []int64) ScarceCost { return ScarceCost{RPS: v[0]} }
 
-func scarceLimitsVector(l ScarceLimits, dst []*bucket.Limit) []*bucket.Limit {
+func scarceLimitsVector(l ScarceLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPS)
 }
 
-func scarceLimitsOf(v []*bucket.Limit) ScarceLimits {
-	return ScarceLimits{RPS: v[0]}
-}
+func scarceLimitsOf(v []*runtime.Rate) ScarceLimits { return ScarceLimits{RPS: v[0]} }

@@ -66,8 +66,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls on scarce that charge this number of buckets, 1, and ""
-// for others.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1, and "" for others.
 func (scarce) Script(chain int) string {
 	if chain == 1 {
 		return scarceScript1

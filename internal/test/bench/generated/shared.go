@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource shared and its limits, as in DeniedError.Limit and on dashboards.
+// Shared is the name of resource shared.
+const Shared = "shared"
+
 const (
-	// Shared is resource shared.
-	Shared = "shared"
 	// SharedRPS is limit rps.
-	SharedRPS = "rps"
+	SharedRPS SharedLimit = iota + 1
 )
 
 type (
 	// SharedResource is the type of Limiter.Shared. A cascade of single writes into one project.
 	SharedResource = runtime.Resource[SharedEntity, SharedCost]
+	// SharedLimit is a limit of shared: a runtime.LimitOf[SharedCost].
+	SharedLimit uint8
 	// SharedAcquirer is the interface for handlers, whose tests can pass a fake.
 	SharedAcquirer = runtime.Acquirer[SharedEntity, SharedCost]
-	// SharedLease is the result of an acquire, to be settled or released.
+	// SharedLease is the result of an acquire, to be settled, kept or released.
 	SharedLease = runtime.Lease[SharedCost]
+	// SharedEntity is an entity that calls on shared can charge: a User (then its Project too) or a Project.
+	SharedEntity interface {
+		Entity
+		shared()
+	}
+	shared struct{}
 )
 
-// SharedEntity is an entity that calls on shared can charge: a User (then its Project too) or a Project.
-type SharedEntity interface {
-	Entity
-	shared()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l SharedLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns shared.
+func (SharedLimit) Resource() string { return Shared }
+
+// Of implements runtime.LimitOf.
+func (SharedLimit) Of(SharedCost) {}
 
 // SharedCost is the cost of one call in each limit of shared, in whole tokens. A bucket holds:
 //
@@ -42,14 +53,20 @@ type SharedCost struct {
 	RPS int64 // 0 means 1 (per_call)
 }
 
-// SharedLimits overrides limits of shared; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c SharedCost) String() string { return store.Format(c) }
+
+// SharedLimits overrides limits of shared; nil fields inherit. For 200 tokens instead:
 //
-//	generated.SharedLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.SharedLimits{RPS: &runtime.Rate{Capacity: 200}}
 type SharedLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l SharedLimits) String() string { return store.Format(l) }
 
 // SharedBucket is the item ENTITY#<entity> / #BUCKET#shared.
 type SharedBucket struct {
@@ -61,14 +78,12 @@ type SharedBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type shared struct{}
-
 // Spec implements store.Definition.
 func (shared) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Shared,
-		Revision:      Revision,
-		Limits:        []string{SharedRPS},
+		Resource: Shared,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeCompensated,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -96,18 +111,12 @@ func (shared) Spec() *store.Spec {
 	}
 }
 
-func sharedVector(c SharedCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func sharedVector(c SharedCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func sharedCost(v []int64) SharedCost {
-	return SharedCost{RPS: v[0]}
-}
+func sharedCost(v []int64) SharedCost { return SharedCost{RPS: v[0]} }
 
-func sharedLimitsVector(l SharedLimits, dst []*bucket.Limit) []*bucket.Limit {
+func sharedLimitsVector(l SharedLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPS)
 }
 
-func sharedLimitsOf(v []*bucket.Limit) SharedLimits {
-	return SharedLimits{RPS: v[0]}
-}
+func sharedLimitsOf(v []*runtime.Rate) SharedLimits { return SharedLimits{RPS: v[0]} }

@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource swift and its limits, as in DeniedError.Limit and on dashboards.
+// Swift is the name of resource swift.
+const Swift = "swift"
+
 const (
-	// Swift is resource swift.
-	Swift = "swift"
 	// SwiftRPS is limit rps.
-	SwiftRPS = "rps"
+	SwiftRPS SwiftLimit = iota + 1
 )
 
 type (
 	// SwiftResource is the type of Limiter.Swift. One limit on Redis.
 	SwiftResource = runtime.Resource[SwiftEntity, SwiftCost]
+	// SwiftLimit is a limit of swift: a runtime.LimitOf[SwiftCost].
+	SwiftLimit uint8
 	// SwiftAcquirer is the interface for handlers, whose tests can pass a fake.
 	SwiftAcquirer = runtime.Acquirer[SwiftEntity, SwiftCost]
-	// SwiftLease is the result of an acquire, to be settled or released.
+	// SwiftLease is the result of an acquire, to be settled, kept or released.
 	SwiftLease = runtime.Lease[SwiftCost]
+	// SwiftEntity is an entity that calls on swift can charge: a Project.
+	SwiftEntity interface {
+		Entity
+		swift()
+	}
+	swift struct{}
 )
 
-// SwiftEntity is an entity that calls on swift can charge: a Project.
-type SwiftEntity interface {
-	Entity
-	swift()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l SwiftLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns swift.
+func (SwiftLimit) Resource() string { return Swift }
+
+// Of implements runtime.LimitOf.
+func (SwiftLimit) Of(SwiftCost) {}
 
 // SwiftCost is the cost of one call in each limit of swift, in whole tokens. A bucket holds:
 //
@@ -41,14 +52,20 @@ type SwiftCost struct {
 	RPS int64 // 0 means 1 (per_call)
 }
 
-// SwiftLimits overrides limits of swift; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c SwiftCost) String() string { return store.Format(c) }
+
+// SwiftLimits overrides limits of swift; nil fields inherit. For 200 tokens instead:
 //
-//	generated.SwiftLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.SwiftLimits{RPS: &runtime.Rate{Capacity: 200}}
 type SwiftLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l SwiftLimits) String() string { return store.Format(l) }
 
 // SwiftBucket is the item ENTITY#<entity> / #BUCKET#swift.
 type SwiftBucket struct {
@@ -60,14 +77,12 @@ type SwiftBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type swift struct{}
-
 // Spec implements store.Definition.
 func (swift) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Swift,
-		Revision:      Revision,
-		Limits:        []string{SwiftRPS},
+		Resource: Swift,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -86,18 +101,10 @@ func (swift) Spec() *store.Spec {
 	}
 }
 
-func swiftVector(c SwiftCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func swiftVector(c SwiftCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func swiftCost(v []int64) SwiftCost {
-	return SwiftCost{RPS: v[0]}
-}
+func swiftCost(v []int64) SwiftCost { return SwiftCost{RPS: v[0]} }
 
-func swiftLimitsVector(l SwiftLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPS)
-}
+func swiftLimitsVector(l SwiftLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPS) }
 
-func swiftLimitsOf(v []*bucket.Limit) SwiftLimits {
-	return SwiftLimits{RPS: v[0]}
-}
+func swiftLimitsOf(v []*runtime.Rate) SwiftLimits { return SwiftLimits{RPS: v[0]} }

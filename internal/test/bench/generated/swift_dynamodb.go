@@ -93,8 +93,7 @@ const swiftReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_rps_tk) OR b_rps_tk BETWEEN :rps_lo AND :rps_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (swift) Reshape(w *codec.Write) {
 	w.Begin(swiftReshapeUpdate, swiftReshapeCondition)
 	w.N(":rf", w.RF)
@@ -119,12 +118,11 @@ func (swift) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
-	dst.Extra = d.Extra(SwiftRPS)
+	dst.Extra = d.Extra("rps")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (swift) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -150,8 +148,7 @@ func (b *SwiftBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *SwiftBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (swift{}).Decode(&i, item); err != nil {

@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource swift-pair and its limits, as in DeniedError.Limit and on dashboards.
+// SwiftPair is the name of resource swift-pair.
+const SwiftPair = "swift-pair"
+
 const (
-	// SwiftPair is resource swift-pair.
-	SwiftPair = "swift-pair"
 	// SwiftPairRPS is limit rps.
-	SwiftPairRPS = "rps"
+	SwiftPairRPS SwiftPairLimit = iota + 1
 	// SwiftPairTPS is limit tps.
-	SwiftPairTPS = "tps"
+	SwiftPairTPS
 )
 
 type (
 	// SwiftPairResource is the type of Limiter.SwiftPair. Two limits on Redis.
 	SwiftPairResource = runtime.Resource[SwiftPairEntity, SwiftPairCost]
+	// SwiftPairLimit is a limit of swift-pair: a runtime.LimitOf[SwiftPairCost].
+	SwiftPairLimit uint8
 	// SwiftPairAcquirer is the interface for handlers, whose tests can pass a fake.
 	SwiftPairAcquirer = runtime.Acquirer[SwiftPairEntity, SwiftPairCost]
-	// SwiftPairLease is the result of an acquire, to be settled or released.
+	// SwiftPairLease is the result of an acquire, to be settled, kept or released.
 	SwiftPairLease = runtime.Lease[SwiftPairCost]
+	// SwiftPairEntity is an entity that calls on swift-pair can charge: a Project.
+	SwiftPairEntity interface {
+		Entity
+		swiftPair()
+	}
+	swiftPair struct{}
 )
 
-// SwiftPairEntity is an entity that calls on swift-pair can charge: a Project.
-type SwiftPairEntity interface {
-	Entity
-	swiftPair()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l SwiftPairLimit) String() string { return store.NameOf(l, "rps", "tps") }
+
+// Resource returns swift-pair.
+func (SwiftPairLimit) Resource() string { return SwiftPair }
+
+// Of implements runtime.LimitOf.
+func (SwiftPairLimit) Of(SwiftPairCost) {}
 
 // SwiftPairCost is the cost of one call in each limit of swift-pair, in whole tokens. A bucket holds:
 //
@@ -44,15 +55,21 @@ type SwiftPairCost struct {
 	TPS int64 // 0 means 1 (per_call)
 }
 
-// SwiftPairLimits overrides limits of swift-pair; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c SwiftPairCost) String() string { return store.Format(c) }
+
+// SwiftPairLimits overrides limits of swift-pair; nil fields inherit. For 200 tokens instead:
 //
-//	generated.SwiftPairLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.SwiftPairLimits{RPS: &runtime.Rate{Capacity: 200}}
 type SwiftPairLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
-	TPS *bucket.Limit
+	RPS *runtime.Rate
+	TPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l SwiftPairLimits) String() string { return store.Format(l) }
 
 // SwiftPairBucket is the item ENTITY#<entity> / #BUCKET#swift-pair.
 type SwiftPairBucket struct {
@@ -65,14 +82,12 @@ type SwiftPairBucket struct {
 	TPS      bucket.Balance // b_tps_*
 }
 
-type swiftPair struct{}
-
 // Spec implements store.Definition.
 func (swiftPair) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      SwiftPair,
-		Revision:      Revision,
-		Limits:        []string{SwiftPairRPS, SwiftPairTPS},
+		Resource: SwiftPair,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps", "tps"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -93,18 +108,14 @@ func (swiftPair) Spec() *store.Spec {
 	}
 }
 
-func swiftPairVector(c SwiftPairCost, dst []int64) []int64 {
-	return append(dst, c.RPS, c.TPS)
-}
+func swiftPairVector(c SwiftPairCost, dst []int64) []int64 { return append(dst, c.RPS, c.TPS) }
 
-func swiftPairCost(v []int64) SwiftPairCost {
-	return SwiftPairCost{RPS: v[0], TPS: v[1]}
-}
+func swiftPairCost(v []int64) SwiftPairCost { return SwiftPairCost{RPS: v[0], TPS: v[1]} }
 
-func swiftPairLimitsVector(l SwiftPairLimits, dst []*bucket.Limit) []*bucket.Limit {
+func swiftPairLimitsVector(l SwiftPairLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPS, l.TPS)
 }
 
-func swiftPairLimitsOf(v []*bucket.Limit) SwiftPairLimits {
+func swiftPairLimitsOf(v []*runtime.Rate) SwiftPairLimits {
 	return SwiftPairLimits{RPS: v[0], TPS: v[1]}
 }

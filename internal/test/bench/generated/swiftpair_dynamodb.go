@@ -109,8 +109,7 @@ rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_rps_tk) OR b_rps_tk BETWEEN :rps_lo AND :rps_hi)
 AND (attribute_not_exists(b_tps_tk) OR b_tps_tk BETWEEN :tps_lo AND :tps_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (swiftPair) Reshape(w *codec.Write) {
 	w.Begin(swiftPairReshapeUpdate, swiftPairReshapeCondition)
 	w.N(":rf", w.RF)
@@ -139,12 +138,11 @@ func (swiftPair) Decode(dst *bucket.Image, item codec.Item) error {
 	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_tps_tk", "b_tps_cp", "b_tps_bx", "b_tps_ra", "b_tps_rp", "b_tps_tc")
-	dst.Extra = d.Extra(SwiftPairRPS, SwiftPairTPS)
+	dst.Extra = d.Extra("rps", "tps")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (swiftPair) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -172,8 +170,7 @@ func (b *SwiftPairBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *SwiftPairBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (swiftPair{}).Decode(&i, item); err != nil {

@@ -9,46 +9,59 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource ten and its limits, as in DeniedError.Limit and on dashboards.
+// Ten is the name of resource ten.
+const Ten = "ten"
+
 const (
-	// Ten is resource ten.
-	Ten = "ten"
 	// TenRPS is limit rps.
-	TenRPS = "rps"
+	TenRPS TenLimit = iota + 1
 	// TenRPM is limit rpm.
-	TenRPM = "rpm"
+	TenRPM
 	// TenRPH is limit rph.
-	TenRPH = "rph"
+	TenRPH
 	// TenRPD is limit rpd.
-	TenRPD = "rpd"
+	TenRPD
 	// TenTPS is limit tps.
-	TenTPS = "tps"
+	TenTPS
 	// TenTPM is limit tpm.
-	TenTPM = "tpm"
+	TenTPM
 	// TenTPH is limit tph.
-	TenTPH = "tph"
+	TenTPH
 	// TenTPD is limit tpd.
-	TenTPD = "tpd"
+	TenTPD
 	// TenIpm is limit ipm.
-	TenIpm = "ipm"
+	TenIpm
 	// TenIpd is limit ipd.
-	TenIpd = "ipd"
+	TenIpd
 )
 
 type (
 	// TenResource is the type of Limiter.Ten. Ten limits.
 	TenResource = runtime.Resource[TenEntity, TenCost]
+	// TenLimit is a limit of ten: a runtime.LimitOf[TenCost].
+	TenLimit uint8
 	// TenAcquirer is the interface for handlers, whose tests can pass a fake.
 	TenAcquirer = runtime.Acquirer[TenEntity, TenCost]
-	// TenLease is the result of an acquire, to be settled or released.
+	// TenLease is the result of an acquire, to be settled, kept or released.
 	TenLease = runtime.Lease[TenCost]
+	// TenEntity is an entity that calls on ten can charge: a User.
+	TenEntity interface {
+		Entity
+		ten()
+	}
+	ten struct{}
 )
 
-// TenEntity is an entity that calls on ten can charge: a User.
-type TenEntity interface {
-	Entity
-	ten()
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l TenLimit) String() string {
+	return store.NameOf(l, "rps", "rpm", "rph", "rpd", "tps", "tpm", "tph", "tpd", "ipm", "ipd")
 }
+
+// Resource returns ten.
+func (TenLimit) Resource() string { return Ten }
+
+// Of implements runtime.LimitOf.
+func (TenLimit) Of(TenCost) {}
 
 // TenCost is the cost of one call in each limit of ten, in whole tokens. A bucket holds:
 //
@@ -70,23 +83,29 @@ type TenCost struct {
 	Ipd int64
 }
 
-// TenLimits overrides limits of ten; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c TenCost) String() string { return store.Format(c) }
+
+// TenLimits overrides limits of ten; nil fields inherit. For 200 tokens instead:
 //
-//	generated.TenLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.TenLimits{RPS: &runtime.Rate{Capacity: 200}}
 type TenLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
-	RPM *bucket.Limit
-	RPH *bucket.Limit
-	RPD *bucket.Limit
-	TPS *bucket.Limit
-	TPM *bucket.Limit
-	TPH *bucket.Limit
-	TPD *bucket.Limit
-	Ipm *bucket.Limit
-	Ipd *bucket.Limit
+	RPS *runtime.Rate
+	RPM *runtime.Rate
+	RPH *runtime.Rate
+	RPD *runtime.Rate
+	TPS *runtime.Rate
+	TPM *runtime.Rate
+	TPH *runtime.Rate
+	TPD *runtime.Rate
+	Ipm *runtime.Rate
+	Ipd *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l TenLimits) String() string { return store.Format(l) }
 
 // TenBucket is the item ENTITY#<entity> / #BUCKET#ten.
 type TenBucket struct {
@@ -107,24 +126,22 @@ type TenBucket struct {
 	Ipd      bucket.Balance // b_ipd_*
 }
 
-type ten struct{}
-
 // Spec implements store.Definition.
 func (ten) Spec() *store.Spec {
 	return &store.Spec{
 		Resource: Ten,
-		Revision: Revision,
+		Owner:    "acme", Revision: Revision,
 		Limits: []string{
-			TenRPS,
-			TenRPM,
-			TenRPH,
-			TenRPD,
-			TenTPS,
-			TenTPM,
-			TenTPH,
-			TenTPD,
-			TenIpm,
-			TenIpd,
+			"rps",
+			"rpm",
+			"rph",
+			"rpd",
+			"tps",
+			"tpm",
+			"tph",
+			"tpd",
+			"ipm",
+			"ipd",
 		},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
@@ -192,11 +209,11 @@ func tenCost(v []int64) TenCost {
 	}
 }
 
-func tenLimitsVector(l TenLimits, dst []*bucket.Limit) []*bucket.Limit {
+func tenLimitsVector(l TenLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPS, l.RPM, l.RPH, l.RPD, l.TPS, l.TPM, l.TPH, l.TPD, l.Ipm, l.Ipd)
 }
 
-func tenLimitsOf(v []*bucket.Limit) TenLimits {
+func tenLimitsOf(v []*runtime.Rate) TenLimits {
 	return TenLimits{
 		RPS: v[0],
 		RPM: v[1],

@@ -237,8 +237,7 @@ AND (attribute_not_exists(b_tpd_tk) OR b_tpd_tk BETWEEN :tpd_lo AND :tpd_hi)
 AND (attribute_not_exists(b_ipm_tk) OR b_ipm_tk BETWEEN :ipm_lo AND :ipm_hi)
 AND (attribute_not_exists(b_ipd_tk) OR b_ipd_tk BETWEEN :ipd_lo AND :ipd_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (ten) Reshape(w *codec.Write) {
 	w.Begin(tenReshapeUpdate, tenReshapeCondition)
 	w.N(":rf", w.RF)
@@ -299,12 +298,11 @@ func (ten) Decode(dst *bucket.Image, item codec.Item) error {
 	d.Balance(&dst.Balances[7], &dst.Missing[7], "b_tpd_tk", "b_tpd_cp", "b_tpd_bx", "b_tpd_ra", "b_tpd_rp", "b_tpd_tc")
 	d.Balance(&dst.Balances[8], &dst.Missing[8], "b_ipm_tk", "b_ipm_cp", "b_ipm_bx", "b_ipm_ra", "b_ipm_rp", "b_ipm_tc")
 	d.Balance(&dst.Balances[9], &dst.Missing[9], "b_ipd_tk", "b_ipd_cp", "b_ipd_bx", "b_ipd_ra", "b_ipd_rp", "b_ipd_tc")
-	dst.Extra = d.Extra(TenRPS, TenRPM, TenRPH, TenRPD, TenTPS, TenTPM, TenTPH, TenTPD, TenIpm, TenIpd)
+	dst.Extra = d.Extra("rps", "rpm", "rph", "rpd", "tps", "tpm", "tph", "tpd", "ipm", "ipd")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (ten) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -348,8 +346,7 @@ func (b *TenBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *TenBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (ten{}).Decode(&i, item); err != nil {

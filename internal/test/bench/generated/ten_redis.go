@@ -257,8 +257,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls on ten that charge this number of buckets, 1, and "" for
-// others.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1, and "" for others.
 func (ten) Script(chain int) string {
 	if chain == 1 {
 		return tenScript1

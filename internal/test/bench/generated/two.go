@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource two and its limits, as in DeniedError.Limit and on dashboards.
+// Two is the name of resource two.
+const Two = "two"
+
 const (
-	// Two is resource two.
-	Two = "two"
 	// TwoRPM is limit rpm.
-	TwoRPM = "rpm"
+	TwoRPM TwoLimit = iota + 1
 	// TwoTPM is limit tpm.
-	TwoTPM = "tpm"
+	TwoTPM
 )
 
 type (
 	// TwoResource is the type of Limiter.Two. Two limits, as the demonstration has.
 	TwoResource = runtime.Resource[TwoEntity, TwoCost]
+	// TwoLimit is a limit of two: a runtime.LimitOf[TwoCost].
+	TwoLimit uint8
 	// TwoAcquirer is the interface for handlers, whose tests can pass a fake.
 	TwoAcquirer = runtime.Acquirer[TwoEntity, TwoCost]
-	// TwoLease is the result of an acquire, to be settled or released.
+	// TwoLease is the result of an acquire, to be settled, kept or released.
 	TwoLease = runtime.Lease[TwoCost]
+	// TwoEntity is an entity that calls on two can charge: a User.
+	TwoEntity interface {
+		Entity
+		two()
+	}
+	two struct{}
 )
 
-// TwoEntity is an entity that calls on two can charge: a User.
-type TwoEntity interface {
-	Entity
-	two()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l TwoLimit) String() string { return store.NameOf(l, "rpm", "tpm") }
+
+// Resource returns two.
+func (TwoLimit) Resource() string { return Two }
+
+// Of implements runtime.LimitOf.
+func (TwoLimit) Of(TwoCost) {}
 
 // TwoCost is the cost of one call in each limit of two, in whole tokens. A bucket holds:
 //
@@ -44,15 +55,21 @@ type TwoCost struct {
 	TPM int64
 }
 
-// TwoLimits overrides limits of two; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c TwoCost) String() string { return store.Format(c) }
+
+// TwoLimits overrides limits of two; nil fields inherit. For 200 tokens instead:
 //
-//	generated.TwoLimits{RPM: new(bucket.Per(200, time.Minute))}
+//	generated.TwoLimits{RPM: &runtime.Rate{Capacity: 200}}
 type TwoLimits struct {
 	_ struct{} // forces field names
 
-	RPM *bucket.Limit
-	TPM *bucket.Limit
+	RPM *runtime.Rate
+	TPM *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l TwoLimits) String() string { return store.Format(l) }
 
 // TwoBucket is the item ENTITY#<entity> / #BUCKET#two.
 type TwoBucket struct {
@@ -65,14 +82,12 @@ type TwoBucket struct {
 	TPM      bucket.Balance // b_tpm_*
 }
 
-type two struct{}
-
 // Spec implements store.Definition.
 func (two) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Two,
-		Revision:      Revision,
-		Limits:        []string{TwoRPM, TwoTPM},
+		Resource: Two,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rpm", "tpm"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -93,18 +108,12 @@ func (two) Spec() *store.Spec {
 	}
 }
 
-func twoVector(c TwoCost, dst []int64) []int64 {
-	return append(dst, c.RPM, c.TPM)
-}
+func twoVector(c TwoCost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) }
 
-func twoCost(v []int64) TwoCost {
-	return TwoCost{RPM: v[0], TPM: v[1]}
-}
+func twoCost(v []int64) TwoCost { return TwoCost{RPM: v[0], TPM: v[1]} }
 
-func twoLimitsVector(l TwoLimits, dst []*bucket.Limit) []*bucket.Limit {
+func twoLimitsVector(l TwoLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPM, l.TPM)
 }
 
-func twoLimitsOf(v []*bucket.Limit) TwoLimits {
-	return TwoLimits{RPM: v[0], TPM: v[1]}
-}
+func twoLimitsOf(v []*runtime.Rate) TwoLimits { return TwoLimits{RPM: v[0], TPM: v[1]} }

@@ -87,8 +87,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls on two that charge this number of buckets, 1, and "" for
-// others.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1, and "" for others.
 func (two) Script(chain int) string {
 	if chain == 1 {
 		return twoScript1

@@ -12,11 +12,11 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Small:
 		return rec.Deltas(
-			codec.Counter{Limit: SmallRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case Large:
 		return rec.Deltas(
-			codec.Counter{Limit: LargeRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case "":
 		return nil, nil

@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource large and its limits, as in DeniedError.Limit and on dashboards.
+// Large is the name of resource large.
+const Large = "large"
+
 const (
-	// Large is resource large.
-	Large = "large"
 	// LargeRPS is limit rps.
-	LargeRPS = "rps"
+	LargeRPS LargeLimit = iota + 1
 )
 
 type (
 	// LargeResource is the type of Limiter.Large. 100,000 a second.
 	LargeResource = runtime.Resource[LargeEntity, LargeCost]
+	// LargeLimit is a limit of large: a runtime.LimitOf[LargeCost].
+	LargeLimit uint8
 	// LargeAcquirer is the interface for handlers, whose tests can pass a fake.
 	LargeAcquirer = runtime.Acquirer[LargeEntity, LargeCost]
-	// LargeLease is the result of an acquire, to be settled or released.
+	// LargeLease is the result of an acquire, to be settled, kept or released.
 	LargeLease = runtime.Lease[LargeCost]
+	// LargeEntity is an entity that calls on large can charge: a User (then its Project too) or a Project.
+	LargeEntity interface {
+		Entity
+		large()
+	}
+	large struct{}
 )
 
-// LargeEntity is an entity that calls on large can charge: a User (then its Project too) or a Project.
-type LargeEntity interface {
-	Entity
-	large()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l LargeLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns large.
+func (LargeLimit) Resource() string { return Large }
+
+// Of implements runtime.LimitOf.
+func (LargeLimit) Of(LargeCost) {}
 
 // LargeCost is the cost of one call in each limit of large, in whole tokens. A bucket holds:
 //
@@ -42,14 +53,20 @@ type LargeCost struct {
 	RPS int64 // 0 means 1 (per_call)
 }
 
-// LargeLimits overrides limits of large; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c LargeCost) String() string { return store.Format(c) }
+
+// LargeLimits overrides limits of large; nil fields inherit. For 200 tokens instead:
 //
-//	generated.LargeLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.LargeLimits{RPS: &runtime.Rate{Capacity: 200}}
 type LargeLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l LargeLimits) String() string { return store.Format(l) }
 
 // LargeBucket is the item ENTITY#<entity> / #BUCKET#large.
 type LargeBucket struct {
@@ -61,14 +78,12 @@ type LargeBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type large struct{}
-
 // Spec implements store.Definition.
 func (large) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Large,
-		Revision:      Revision,
-		Limits:        []string{LargeRPS},
+		Resource: Large,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -96,18 +111,10 @@ func (large) Spec() *store.Spec {
 	}
 }
 
-func largeVector(c LargeCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func largeVector(c LargeCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func largeCost(v []int64) LargeCost {
-	return LargeCost{RPS: v[0]}
-}
+func largeCost(v []int64) LargeCost { return LargeCost{RPS: v[0]} }
 
-func largeLimitsVector(l LargeLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPS)
-}
+func largeLimitsVector(l LargeLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPS) }
 
-func largeLimitsOf(v []*bucket.Limit) LargeLimits {
-	return LargeLimits{RPS: v[0]}
-}
+func largeLimitsOf(v []*runtime.Rate) LargeLimits { return LargeLimits{RPS: v[0]} }

@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource small and its limits, as in DeniedError.Limit and on dashboards.
+// Small is the name of resource small.
+const Small = "small"
+
 const (
-	// Small is resource small.
-	Small = "small"
 	// SmallRPS is limit rps.
-	SmallRPS = "rps"
+	SmallRPS SmallLimit = iota + 1
 )
 
 type (
 	// SmallResource is the type of Limiter.Small. 2,000 a second.
 	SmallResource = runtime.Resource[SmallEntity, SmallCost]
+	// SmallLimit is a limit of small: a runtime.LimitOf[SmallCost].
+	SmallLimit uint8
 	// SmallAcquirer is the interface for handlers, whose tests can pass a fake.
 	SmallAcquirer = runtime.Acquirer[SmallEntity, SmallCost]
-	// SmallLease is the result of an acquire, to be settled or released.
+	// SmallLease is the result of an acquire, to be settled, kept or released.
 	SmallLease = runtime.Lease[SmallCost]
+	// SmallEntity is an entity that calls on small can charge: a User (then its Project too) or a Project.
+	SmallEntity interface {
+		Entity
+		small()
+	}
+	small struct{}
 )
 
-// SmallEntity is an entity that calls on small can charge: a User (then its Project too) or a Project.
-type SmallEntity interface {
-	Entity
-	small()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l SmallLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns small.
+func (SmallLimit) Resource() string { return Small }
+
+// Of implements runtime.LimitOf.
+func (SmallLimit) Of(SmallCost) {}
 
 // SmallCost is the cost of one call in each limit of small, in whole tokens. A bucket holds:
 //
@@ -42,14 +53,20 @@ type SmallCost struct {
 	RPS int64 // 0 means 1 (per_call)
 }
 
-// SmallLimits overrides limits of small; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c SmallCost) String() string { return store.Format(c) }
+
+// SmallLimits overrides limits of small; nil fields inherit. For 200 tokens instead:
 //
-//	generated.SmallLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	generated.SmallLimits{RPS: &runtime.Rate{Capacity: 200}}
 type SmallLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l SmallLimits) String() string { return store.Format(l) }
 
 // SmallBucket is the item ENTITY#<entity> / #BUCKET#small.
 type SmallBucket struct {
@@ -61,14 +78,12 @@ type SmallBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type small struct{}
-
 // Spec implements store.Definition.
 func (small) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Small,
-		Revision:      Revision,
-		Limits:        []string{SmallRPS},
+		Resource: Small,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -96,18 +111,10 @@ func (small) Spec() *store.Spec {
 	}
 }
 
-func smallVector(c SmallCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func smallVector(c SmallCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func smallCost(v []int64) SmallCost {
-	return SmallCost{RPS: v[0]}
-}
+func smallCost(v []int64) SmallCost { return SmallCost{RPS: v[0]} }
 
-func smallLimitsVector(l SmallLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPS)
-}
+func smallLimitsVector(l SmallLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPS) }
 
-func smallLimitsOf(v []*bucket.Limit) SmallLimits {
-	return SmallLimits{RPS: v[0]}
-}
+func smallLimitsOf(v []*runtime.Rate) SmallLimits { return SmallLimits{RPS: v[0]} }

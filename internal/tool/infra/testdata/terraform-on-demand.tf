@@ -255,7 +255,7 @@ resource "aws_iam_policy" "admin" {
         Action   = ["dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive", "dynamodb:DescribeTimeToLive", "dynamodb:UpdateContinuousBackups", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # Buckets, entities, overrides; Scan and Query are sluice migrate's.
+      # Buckets, entities, overrides; Query also serves entity erase, Scan sluice migrate.
       {
         Sid      = "Items"
         Effect   = "Allow"

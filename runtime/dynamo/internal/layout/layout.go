@@ -3,15 +3,18 @@
 package layout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -39,8 +42,32 @@ func (e *CarryingError) Unwrap() error { return e.SetupError }
 // the first reshape.
 type Version struct {
 	Layout   int64
-	Revision int64 // the highest of the schemas that have reshaped a bucket
+	Revision int64  // the highest of the schemas that have reshaped a bucket
+	Owner    string // of limits.yaml; "" until a Check records it
 	Metadata middleware.Metadata
+}
+
+// CompareRevision warns if v's table has seen a higher revision than own. An older binary beside newer ones
+// works, with the buckets' own numbers.
+func (v *Version) CompareRevision(ctx context.Context, logger *slog.Logger, table string, own int64) {
+	if v.Revision > own {
+		logger.LogAttrs(ctx, slog.LevelWarn,
+			"sluice: the table has seen a higher revision of limits.yaml: its numbers stay in force",
+			slog.String("table", table), slog.Int64("seen", v.Revision), slog.Int64("own", own))
+	}
+}
+
+// CheckCarrying returns a *CarryingError if v's table holds per-limit items.
+func (v *Version) CheckCarrying(table string) error {
+	if v.Layout != Carrying {
+		return nil
+	}
+	return &CarryingError{SetupError: &store.SetupError{
+		What: fmt.Sprintf("table %s holds per-limit items, which this program would make full buckets beside",
+			table),
+		Do: "use migrating.New instead of dynamo.New, until `sluice migrate --cleanup` has removed the last of " +
+			"them",
+	}}
 }
 
 // readVersion reads the version item. A layout that this program does not know is a *store.SetupError.
@@ -58,6 +85,9 @@ func readVersion(ctx context.Context, client wire.Getter, table string) (Version
 	}
 	d := codec.Decoder{Item: out.Item}
 	v.Layout, v.Revision = d.Int("layout"), d.Int("revision")
+	if _, recorded := out.Item[ownerAttribute]; recorded {
+		v.Owner = d.Text(ownerAttribute)
+	}
 	switch {
 	case d.Err() != nil:
 		return v, &store.SetupError{
@@ -115,6 +145,17 @@ func Check(
 		}
 	}
 	return v, out.Table, errors.Join(errs...)
+}
+
+// CheckInTime is Check within wire.CheckTime.
+func CheckInTime(
+	ctx context.Context, client Describer, table string,
+) (v Version, description *types.TableDescription, err error) {
+	err = wire.InTime(ctx, table, func(ctx context.Context) error {
+		v, description, err = Check(ctx, client, table)
+		return err
+	})
+	return v, description, err
 }
 
 // statusRemedy returns what to do about a table's status, or "" if the table serves requests.
@@ -266,9 +307,74 @@ func Update(table string, from, to int64) *dynamodb.UpdateItemInput {
 	}
 }
 
+// NoteRevision returns a write that notes in table that a revision of the schema has reached it, unless a
+// higher one has.
+func NoteRevision(table string, revision int64) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:           &table,
+		Key:                 item.VersionKey(),
+		UpdateExpression:    aws.String("SET revision = :revision, layout = if_not_exists(layout, :layout)"),
+		ConditionExpression: aws.String("attribute_not_exists(revision) OR revision < :revision"),
+		ExpressionAttributeValues: codec.Item{
+			":revision": codec.N(revision), ":layout": codec.N(Buckets),
+		},
+	}
+}
+
 // TTLEnabled reports whether DynamoDB deletes items by their ttl, or is about to.
 func TTLEnabled(d *types.TimeToLiveDescription) bool {
 	return d != nil && aws.ToString(d.AttributeName) == item.TTL &&
 		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled ||
 			d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
+}
+
+// ownerAttribute is the attribute of the version item that holds the owner.
+const ownerAttribute = "owner"
+
+// Claim compares the owner that v's table records with own. It records own in a table without an owner, on
+// the condition that no other process has recorded one meanwhile. An own of "" fits every table. Claim ends
+// with CheckCarrying, whose error it returns for a table of own.
+//
+// It returns:
+//   - a *store.SetupError that names both owners, if the table is another owner's,
+//   - no error but a warning, if the role may not write to a table without an owner,
+//   - wire.CallError otherwise.
+func (v *Version) Claim(ctx context.Context, api wire.API, logger *slog.Logger, table, own string) error {
+	if own == "" || v.Owner == own {
+		return v.CheckCarrying(table)
+	}
+	if v.Owner != "" {
+		return store.OtherOwner("table "+table, v.Owner, own)
+	}
+	_, err := api.UpdateItem(ctx, recordOwner(table, own))
+	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
+		now, err := readVersion(ctx, api, table)
+		if err == nil && now.Owner != own {
+			return store.OtherOwner("table "+table, now.Owner, own)
+		}
+		return cmp.Or(err, v.CheckCarrying(table))
+	}
+	if denied, ok := errors.AsType[smithy.APIError](err); ok && denied.ErrorCode() == "AccessDeniedException" {
+		logger.LogAttrs(ctx, slog.LevelWarn,
+			"sluice: the table records no owner, and this role may not write it: run Check once with a role that may",
+			slog.String("table", table), slog.String("owner", own))
+	} else if err != nil {
+		return wire.CallError(table, err)
+	}
+	return v.CheckCarrying(table)
+}
+
+// recordOwner returns a write that records the owner of table, unless one is recorded.
+func recordOwner(table, owner string) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName: &table,
+		Key:       item.VersionKey(),
+		UpdateExpression: aws.String("SET #owner = :owner, layout = if_not_exists(layout, :layout), " +
+			"revision = if_not_exists(revision, :none)"),
+		ConditionExpression:      aws.String("attribute_not_exists(#owner)"),
+		ExpressionAttributeNames: map[string]string{"#owner": ownerAttribute},
+		ExpressionAttributeValues: codec.Item{
+			":owner": &types.AttributeValueMemberS{Value: owner}, ":layout": codec.N(Buckets), ":none": codec.N(0),
+		},
+	}
 }

@@ -6,8 +6,10 @@ package override
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -27,6 +29,7 @@ type Override struct {
 
 	Version int64 // ms; 0 for none
 	ReadAt  int64 // ms
+	Writes  int64 // this process's writes of it before the read
 }
 
 // IsQuota reports whether o is a regional quota, stored by regional sync, and not an operator's override.
@@ -69,7 +72,7 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	if err != nil {
 		key := item.KeyOf(item.OverrideKey(spec.Resource, target))
 		return store.Stored{}, 0, &store.SetupError{
-			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, target),
+			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, store.Quote(target)),
 			Do:   "fix the item " + key.String() + " and raise its ver",
 			Err:  err,
 		}
@@ -185,6 +188,7 @@ type Resolved struct {
 	plan.Shape
 
 	ReadAt int64 // when the older of the two overrides was read, ms
+	Writes int64 // this process's writes of the two before the read
 
 	// Whole is set if both overrides were read together and consistently. Of two such shapes, the one read later
 	// never has the lower version.
@@ -199,6 +203,8 @@ type Resolved struct {
 type Quota struct {
 	Floor []bucket.Limit // in force from Ends on
 	Ends  int64          // when the heartbeat expires that the shape relies on, ms; 0 if it relies on none
+	// Unsynced says by limit which are the floor since no heartbeat was ever stored. It is nil if one was.
+	Unsynced []bool
 }
 
 // Resolve returns the shape that the schema and the overrides of an entity (own) and of its kind give a
@@ -244,6 +250,11 @@ func resolveQuota(
 		ceiling = store.Resolve(ceiling, own.Stored)
 		quota.Floor = store.Resolve(schema, deciding...)
 	}
+	if heartbeat.Epoch == 0 {
+		for i := range schema {
+			quota.Unsynced = append(quota.Unsynced, store.Decides(deciding, i) == len(deciding)-1)
+		}
+	}
 	return &Resolved{
 		Shape: plan.Shape{
 			Limits:  store.Resolve(schema, deciding...),
@@ -254,6 +265,30 @@ func resolveQuota(
 		ReadAt: min(own.ReadAt, ofKind.ReadAt, heartbeat.ReadAt),
 		Quota:  quota,
 	}
+}
+
+// Full returns the limits, by name, that img, a bucket read without a schema, has once it is filled, the
+// limits of it that are dropped, and its version then. An outdated bucket gets the shape r.
+func (r *Resolved) Full(spec *store.Spec, img *bucket.Image) (
+	limits map[string]bucket.Limit, dropped []string, version int64,
+) {
+	limits = make(map[string]bucket.Limit, len(img.Extra))
+	for _, extra := range img.Extra {
+		limits[extra.Name] = extra.Limit
+	}
+	if !plan.Outdated(img, &r.Shape) {
+		return limits, nil, img.Version
+	}
+	for _, name := range r.Removed {
+		if _, has := limits[name]; has {
+			delete(limits, name)
+			dropped = append(dropped, name)
+		}
+	}
+	for i, name := range spec.Limits {
+		limits[name] = r.Limits[i]
+	}
+	return limits, dropped, r.Version
 }
 
 // Expired reports whether r must not be used at now, in ms, even if the overrides cannot be read again:
@@ -272,4 +307,62 @@ func (r *Resolved) InForce(now int64) []bucket.Limit {
 		return r.Quota.Floor
 	}
 	return r.Limits
+}
+
+// Refuse adds to denied, which may be nil, every limit of img that has less than cost at now, in ms, and
+// returns it. img is the bucket of an entity, which has the shape r, nil if that is not known.
+func (r *Resolved) Refuse(
+	denied *store.DeniedError, spec *store.Spec, entity string, img *bucket.Image, cost []int64, now int64,
+) *store.DeniedError {
+	before := 0
+	if denied != nil {
+		before = len(denied.Refusals)
+	}
+	denied = store.Refuse(denied, spec, entity, img, cost, now)
+	if r == nil || r.Quota == nil || r.Quota.Unsynced == nil || denied == nil {
+		return denied
+	}
+	for _, refusal := range denied.Refusals[before:] {
+		if r.Quota.Unsynced[slices.Index(spec.Limits, refusal.Limit)] {
+			denied.Unsynced = true
+		}
+	}
+	return denied
+}
+
+// UnsyncedNotice logs once that limits are the floor since no heartbeat was ever stored. The zero value is
+// ready. It is safe for concurrent use.
+type UnsyncedNotice struct{ once sync.Once }
+
+// Note logs for the first shape that has such a limit. spec is its resource's.
+func (n *UnsyncedNotice) Note(logger *slog.Logger, table string, spec *store.Spec, r *Resolved) {
+	if r.Quota == nil || !slices.Contains(r.Quota.Unsynced, true) {
+		return
+	}
+	n.once.Do(func() {
+		logger.LogAttrs(context.Background(), slog.LevelWarn,
+			"sluice: "+unsynced+": "+syncOnce, slog.String("table", table),
+			slog.String("resource", spec.Resource), slog.Int64("floor_percent", spec.Regions.Floor))
+	})
+}
+
+// unsynced and syncOnce say what is wrong with a table without a heartbeat, and what to do about it.
+const (
+	unsynced = "no regional sync has ever run on this table, so this region has no more than the floor of " +
+		"limits that are `global: true`"
+	syncOnce = "run `sluice region sync`, one process in each region"
+)
+
+// CheckSynced reads the heartbeat at an instant, in ms. It returns a *store.SetupError if none was ever
+// stored.
+func CheckSynced(ctx context.Context, api wire.API, retrier wire.Retrier, now int64) error {
+	var heartbeat *Heartbeat
+	err := wire.InTime(ctx, retrier.Table, func(ctx context.Context) (err error) {
+		heartbeat, err = ReadHeartbeat(ctx, api, &retrier, now)
+		return err
+	})
+	if err != nil || heartbeat.Epoch > 0 {
+		return err
+	}
+	return &store.SetupError{What: "table " + retrier.Table + ": " + unsynced, Do: syncOnce}
 }

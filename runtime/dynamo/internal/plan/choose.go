@@ -12,6 +12,13 @@ import (
 // hold, else Normal if that will hold. Else it asks for a consistent read, and denies if the image is
 // confirmed.
 func Choose(d *Demand, s State, now int64) Plan {
+	p := choose(d, s, now)
+	p.Keep(d.Shape, now)
+	return p
+}
+
+// choose is Choose without what the shape keeps.
+func choose(d *Demand, s State, now int64) Plan {
 	if d.Take != nil && d.Shape.Ceiling != nil {
 		if p, ok := d.DenyByQuota(s, now); ok {
 			return p
@@ -21,7 +28,9 @@ func Choose(d *Demand, s State, now int64) Plan {
 		return chooseMissing(d, s, now)
 	}
 	if d.GivesBack() {
-		return NewAdjust(d.Change, s.Image, d.Shape, now)
+		p := NewAdjust(d.Change, s.Image, d.Shape, now)
+		p.guardGiveBack(d, s)
+		return p
 	}
 	if !d.SettlesOnly() && Outdated(s.Image, d.Shape) {
 		return ChooseReshape(d, s, now)
@@ -33,12 +42,26 @@ func Choose(d *Demand, s State, now int64) Plan {
 		return Plan{Decision: readUnlessConfirmed(TooLarge, s), Image: s.Image}
 	}
 	if p, ok := NewRetry(d, b, net, now); ok {
+		p.guardGiveBack(d, s)
 		return p
 	}
 	if p, ok := NewNormal(d, s, b, net, now); ok {
+		p.guardGiveBack(d, s)
 		return p
 	}
 	return Plan{Decision: readUnlessConfirmed(Deny, s), Image: s.Image}
+}
+
+// KeepIdle is how long an idle bucket's item stays, in ms, even if it was full long before. To create an item
+// anew costs two write units more than to update it, and a round trip; 1 KB of storage for so long costs a
+// tenth of one. An entity that calls once a week finds its item (docs/design.md, "Arithmetic").
+const KeepIdle = 8 * 24 * 3600 * 1000
+
+// Keep gives p, which writes at now, a ttl that s asks for.
+func (p *Plan) Keep(s *Shape, now int64) {
+	if p.Decision == Write && s.KeepIdle > 0 {
+		p.TTL = max(p.TTL, min(bucket.Add(now, s.KeepIdle)/1000, bucket.LastExpiry))
+	}
 }
 
 func readUnlessConfirmed(confirmed Decision, s State) Decision {
@@ -77,6 +100,16 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 	return Plan{
 		Path: Create, Cost: cost, Limits: d.Shape.Limits, Refilled: now, Version: d.Shape.Version,
 		TTL: Expiry(after, now),
+	}
+}
+
+// guardGiveBack has p apply on top of the bucket's last write only, if p gives something back and no other
+// process is known to write there. The first delivery of p changes op, so another one does not apply,
+// whatever comes between. A Normal that moves rf needs no such guard.
+func (p *Plan) guardGiveBack(d *Demand, s State) {
+	moves := p.Path == Normal && p.Refilled > p.Image.Refilled
+	if s.SoleWriter && !moves && slices.ContainsFunc(d.Change, negative) {
+		p.After = p.Image.Op
 	}
 }
 
@@ -140,11 +173,14 @@ func (d *Demand) GivesBack() bool { return d.Take == nil && !slices.ContainsFunc
 
 func positive(n int64) bool { return n > 0 }
 
+func negative(n int64) bool { return n < 0 }
+
 // State is what is known of a bucket. Without an image it is unknown, or missing if that is confirmed.
 type State struct {
 	Image      *bucket.Image
 	Confirmed  bool // DynamoDB returned Image in this attempt or within the last second
-	LeaveSlack bool // this process lost a Normal here within the last second
+	LeaveSlack bool // others were at work on the bucket at the same time, within the last second
+	SoleWriter bool // no other process is known to write here: give-backs may depend on the last write
 }
 
 // Shape is what a bucket should look like: the schema of this binary with the overrides in force.
@@ -155,6 +191,8 @@ type Shape struct {
 	// Ceiling is the most that each limit can come to be. It is set if the resource has regions, and nil
 	// otherwise.
 	Ceiling []bucket.Limit
+	// KeepIdle is how long the item stays after its last write at least, in ms.
+	KeepIdle int64
 }
 
 // Balances are all limits of an image: the schema's, then the extra ones, which are not in the schema.

@@ -66,3 +66,50 @@ func (h *Headroom) Take(cost []int64) {
 		h.left[j] = bucket.Sub(h.left[j], c)
 	}
 }
+
+// Stored is what the stored tokens of a bucket, without refill, still serve by one Retry.
+type Stored struct {
+	img    *bucket.Image
+	left   []int64
+	taken  []bool // by limit
+	called int64  // the latest instant of the requests, ms
+}
+
+// NewStored returns the stored tokens of a bucket with this image.
+func NewStored(img *bucket.Image) Stored {
+	left := make([]int64, len(img.Balances))
+	for i, b := range img.Balances {
+		left[i] = b.Tokens
+	}
+	return Stored{img: img, left: left, taken: make([]bool, len(left))}
+}
+
+// Fits reports whether the Retry can serve cost, nil for none, of a call at an instant, in ms, as well. The
+// upper guard of each limit that is taken from has to hold at the latest instant: nothing that the bucket was
+// due by then is clamped. That is so for calls from before the last refill. A cost that gives something back
+// does not fit.
+func (s *Stored) Fits(cost []int64, called int64) bool {
+	for i, b := range s.img.Balances {
+		takes := cost != nil && cost[i] > 0
+		switch {
+		case cost != nil && cost[i] < 0:
+			return false
+		case s.img.Missing[i] || !takes && !s.taken[i]:
+		case takes && cost[i] > s.left[i]:
+			return false
+		case b.Tokens > bucket.Sub(b.Burst, bucket.Refill(b.Limit, s.img.Refilled, max(called, s.called))):
+			return false
+		}
+	}
+	return true
+}
+
+// Take takes cost, nil for none, for a call at an instant.
+func (s *Stored) Take(cost []int64, called int64) {
+	s.called = max(s.called, called)
+	for i, c := range cost {
+		if c > 0 {
+			s.left[i], s.taken[i] = bucket.Sub(s.left[i], c), true
+		}
+	}
+}

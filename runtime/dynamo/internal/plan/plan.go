@@ -61,6 +61,8 @@ type Plan struct {
 
 	RepairsTTL  bool   // an Adjust of 0 that writes a longer ttl
 	Reverses    string // the op of the charge that an Adjust gives back, and under which alone it applies
+	ReversesTTL int64  // its ttl, seconds, which tells it from another charge under that op
+	After       string // the op of the bucket's last write, under which alone the plan applies; "" for any
 	Missing     []bool // limits that are not in the bucket; nil if all are
 	DebtGuarded bool   // limits without a guard have one against debt that the ttl does not allow for
 }
@@ -158,8 +160,7 @@ func (p *Plan) predictShaped(after *bucket.Image) {
 	}
 }
 
-// Expiry returns the ttl, in seconds, of a bucket with these balances at an instant in ms: the latest that
-// any limit needs.
+// Expiry returns the latest ttl, in seconds, that any of these balances needs at an instant in ms.
 func Expiry(after []bucket.Balance, at int64) int64 {
 	var ttl int64
 	for _, b := range after {
@@ -386,4 +387,13 @@ func NewReshape(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
 		p.Generic = p.Generic || !slices.Contains(s.Removed, named.Name)
 	}
 	return p
+}
+
+// Negated returns the cost that gives cost back.
+func Negated(cost []int64) []int64 {
+	back := slices.Clone(cost)
+	for i := range back {
+		back[i] = -back[i]
+	}
+	return back
 }

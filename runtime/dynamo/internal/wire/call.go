@@ -6,8 +6,6 @@ package wire
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -26,16 +24,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// NewOp returns an id for a logical write: 72 random bits.
-func NewOp() string {
-	var id [16]byte
-	binary.NativeEndian.PutUint64(id[:], rand.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
-	var text [12]byte
-	base64.RawURLEncoding.Encode(text[:], id[:9])
-	return string(text[:])
-}
 
 // API is the part of *dynamodb.Client that the store calls.
 type API interface {
@@ -254,6 +242,24 @@ func DecodeBucket(entity, resource string, raw codec.Item) (*bucket.Image, error
 	return img, nil
 }
 
+// CheckTime is how long Check of a session waits for one part of its answer, in all attempts of the client.
+// The SDK has no bound of its own for a service that takes a connection and does not answer.
+const CheckTime = 10 * time.Second
+
+// InTime calls do within CheckTime. If the time is up, it returns a *store.UnavailableError, which says what
+// to do. It returns a *store.SetupError of do, and any error of do after ctx has ended, as it is.
+func InTime(ctx context.Context, table string, do func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, CheckTime)
+	defer cancel()
+	err := do(bounded)
+	if _, setup := errors.AsType[*store.SetupError](err); err == nil || setup || ctx.Err() != nil ||
+		bounded.Err() == nil {
+		return err
+	}
+	return &store.UnavailableError{Resource: "table " + table, Err: fmt.Errorf("%w: no answer within %v: "+
+		"check the region, the endpoint and the network", context.DeadlineExceeded, CheckTime)}
+}
+
 // Retrier repeats calls that had no answer. It is for calls that are safe to repeat, so not for those that
 // charge: the engine repeats these by rules of its own. It is safe for concurrent use.
 type Retrier struct {
@@ -369,3 +375,6 @@ func (b *Budget) Answered(o Outcome) {
 		_ = b.tokens.AddTokens(1) // never fails
 	}
 }
+
+// Return gives back what n retries took.
+func (b *Budget) Return(n int) { _ = b.tokens.AddTokens(uint(n) * RetryCost) } // never fails

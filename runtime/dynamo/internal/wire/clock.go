@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tolerated is how far a host's clock may be off (docs/design.md, "Arithmetic").
@@ -69,4 +72,20 @@ func skew(began, ended, date time.Time) time.Duration {
 		return -behind
 	}
 	return 0
+}
+
+// skewError returns the *store.SetupError of a clock that is so much ahead of DynamoDB's, nil for 0.
+func skewError(ahead time.Duration) error {
+	direction := "ahead of"
+	switch {
+	case ahead == 0:
+		return nil
+	case ahead < 0:
+		direction = "behind"
+	}
+	return &store.SetupError{
+		What: fmt.Sprintf("this host's clock is at least %v %s DynamoDB's",
+			ahead.Abs().Round(time.Millisecond), direction),
+		Do: "set it by NTP: refill goes by it",
+	}
 }

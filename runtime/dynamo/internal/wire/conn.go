@@ -74,14 +74,14 @@ func (c *Conn) watch(ctx context.Context, began, date time.Time) {
 	}
 }
 
-// Skew returns by how much, at least, this host's clock is ahead of DynamoDB's, negative for one behind, by a
-// reply to a request that began at a reading. It is 0 if the difference is tolerated or not known.
-func (c *Conn) Skew(began time.Time, metadata middleware.Metadata) time.Duration {
+// CheckClock compares this host's clock with the date of a reply to a request that began at a reading. It
+// returns a *store.SetupError if they differ by more than is tolerated, nil too if the reply has no date.
+func (c *Conn) CheckClock(began time.Time, metadata middleware.Metadata) error {
 	date := dateOf(Applied, metadata, nil)
 	if date.IsZero() {
-		return 0
+		return nil
 	}
-	return skew(began, c.Env.Clock.Now(), date)
+	return skewError(skew(began, c.Env.Clock.Now(), date))
 }
 
 // Resource is a generated resource.
@@ -355,6 +355,11 @@ func (c *Conn) Transact(ctx context.Context, tx *Transaction, served int) (Outco
 	c.Report(ctx, event)
 	c.watch(ctx, began, dateOf(o, metadata, err))
 	return o, err
+}
+
+// Retrier returns a Retrier for calls that charge nothing.
+func (c *Conn) Retrier(attempts int, jitter func() float64) Retrier {
+	return Retrier{Table: c.Table, Attempts: attempts, After: c.Env.Clock.After, Jitter: jitter}
 }
 
 // Note writes to an item of the table's own. A refused condition means that there is nothing to note.

@@ -61,11 +61,17 @@ func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 	case p.Path == plan.Adjust:
 		b.Generated.Adjust(w)
 		if p.Reverses != "" { // a charge of unknown outcome is given back only while it is the last write
-			w.Cond = "op = :undo"
+			w.Cond = "op = :undo AND #ttl = :undone"
 			w.S(":undo", p.Reverses)
+			w.N(":undone", p.ReversesTTL)
+			w.End()
 		}
 	case p.Path == plan.Reshape:
 		b.Generated.Reshape(w)
+	}
+	if p.After != "" {
+		w.Cond += " AND op = :op0"
+		w.S(":op0", p.After)
 	}
 	return nil
 }
@@ -104,7 +110,11 @@ func buildGeneric(w *codec.Write, p *plan.Plan, spec *store.Spec) error {
 		}
 	}
 	if p.Reverses != "" { // as in Build
-		g.condition = expression.Name("op").Equal(expression.Value(p.Reverses))
+		g.condition = expression.Name("op").Equal(expression.Value(p.Reverses)).
+			And(expression.Name(item.TTL).Equal(expression.Value(p.ReversesTTL)))
+	}
+	if p.After != "" {
+		g.condition = g.condition.And(expression.Name("op").Equal(expression.Value(p.After)))
 	}
 	built, err := expression.NewBuilder().WithUpdate(g.update).WithCondition(g.condition).Build()
 	if err != nil {

@@ -2,9 +2,12 @@ package wire
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -300,7 +303,7 @@ func setupError(table string, err error) error {
 	switch api.ErrorCode() {
 	case "ResourceNotFoundException":
 		setup.What = fmt.Sprintf("table %s does not exist", table)
-		setup.Do = fmt.Sprintf("run `sluice table create --table %s`, or check region and endpoint", table)
+		setup.Do = createCure(table)
 	case "AccessDeniedException":
 		setup.What = "DynamoDB denies access to table " + table
 		setup.Do = fmt.Sprintf("attach a policy that `sluice infra iam --table %s` prints: "+
@@ -318,10 +321,20 @@ func setupError(table string, err error) error {
 	return setup
 }
 
+// createCure returns what to do about a missing table, given its name or its ARN. CreateTable takes no ARN.
+func createCure(table string) string {
+	parts := strings.SplitN(table, ":", 6) // arn, a partition, dynamodb, a region, an account, table/NAME
+	if len(parts) < 6 {
+		return fmt.Sprintf("run `sluice table create --table %s`, or check region and endpoint", table)
+	}
+	return fmt.Sprintf("run `sluice table create --region %s --table %s` with credentials of account %s, or "+
+		"check the ARN", parts[3], strings.TrimPrefix(parts[5], "table/"), parts[4])
+}
+
 // Malformed returns the error for a bucket's item that cannot be decoded.
 func Malformed(entity, resource string, err error) error {
 	return &store.SetupError{
-		What: fmt.Sprintf("the bucket of %s on %s is malformed", entity, resource),
+		What: fmt.Sprintf("the bucket of %s on %s is malformed", store.Quote(entity), resource),
 		Do:   "fix or delete the item: a missing bucket is a full one",
 		Err:  err,
 	}
@@ -347,4 +360,14 @@ func CancelledUnits(o Outcome, n int) float64 {
 		return 2 * float64(n)
 	}
 	return 0
+}
+
+// NewOp returns an id for a logical write: 72 random bits.
+func NewOp() string {
+	var id [16]byte
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	var text [12]byte
+	base64.RawURLEncoding.Encode(text[:], id[:9])
+	return string(text[:])
 }

@@ -9,29 +9,40 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource alone and its limits, as in DeniedError.Limit and on dashboards.
+// Alone is the name of resource alone.
+const Alone = "alone"
+
 const (
-	// Alone is resource alone.
-	Alone = "alone"
 	// AloneRPM is limit rpm.
-	AloneRPM = "rpm"
+	AloneRPM AloneLimit = iota + 1
 )
 
 type (
 	// AloneResource is the type of Limiter.Alone. In shadow: it denies no call, and Shadowed of a lease has the limits
 	// that would have denied it.
 	AloneResource = runtime.Resource[AloneEntity, AloneCost]
+	// AloneLimit is a limit of alone: a runtime.LimitOf[AloneCost].
+	AloneLimit uint8
 	// AloneAcquirer is the interface for handlers, whose tests can pass a fake.
 	AloneAcquirer = runtime.Acquirer[AloneEntity, AloneCost]
-	// AloneLease is the result of an acquire, to be settled or released.
+	// AloneLease is the result of an acquire, to be settled, kept or released.
 	AloneLease = runtime.Lease[AloneCost]
+	// AloneEntity is an entity that calls on alone can charge: a User or an Org.
+	AloneEntity interface {
+		Entity
+		alone()
+	}
+	alone struct{}
 )
 
-// AloneEntity is an entity that calls on alone can charge: a User or an Org.
-type AloneEntity interface {
-	Entity
-	alone()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l AloneLimit) String() string { return store.NameOf(l, "rpm") }
+
+// Resource returns alone.
+func (AloneLimit) Resource() string { return Alone }
+
+// Of implements runtime.LimitOf.
+func (AloneLimit) Of(AloneCost) {}
 
 // AloneCost is the cost of one call in each limit of alone, in whole tokens. A bucket holds:
 //
@@ -43,14 +54,20 @@ type AloneCost struct {
 	RPM int64
 }
 
-// AloneLimits overrides limits of alone; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c AloneCost) String() string { return store.Format(c) }
+
+// AloneLimits overrides limits of alone; nil fields inherit. For 200 tokens instead:
 //
-//	both.AloneLimits{RPM: new(bucket.Per(200, time.Minute))}
+//	both.AloneLimits{RPM: &runtime.Rate{Capacity: 200}}
 type AloneLimits struct {
 	_ struct{} // forces field names
 
-	RPM *bucket.Limit
+	RPM *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l AloneLimits) String() string { return store.Format(l) }
 
 // AloneBucket is the item ENTITY#<entity> / #BUCKET#alone.
 type AloneBucket struct {
@@ -62,14 +79,12 @@ type AloneBucket struct {
 	RPM      bucket.Balance // b_rpm_*
 }
 
-type alone struct{}
-
 // Spec implements store.Definition.
 func (alone) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Alone,
-		Revision:      Revision,
-		Limits:        []string{AloneRPM},
+		Resource: Alone,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rpm"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Allow,
 		Shadow:        true,
@@ -99,18 +114,10 @@ func (alone) Spec() *store.Spec {
 	}
 }
 
-func aloneVector(c AloneCost, dst []int64) []int64 {
-	return append(dst, c.RPM)
-}
+func aloneVector(c AloneCost, dst []int64) []int64 { return append(dst, c.RPM) }
 
-func aloneCost(v []int64) AloneCost {
-	return AloneCost{RPM: v[0]}
-}
+func aloneCost(v []int64) AloneCost { return AloneCost{RPM: v[0]} }
 
-func aloneLimitsVector(l AloneLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPM)
-}
+func aloneLimitsVector(l AloneLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPM) }
 
-func aloneLimitsOf(v []*bucket.Limit) AloneLimits {
-	return AloneLimits{RPM: v[0]}
-}
+func aloneLimitsOf(v []*runtime.Rate) AloneLimits { return AloneLimits{RPM: v[0]} }

@@ -12,43 +12,43 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Words:
 		return rec.Deltas(
-			codec.Counter{Limit: WordsEnd, Consumed: "b_end_tc", Carried: "m_end"},
-			codec.Counter{Limit: WordsEndBurst, Consumed: "b_end_burst_tc", Carried: "m_end_burst"},
-			codec.Counter{Limit: WordsNow, Consumed: "b_now_tc", Carried: "m_now"},
-			codec.Counter{Limit: WordsA, Consumed: "b_a__tc", Carried: "m_a_"},
+			codec.Counter{Limit: "end", Consumed: "b_end_tc", Carried: "m_end"},
+			codec.Counter{Limit: "end_burst", Consumed: "b_end_burst_tc", Carried: "m_end_burst"},
+			codec.Counter{Limit: "now", Consumed: "b_now_tc", Carried: "m_now"},
+			codec.Counter{Limit: "a_", Consumed: "b_a__tc", Carried: "m_a_"},
 		)
 	case ImageGenerationHd202411:
 		return rec.Deltas(
 			codec.Counter{
-				Limit:    ImageGenerationHd202411RequestsPerMinuteOfEverybody,
+				Limit:    "requests_per_minute_of_everybody",
 				Consumed: "b_requests_per_minute_of_everybody_tc",
 				Carried:  "m_requests_per_minute_of_everybody",
 			},
 			codec.Counter{
-				Limit:    ImageGenerationHd202411TokensPerMinuteOfEveryModel,
+				Limit:    "tokens_per_minute_of_every_model",
 				Consumed: "b_tokens_per_minute_of_every_model_tc",
 				Carried:  "m_tokens_per_minute_of_every_model",
 			},
 		)
 	case Many:
 		return rec.Deltas(
-			codec.Counter{Limit: ManyL1, Consumed: "b_l1_tc", Carried: "m_l1"},
-			codec.Counter{Limit: ManyL2, Consumed: "b_l2_tc", Carried: "m_l2"},
-			codec.Counter{Limit: ManyL3, Consumed: "b_l3_tc", Carried: "m_l3"},
-			codec.Counter{Limit: ManyL4, Consumed: "b_l4_tc", Carried: "m_l4"},
-			codec.Counter{Limit: ManyL5, Consumed: "b_l5_tc", Carried: "m_l5"},
-			codec.Counter{Limit: ManyL6, Consumed: "b_l6_tc", Carried: "m_l6"},
-			codec.Counter{Limit: ManyL7, Consumed: "b_l7_tc", Carried: "m_l7"},
-			codec.Counter{Limit: ManyL8, Consumed: "b_l8_tc", Carried: "m_l8"},
-			codec.Counter{Limit: ManyL9, Consumed: "b_l9_tc", Carried: "m_l9"},
-			codec.Counter{Limit: ManyL10, Consumed: "b_l10_tc", Carried: "m_l10"},
-			codec.Counter{Limit: ManyL11, Consumed: "b_l11_tc", Carried: "m_l11"},
-			codec.Counter{Limit: ManyL12, Consumed: "b_l12_tc", Carried: "m_l12"},
-			codec.Counter{Limit: ManyL13, Consumed: "b_l13_tc", Carried: "m_l13"},
+			codec.Counter{Limit: "l1", Consumed: "b_l1_tc", Carried: "m_l1"},
+			codec.Counter{Limit: "l2", Consumed: "b_l2_tc", Carried: "m_l2"},
+			codec.Counter{Limit: "l3", Consumed: "b_l3_tc", Carried: "m_l3"},
+			codec.Counter{Limit: "l4", Consumed: "b_l4_tc", Carried: "m_l4"},
+			codec.Counter{Limit: "l5", Consumed: "b_l5_tc", Carried: "m_l5"},
+			codec.Counter{Limit: "l6", Consumed: "b_l6_tc", Carried: "m_l6"},
+			codec.Counter{Limit: "l7", Consumed: "b_l7_tc", Carried: "m_l7"},
+			codec.Counter{Limit: "l8", Consumed: "b_l8_tc", Carried: "m_l8"},
+			codec.Counter{Limit: "l9", Consumed: "b_l9_tc", Carried: "m_l9"},
+			codec.Counter{Limit: "l10", Consumed: "b_l10_tc", Carried: "m_l10"},
+			codec.Counter{Limit: "l11", Consumed: "b_l11_tc", Carried: "m_l11"},
+			codec.Counter{Limit: "l12", Consumed: "b_l12_tc", Carried: "m_l12"},
+			codec.Counter{Limit: "l13", Consumed: "b_l13_tc", Carried: "m_l13"},
 		)
 	case Alone:
 		return rec.Deltas(
-			codec.Counter{Limit: AloneRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
 		)
 	case "":
 		return nil, nil

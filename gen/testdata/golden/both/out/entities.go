@@ -45,15 +45,11 @@ type Org struct {
 
 // UserByID is a User whose Team is looked up in the table, and cached, by calls on image-generation-hd/2024-11, words
 // and many. They return an *InvalidError if the table has no User of this ID.
-func UserByID(id string) User {
-	return User{ID: id, lookup: true}
-}
+func UserByID(id string) User { return User{ID: id, lookup: true} }
 
 // TeamByID is a Team whose Org is looked up in the table, and cached, by calls on words, image-generation-hd/2024-11
 // and many. They return an *InvalidError if the table has no Team of this ID.
-func TeamByID(id string) Team {
-	return Team{ID: id, lookup: true}
-}
+func TeamByID(id string) Team { return Team{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as user-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
@@ -91,6 +87,15 @@ func (t Team) Chain(dst []store.Link) []store.Link {
 func (o Org) Chain(dst []store.Link) []store.Link {
 	return append(dst, store.Link{Kind: kindOrg, ID: o.ID})
 }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (u User) String() string { return store.Quote("user-" + u.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (t Team) String() string { return store.Quote("team-" + t.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (o Org) String() string { return store.Quote("org-" + o.ID) }
 
 func (User) entity() {}
 func (Team) entity() {}

@@ -9,21 +9,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource image-generation-hd/2024-11 and its limits, as in DeniedError.Limit and on dashboards.
+// ImageGenerationHd202411 is the name of resource image-generation-hd/2024-11.
+const ImageGenerationHd202411 = "image-generation-hd/2024-11"
+
 const (
-	// ImageGenerationHd202411 is resource image-generation-hd/2024-11.
-	ImageGenerationHd202411 = "image-generation-hd/2024-11"
 	// ImageGenerationHd202411RequestsPerMinuteOfEverybody is limit requests_per_minute_of_everybody.
 	//
 	// Deprecated: count tokens.
-	ImageGenerationHd202411RequestsPerMinuteOfEverybody = "requests_per_minute_of_everybody"
+	ImageGenerationHd202411RequestsPerMinuteOfEverybody ImageGenerationHd202411Limit = iota + 1
 	// ImageGenerationHd202411TokensPerMinuteOfEveryModel is limit tokens_per_minute_of_every_model.
 	//
 	// What models count:
 	//
 	//   - prompts
 	//   - completions
-	ImageGenerationHd202411TokensPerMinuteOfEveryModel = "tokens_per_minute_of_every_model"
+	ImageGenerationHd202411TokensPerMinuteOfEveryModel
 )
 
 type (
@@ -33,18 +33,32 @@ type (
 	//
 	// Deprecated: use another.
 	ImageGenerationHd202411Resource = runtime.Resource[ImageGenerationHd202411Entity, ImageGenerationHd202411Cost]
+	// ImageGenerationHd202411Limit is a limit of image-generation-hd/2024-11: a
+	// runtime.LimitOf[ImageGenerationHd202411Cost].
+	ImageGenerationHd202411Limit uint8
 	// ImageGenerationHd202411Acquirer is the interface for handlers, whose tests can pass a fake.
 	ImageGenerationHd202411Acquirer = runtime.Acquirer[ImageGenerationHd202411Entity, ImageGenerationHd202411Cost]
-	// ImageGenerationHd202411Lease is the result of an acquire, to be settled or released.
+	// ImageGenerationHd202411Lease is the result of an acquire, to be settled, kept or released.
 	ImageGenerationHd202411Lease = runtime.Lease[ImageGenerationHd202411Cost]
+	// ImageGenerationHd202411Entity is an entity that calls on image-generation-hd/2024-11 can charge: a User (then its
+	// Team and Org too), a Team (then its Org too) or an Org.
+	ImageGenerationHd202411Entity interface {
+		Entity
+		imageGenerationHd202411()
+	}
+	imageGenerationHd202411 struct{}
 )
 
-// ImageGenerationHd202411Entity is an entity that calls on image-generation-hd/2024-11 can charge: a User (then its
-// Team and Org too), a Team (then its Org too) or an Org.
-type ImageGenerationHd202411Entity interface {
-	Entity
-	imageGenerationHd202411()
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ImageGenerationHd202411Limit) String() string {
+	return store.NameOf(l, "requests_per_minute_of_everybody", "tokens_per_minute_of_every_model")
 }
+
+// Resource returns image-generation-hd/2024-11.
+func (ImageGenerationHd202411Limit) Resource() string { return ImageGenerationHd202411 }
+
+// Of implements runtime.LimitOf.
+func (ImageGenerationHd202411Limit) Of(ImageGenerationHd202411Cost) {}
 
 // ImageGenerationHd202411Cost is the cost of one call in each limit of image-generation-hd/2024-11, in whole tokens. A
 // bucket holds:
@@ -68,21 +82,27 @@ type ImageGenerationHd202411Cost struct {
 	TokensPerMinuteOfEveryModel int64
 }
 
-// ImageGenerationHd202411Limits overrides limits of image-generation-hd/2024-11; nil fields inherit. For 200 tokens per
-// minute:
+// String returns c with the names of its fields.
+func (c ImageGenerationHd202411Cost) String() string { return store.Format(c) }
+
+// ImageGenerationHd202411Limits overrides limits of image-generation-hd/2024-11; nil fields inherit. For 200 tokens
+// instead:
 //
-//	both.ImageGenerationHd202411Limits{RequestsPerMinuteOfEverybody: new(bucket.Per(200, time.Minute))}
+//	both.ImageGenerationHd202411Limits{RequestsPerMinuteOfEverybody: &runtime.Rate{Capacity: 200}}
 type ImageGenerationHd202411Limits struct {
 	_ struct{} // forces field names
 
 	// Deprecated: count tokens.
-	RequestsPerMinuteOfEverybody *bucket.Limit
+	RequestsPerMinuteOfEverybody *runtime.Rate
 	// What models count:
 	//
 	//   - prompts
 	//   - completions
-	TokensPerMinuteOfEveryModel *bucket.Limit
+	TokensPerMinuteOfEveryModel *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l ImageGenerationHd202411Limits) String() string { return store.Format(l) }
 
 // ImageGenerationHd202411Bucket is the item ENTITY#<entity> / #BUCKET#image-generation-hd/2024-11.
 type ImageGenerationHd202411Bucket struct {
@@ -95,17 +115,12 @@ type ImageGenerationHd202411Bucket struct {
 	TokensPerMinuteOfEveryModel  bucket.Balance // b_tokens_per_minute_of_every_model_*
 }
 
-type imageGenerationHd202411 struct{}
-
 // Spec implements store.Definition.
 func (imageGenerationHd202411) Spec() *store.Spec {
 	return &store.Spec{
 		Resource: ImageGenerationHd202411,
-		Revision: Revision,
-		Limits: []string{
-			ImageGenerationHd202411RequestsPerMinuteOfEverybody,
-			ImageGenerationHd202411TokensPerMinuteOfEveryModel,
-		},
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"requests_per_minute_of_everybody", "tokens_per_minute_of_every_model"},
 		Removed:       []string{"requests_per_second_of_everybody", "tokens_per_second_of_every_model"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
@@ -158,10 +173,10 @@ func imageGenerationHd202411Cost(v []int64) ImageGenerationHd202411Cost {
 	return ImageGenerationHd202411Cost{RequestsPerMinuteOfEverybody: v[0], TokensPerMinuteOfEveryModel: v[1]}
 }
 
-func imageGenerationHd202411LimitsVector(l ImageGenerationHd202411Limits, dst []*bucket.Limit) []*bucket.Limit {
+func imageGenerationHd202411LimitsVector(l ImageGenerationHd202411Limits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RequestsPerMinuteOfEverybody, l.TokensPerMinuteOfEveryModel)
 }
 
-func imageGenerationHd202411LimitsOf(v []*bucket.Limit) ImageGenerationHd202411Limits {
+func imageGenerationHd202411LimitsOf(v []*runtime.Rate) ImageGenerationHd202411Limits {
 	return ImageGenerationHd202411Limits{RequestsPerMinuteOfEverybody: v[0], TokensPerMinuteOfEveryModel: v[1]}
 }

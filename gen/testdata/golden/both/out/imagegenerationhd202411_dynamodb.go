@@ -137,8 +137,7 @@ AND (attribute_not_exists(b_tokens_per_minute_of_every_model_tk)
     OR b_tokens_per_minute_of_every_model_tk BETWEEN :tokens_per_minute_of_every_model_lo
     AND :tokens_per_minute_of_every_model_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (imageGenerationHd202411) Reshape(w *codec.Write) {
 	w.Begin(imageGenerationHd202411ReshapeUpdate, imageGenerationHd202411ReshapeCondition)
 	w.N(":rf", w.RF)
@@ -175,13 +174,11 @@ func (imageGenerationHd202411) Decode(dst *bucket.Image, item codec.Item) error 
 		"b_tokens_per_minute_of_every_model_cp", "b_tokens_per_minute_of_every_model_bx",
 		"b_tokens_per_minute_of_every_model_ra", "b_tokens_per_minute_of_every_model_rp",
 		"b_tokens_per_minute_of_every_model_tc")
-	dst.Extra = d.Extra(ImageGenerationHd202411RequestsPerMinuteOfEverybody,
-		ImageGenerationHd202411TokensPerMinuteOfEveryModel)
+	dst.Extra = d.Extra("requests_per_minute_of_everybody", "tokens_per_minute_of_every_model")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (imageGenerationHd202411) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -215,8 +212,7 @@ func (b *ImageGenerationHd202411Bucket) MarshalItem() map[string]types.Attribute
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *ImageGenerationHd202411Bucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (imageGenerationHd202411{}).Decode(&i, item); err != nil {

@@ -556,8 +556,8 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls on image-generation-hd/2024-11 that charge this number of
-// buckets, 1, 2 or 3, and "" for others.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1, 2 or 3, and "" for
+// others.
 func (imageGenerationHd202411) Script(chain int) string {
 	switch chain {
 	case 1:

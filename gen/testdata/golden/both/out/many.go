@@ -9,52 +9,65 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource many and its limits, as in DeniedError.Limit and on dashboards.
+// Many is the name of resource many.
+const Many = "many"
+
 const (
-	// Many is resource many.
-	Many = "many"
 	// ManyL1 is limit l1.
-	ManyL1 = "l1"
+	ManyL1 ManyLimit = iota + 1
 	// ManyL2 is limit l2.
-	ManyL2 = "l2"
+	ManyL2
 	// ManyL3 is limit l3.
-	ManyL3 = "l3"
+	ManyL3
 	// ManyL4 is limit l4.
-	ManyL4 = "l4"
+	ManyL4
 	// ManyL5 is limit l5.
-	ManyL5 = "l5"
+	ManyL5
 	// ManyL6 is limit l6.
-	ManyL6 = "l6"
+	ManyL6
 	// ManyL7 is limit l7.
-	ManyL7 = "l7"
+	ManyL7
 	// ManyL8 is limit l8.
-	ManyL8 = "l8"
+	ManyL8
 	// ManyL9 is limit l9.
-	ManyL9 = "l9"
+	ManyL9
 	// ManyL10 is limit l10.
-	ManyL10 = "l10"
+	ManyL10
 	// ManyL11 is limit l11.
-	ManyL11 = "l11"
+	ManyL11
 	// ManyL12 is limit l12.
-	ManyL12 = "l12"
+	ManyL12
 	// ManyL13 is limit l13.
-	ManyL13 = "l13"
+	ManyL13
 )
 
 type (
 	// ManyResource is the type of Limiter.Many.
 	ManyResource = runtime.Resource[ManyEntity, ManyCost]
+	// ManyLimit is a limit of many: a runtime.LimitOf[ManyCost].
+	ManyLimit uint8
 	// ManyAcquirer is the interface for handlers, whose tests can pass a fake.
 	ManyAcquirer = runtime.Acquirer[ManyEntity, ManyCost]
-	// ManyLease is the result of an acquire, to be settled or released.
+	// ManyLease is the result of an acquire, to be settled, kept or released.
 	ManyLease = runtime.Lease[ManyCost]
+	// ManyEntity is an entity that calls on many can charge: a User (then its Org too) or an Org.
+	ManyEntity interface {
+		Entity
+		many()
+	}
+	many struct{}
 )
 
-// ManyEntity is an entity that calls on many can charge: a User (then its Org too) or an Org.
-type ManyEntity interface {
-	Entity
-	many()
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ManyLimit) String() string {
+	return store.NameOf(l, "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10", "l11", "l12", "l13")
 }
+
+// Resource returns many.
+func (ManyLimit) Resource() string { return Many }
+
+// Of implements runtime.LimitOf.
+func (ManyLimit) Of(ManyCost) {}
 
 // ManyCost is the cost of one call in each limit of many, in whole tokens. A bucket holds:
 //
@@ -82,26 +95,32 @@ type ManyCost struct {
 	L13 int64
 }
 
-// ManyLimits overrides limits of many; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c ManyCost) String() string { return store.Format(c) }
+
+// ManyLimits overrides limits of many; nil fields inherit. For 200 tokens instead:
 //
-//	both.ManyLimits{L1: new(bucket.Per(200, time.Minute))}
+//	both.ManyLimits{L1: &runtime.Rate{Capacity: 200}}
 type ManyLimits struct {
 	_ struct{} // forces field names
 
-	L1  *bucket.Limit
-	L2  *bucket.Limit
-	L3  *bucket.Limit
-	L4  *bucket.Limit
-	L5  *bucket.Limit
-	L6  *bucket.Limit
-	L7  *bucket.Limit
-	L8  *bucket.Limit
-	L9  *bucket.Limit
-	L10 *bucket.Limit
-	L11 *bucket.Limit
-	L12 *bucket.Limit
-	L13 *bucket.Limit
+	L1  *runtime.Rate
+	L2  *runtime.Rate
+	L3  *runtime.Rate
+	L4  *runtime.Rate
+	L5  *runtime.Rate
+	L6  *runtime.Rate
+	L7  *runtime.Rate
+	L8  *runtime.Rate
+	L9  *runtime.Rate
+	L10 *runtime.Rate
+	L11 *runtime.Rate
+	L12 *runtime.Rate
+	L13 *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l ManyLimits) String() string { return store.Format(l) }
 
 // ManyBucket is the item ENTITY#<entity> / #BUCKET#many.
 type ManyBucket struct {
@@ -125,27 +144,25 @@ type ManyBucket struct {
 	L13      bucket.Balance // b_l13_*
 }
 
-type many struct{}
-
 // Spec implements store.Definition.
 func (many) Spec() *store.Spec {
 	return &store.Spec{
 		Resource: Many,
-		Revision: Revision,
+		Owner:    "acme", Revision: Revision,
 		Limits: []string{
-			ManyL1,
-			ManyL2,
-			ManyL3,
-			ManyL4,
-			ManyL5,
-			ManyL6,
-			ManyL7,
-			ManyL8,
-			ManyL9,
-			ManyL10,
-			ManyL11,
-			ManyL12,
-			ManyL13,
+			"l1",
+			"l2",
+			"l3",
+			"l4",
+			"l5",
+			"l6",
+			"l7",
+			"l8",
+			"l9",
+			"l10",
+			"l11",
+			"l12",
+			"l13",
 		},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
@@ -273,11 +290,11 @@ func manyCost(v []int64) ManyCost {
 	}
 }
 
-func manyLimitsVector(l ManyLimits, dst []*bucket.Limit) []*bucket.Limit {
+func manyLimitsVector(l ManyLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.L1, l.L2, l.L3, l.L4, l.L5, l.L6, l.L7, l.L8, l.L9, l.L10, l.L11, l.L12, l.L13)
 }
 
-func manyLimitsOf(v []*bucket.Limit) ManyLimits {
+func manyLimitsOf(v []*runtime.Rate) ManyLimits {
 	return ManyLimits{
 		L1:  v[0],
 		L2:  v[1],

@@ -285,8 +285,7 @@ AND (attribute_not_exists(b_l11_tk) OR b_l11_tk BETWEEN :l11_lo AND :l11_hi)
 AND (attribute_not_exists(b_l12_tk) OR b_l12_tk BETWEEN :l12_lo AND :l12_hi)
 AND (attribute_not_exists(b_l13_tk) OR b_l13_tk BETWEEN :l13_lo AND :l13_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (many) Reshape(w *codec.Write) {
 	w.Begin(manyReshapeUpdate, manyReshapeCondition)
 	w.N(":rf", w.RF)
@@ -362,13 +361,11 @@ func (many) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_l12_tc")
 	d.Balance(&dst.Balances[12], &dst.Missing[12], "b_l13_tk", "b_l13_cp", "b_l13_bx", "b_l13_ra", "b_l13_rp",
 		"b_l13_tc")
-	dst.Extra = d.Extra(ManyL1, ManyL2, ManyL3, ManyL4, ManyL5, ManyL6, ManyL7, ManyL8, ManyL9, ManyL10, ManyL11,
-		ManyL12, ManyL13)
+	dst.Extra = d.Extra("l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10", "l11", "l12", "l13")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (many) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -418,8 +415,7 @@ func (b *ManyBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *ManyBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (many{}).Decode(&i, item); err != nil {

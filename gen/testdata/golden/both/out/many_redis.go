@@ -322,8 +322,8 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls on many that charge this number of buckets, 1, and "" for
-// others: longer chains have more than the 24 keys that are written out, and the store loops over them.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1, and "" for others: longer
+// chains have more than the 24 keys that are written out, and the store loops over them.
 func (many) Script(chain int) string {
 	if chain == 1 {
 		return manyScript1

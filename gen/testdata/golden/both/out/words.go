@@ -9,34 +9,45 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource words and its limits, as in DeniedError.Limit and on dashboards.
+// Words is the name of resource words.
+const Words = "words"
+
 const (
-	// Words is resource words.
-	Words = "words"
 	// WordsEnd is limit end.
-	WordsEnd = "end"
+	WordsEnd WordsLimit = iota + 1
 	// WordsEndBurst is limit end_burst.
-	WordsEndBurst = "end_burst"
+	WordsEndBurst
 	// WordsNow is limit now.
-	WordsNow = "now"
+	WordsNow
 	// WordsA is limit a_.
-	WordsA = "a_"
+	WordsA
 )
 
 type (
 	// WordsResource is the type of Limiter.Words.
 	WordsResource = runtime.Resource[WordsEntity, WordsCost]
+	// WordsLimit is a limit of words: a runtime.LimitOf[WordsCost].
+	WordsLimit uint8
 	// WordsAcquirer is the interface for handlers, whose tests can pass a fake.
 	WordsAcquirer = runtime.Acquirer[WordsEntity, WordsCost]
-	// WordsLease is the result of an acquire, to be settled or released.
+	// WordsLease is the result of an acquire, to be settled, kept or released.
 	WordsLease = runtime.Lease[WordsCost]
+	// WordsEntity is an entity that calls on words can charge: a User (then its Org too) or an Org.
+	WordsEntity interface {
+		Entity
+		words()
+	}
+	words struct{}
 )
 
-// WordsEntity is an entity that calls on words can charge: a User (then its Org too) or an Org.
-type WordsEntity interface {
-	Entity
-	words()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l WordsLimit) String() string { return store.NameOf(l, "end", "end_burst", "now", "a_") }
+
+// Resource returns words.
+func (WordsLimit) Resource() string { return Words }
+
+// Of implements runtime.LimitOf.
+func (WordsLimit) Of(WordsCost) {}
 
 // WordsCost is the cost of one call in each limit of words, in whole tokens. A bucket holds:
 //
@@ -51,17 +62,23 @@ type WordsCost struct {
 	A        int64
 }
 
-// WordsLimits overrides limits of words; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c WordsCost) String() string { return store.Format(c) }
+
+// WordsLimits overrides limits of words; nil fields inherit. For 200 tokens instead:
 //
-//	both.WordsLimits{End: new(bucket.Per(200, time.Minute))}
+//	both.WordsLimits{End: &runtime.Rate{Capacity: 200}}
 type WordsLimits struct {
 	_ struct{} // forces field names
 
-	End      *bucket.Limit
-	EndBurst *bucket.Limit
-	Now      *bucket.Limit
-	A        *bucket.Limit
+	End      *runtime.Rate
+	EndBurst *runtime.Rate
+	Now      *runtime.Rate
+	A        *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l WordsLimits) String() string { return store.Format(l) }
 
 // WordsBucket is the item ENTITY#<entity> / #BUCKET#words.
 type WordsBucket struct {
@@ -76,14 +93,12 @@ type WordsBucket struct {
 	A        bucket.Balance // b_a__*
 }
 
-type words struct{}
-
 // Spec implements store.Definition.
 func (words) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Words,
-		Revision:      Revision,
-		Limits:        []string{WordsEnd, WordsEndBurst, WordsNow, WordsA},
+		Resource: Words,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"end", "end_burst", "now", "a_"},
 		Removed:       []string{"local"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
@@ -125,18 +140,14 @@ func (words) Spec() *store.Spec {
 	}
 }
 
-func wordsVector(c WordsCost, dst []int64) []int64 {
-	return append(dst, c.End, c.EndBurst, c.Now, c.A)
-}
+func wordsVector(c WordsCost, dst []int64) []int64 { return append(dst, c.End, c.EndBurst, c.Now, c.A) }
 
-func wordsCost(v []int64) WordsCost {
-	return WordsCost{End: v[0], EndBurst: v[1], Now: v[2], A: v[3]}
-}
+func wordsCost(v []int64) WordsCost { return WordsCost{End: v[0], EndBurst: v[1], Now: v[2], A: v[3]} }
 
-func wordsLimitsVector(l WordsLimits, dst []*bucket.Limit) []*bucket.Limit {
+func wordsLimitsVector(l WordsLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.End, l.EndBurst, l.Now, l.A)
 }
 
-func wordsLimitsOf(v []*bucket.Limit) WordsLimits {
+func wordsLimitsOf(v []*runtime.Rate) WordsLimits {
 	return WordsLimits{End: v[0], EndBurst: v[1], Now: v[2], A: v[3]}
 }

@@ -143,8 +143,7 @@ AND (attribute_not_exists(b_end_burst_tk) OR b_end_burst_tk BETWEEN :end_burst_l
 AND (attribute_not_exists(b_now_tk) OR b_now_tk BETWEEN :now_lo AND :now_hi)
 AND (attribute_not_exists(b_a__tk) OR b_a__tk BETWEEN :a__lo AND :a__hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (words) Reshape(w *codec.Write) {
 	w.Begin(wordsReshapeUpdate, wordsReshapeCondition)
 	w.N(":rf", w.RF)
@@ -182,12 +181,11 @@ func (words) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_end_burst_rp", "b_end_burst_tc")
 	d.Balance(&dst.Balances[2], &dst.Missing[2], "b_now_tk", "b_now_cp", "b_now_bx", "b_now_ra", "b_now_rp", "b_now_tc")
 	d.Balance(&dst.Balances[3], &dst.Missing[3], "b_a__tk", "b_a__cp", "b_a__bx", "b_a__ra", "b_a__rp", "b_a__tc")
-	dst.Extra = d.Extra(WordsEnd, WordsEndBurst, WordsNow, WordsA)
+	dst.Extra = d.Extra("end", "end_burst", "now", "a_")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (words) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -220,8 +218,7 @@ func (b *WordsBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *WordsBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (words{}).Decode(&i, item); err != nil {

@@ -353,8 +353,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls on words that charge this number of buckets, 1 or 2, and
-// "" for others.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1 or 2, and "" for others.
 func (words) Script(chain int) string {
 	switch chain {
 	case 1:

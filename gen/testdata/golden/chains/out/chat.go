@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource chat and its limits, as in DeniedError.Limit and on dashboards.
+// Chat is the name of resource chat.
+const Chat = "chat"
+
 const (
-	// Chat is resource chat.
-	Chat = "chat"
 	// ChatRPM is limit rpm.
-	ChatRPM = "rpm"
+	ChatRPM ChatLimit = iota + 1
 )
 
 type (
 	// ChatResource is the type of Limiter.Chat. Settle and Release of its leases return at once. Their change goes out
 	// with the bucket's next write, or within 100 ms; a failure goes to the observer and the log.
 	ChatResource = runtime.Resource[ChatEntity, ChatCost]
+	// ChatLimit is a limit of chat: a runtime.LimitOf[ChatCost].
+	ChatLimit uint8
 	// ChatAcquirer is the interface for handlers, whose tests can pass a fake.
 	ChatAcquirer = runtime.Acquirer[ChatEntity, ChatCost]
-	// ChatLease is the result of an acquire, to be settled or released.
+	// ChatLease is the result of an acquire, to be settled, kept or released.
 	ChatLease = runtime.Lease[ChatCost]
+	// ChatEntity is an entity that calls on chat can charge: a User (then its Project and Org too), a Project (then its
+	// Org too) or an Org.
+	ChatEntity interface {
+		Entity
+		chat()
+	}
+	chat struct{}
 )
 
-// ChatEntity is an entity that calls on chat can charge: a User (then its Project and Org too), a Project (then its Org
-// too) or an Org.
-type ChatEntity interface {
-	Entity
-	chat()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ChatLimit) String() string { return store.NameOf(l, "rpm") }
+
+// Resource returns chat.
+func (ChatLimit) Resource() string { return Chat }
+
+// Of implements runtime.LimitOf.
+func (ChatLimit) Of(ChatCost) {}
 
 // ChatCost is the cost of one call in each limit of chat, in whole tokens. A bucket holds:
 //
@@ -45,14 +56,20 @@ type ChatCost struct {
 	RPM int64 // 0 means 1 (per_call)
 }
 
-// ChatLimits overrides limits of chat; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c ChatCost) String() string { return store.Format(c) }
+
+// ChatLimits overrides limits of chat; nil fields inherit. For 200 tokens instead:
 //
-//	chains.ChatLimits{RPM: new(bucket.Per(200, time.Minute))}
+//	chains.ChatLimits{RPM: &runtime.Rate{Capacity: 200}}
 type ChatLimits struct {
 	_ struct{} // forces field names
 
-	RPM *bucket.Limit
+	RPM *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l ChatLimits) String() string { return store.Format(l) }
 
 // ChatBucket is the item ENTITY#<entity> / #BUCKET#chat.
 type ChatBucket struct {
@@ -64,14 +81,12 @@ type ChatBucket struct {
 	RPM      bucket.Balance // b_rpm_*
 }
 
-type chat struct{}
-
 // Spec implements store.Definition.
 func (chat) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Chat,
-		Revision:      Revision,
-		Limits:        []string{ChatRPM},
+		Resource: Chat,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rpm"},
 		Cascade:       store.CascadeCompensated,
 		OnUnavailable: store.Deny,
 		LazySettle:    true,
@@ -112,18 +127,10 @@ func (chat) Spec() *store.Spec {
 	}
 }
 
-func chatVector(c ChatCost, dst []int64) []int64 {
-	return append(dst, c.RPM)
-}
+func chatVector(c ChatCost, dst []int64) []int64 { return append(dst, c.RPM) }
 
-func chatCost(v []int64) ChatCost {
-	return ChatCost{RPM: v[0]}
-}
+func chatCost(v []int64) ChatCost { return ChatCost{RPM: v[0]} }
 
-func chatLimitsVector(l ChatLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPM)
-}
+func chatLimitsVector(l ChatLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPM) }
 
-func chatLimitsOf(v []*bucket.Limit) ChatLimits {
-	return ChatLimits{RPM: v[0]}
-}
+func chatLimitsOf(v []*runtime.Rate) ChatLimits { return ChatLimits{RPM: v[0]} }

@@ -93,8 +93,7 @@ const chatReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_rpm_tk) OR b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (chat) Reshape(w *codec.Write) {
 	w.Begin(chatReshapeUpdate, chatReshapeCondition)
 	w.N(":rf", w.RF)
@@ -119,12 +118,11 @@ func (chat) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
-	dst.Extra = d.Extra(ChatRPM)
+	dst.Extra = d.Extra("rpm")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (chat) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -150,8 +148,7 @@ func (b *ChatBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *ChatBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (chat{}).Decode(&i, item); err != nil {

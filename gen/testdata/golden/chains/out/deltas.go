@@ -12,15 +12,15 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Chat:
 		return rec.Deltas(
-			codec.Counter{Limit: ChatRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
 		)
 	case Jobs:
 		return rec.Deltas(
-			codec.Counter{Limit: JobsRPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},
+			codec.Counter{Limit: "rpd", Consumed: "b_rpd_tc", Carried: "m_rpd"},
 		)
 	case Reads:
 		return rec.Deltas(
-			codec.Counter{Limit: ReadsRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case "":
 		return nil, nil

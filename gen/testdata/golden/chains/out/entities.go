@@ -64,26 +64,18 @@ type Planet struct {
 
 // UserByID is a User whose Project is looked up in the table, and cached, by calls on chat and jobs. They return an
 // *InvalidError if the table has no User of this ID.
-func UserByID(id string) User {
-	return User{ID: id, lookup: true}
-}
+func UserByID(id string) User { return User{ID: id, lookup: true} }
 
 // ProjectByID is a Project whose Team is looked up in the table, and cached, by calls on chat and jobs. They return an
 // *InvalidError if the table has no Project of this ID.
-func ProjectByID(id string) Project {
-	return Project{ID: id, lookup: true}
-}
+func ProjectByID(id string) Project { return Project{ID: id, lookup: true} }
 
 // TeamByID is a Team whose Org is looked up in the table, and cached, by calls on chat and jobs. They return an
 // *InvalidError if the table has no Team of this ID.
-func TeamByID(id string) Team {
-	return Team{ID: id, lookup: true}
-}
+func TeamByID(id string) Team { return Team{ID: id, lookup: true} }
 
 // OrgByID is an Org without its Planet. No call of an Org charges the parent, so it is not looked up.
-func OrgByID(id string) Org {
-	return Org{ID: id, lookup: true}
-}
+func OrgByID(id string) Org { return Org{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as user-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
@@ -141,6 +133,21 @@ func (o Org) Chain(dst []store.Link) []store.Link {
 func (p Planet) Chain(dst []store.Link) []store.Link {
 	return append(dst, store.Link{Kind: kindPlanet, ID: p.ID})
 }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (u User) String() string { return store.Quote("user-" + u.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (p Project) String() string { return store.Quote("project-" + p.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (t Team) String() string { return store.Quote("team-" + t.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (o Org) String() string { return store.Quote("org-" + o.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (p Planet) String() string { return store.Quote("planet-" + p.ID) }
 
 func (User) entity()    {}
 func (Project) entity() {}

@@ -93,8 +93,7 @@ const jobsReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_rpd_tk) OR b_rpd_tk BETWEEN :rpd_lo AND :rpd_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (jobs) Reshape(w *codec.Write) {
 	w.Begin(jobsReshapeUpdate, jobsReshapeCondition)
 	w.N(":rf", w.RF)
@@ -119,12 +118,11 @@ func (jobs) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpd_tk", "b_rpd_cp", "b_rpd_bx", "b_rpd_ra", "b_rpd_rp", "b_rpd_tc")
-	dst.Extra = d.Extra(JobsRPD)
+	dst.Extra = d.Extra("rpd")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (jobs) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -150,8 +148,7 @@ func (b *JobsBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *JobsBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (jobs{}).Decode(&i, item); err != nil {

@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource reads and its limits, as in DeniedError.Limit and on dashboards.
+// Reads is the name of resource reads.
+const Reads = "reads"
+
 const (
-	// Reads is resource reads.
-	Reads = "reads"
 	// ReadsRPS is limit rps.
-	ReadsRPS = "rps"
+	ReadsRPS ReadsLimit = iota + 1
 )
 
 type (
 	// ReadsResource is the type of Limiter.Reads.
 	ReadsResource = runtime.Resource[ReadsEntity, ReadsCost]
+	// ReadsLimit is a limit of reads: a runtime.LimitOf[ReadsCost].
+	ReadsLimit uint8
 	// ReadsAcquirer is the interface for handlers, whose tests can pass a fake.
 	ReadsAcquirer = runtime.Acquirer[ReadsEntity, ReadsCost]
-	// ReadsLease is the result of an acquire, to be settled or released.
+	// ReadsLease is the result of an acquire, to be settled, kept or released.
 	ReadsLease = runtime.Lease[ReadsCost]
+	// ReadsEntity is an entity that calls on reads can charge: a User or a Planet.
+	ReadsEntity interface {
+		Entity
+		reads()
+	}
+	reads struct{}
 )
 
-// ReadsEntity is an entity that calls on reads can charge: a User or a Planet.
-type ReadsEntity interface {
-	Entity
-	reads()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ReadsLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns reads.
+func (ReadsLimit) Resource() string { return Reads }
+
+// Of implements runtime.LimitOf.
+func (ReadsLimit) Of(ReadsCost) {}
 
 // ReadsCost is the cost of one call in each limit of reads, in whole tokens. A bucket holds:
 //
@@ -42,14 +53,20 @@ type ReadsCost struct {
 	RPS int64
 }
 
-// ReadsLimits overrides limits of reads; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c ReadsCost) String() string { return store.Format(c) }
+
+// ReadsLimits overrides limits of reads; nil fields inherit. For 200 tokens instead:
 //
-//	chains.ReadsLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	chains.ReadsLimits{RPS: &runtime.Rate{Capacity: 200}}
 type ReadsLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l ReadsLimits) String() string { return store.Format(l) }
 
 // ReadsBucket is the item ENTITY#<entity> / #BUCKET#reads.
 type ReadsBucket struct {
@@ -61,14 +78,12 @@ type ReadsBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type reads struct{}
-
 // Spec implements store.Definition.
 func (reads) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Reads,
-		Revision:      Revision,
-		Limits:        []string{ReadsRPS},
+		Resource: Reads,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Local,
 		Kinds: []store.Kind{
@@ -99,18 +114,10 @@ func (reads) Spec() *store.Spec {
 	}
 }
 
-func readsVector(c ReadsCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func readsVector(c ReadsCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func readsCost(v []int64) ReadsCost {
-	return ReadsCost{RPS: v[0]}
-}
+func readsCost(v []int64) ReadsCost { return ReadsCost{RPS: v[0]} }
 
-func readsLimitsVector(l ReadsLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPS)
-}
+func readsLimitsVector(l ReadsLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPS) }
 
-func readsLimitsOf(v []*bucket.Limit) ReadsLimits {
-	return ReadsLimits{RPS: v[0]}
-}
+func readsLimitsOf(v []*runtime.Rate) ReadsLimits { return ReadsLimits{RPS: v[0]} }

@@ -9,74 +9,88 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource api and its limits, as in DeniedError.Limit and on dashboards.
+// API is the name of resource api.
+const API = "api"
+
 const (
-	// API is resource api.
-	API = "api"
 	// APIAax is limit aax.
-	APIAax = "aax"
+	APIAax APILimit = iota + 1
 	// APIAbx is limit abx.
-	APIAbx = "abx"
+	APIAbx
 	// APIAcx is limit acx.
-	APIAcx = "acx"
+	APIAcx
 	// APIAdx is limit adx.
-	APIAdx = "adx"
+	APIAdx
 	// APIAex is limit aex.
-	APIAex = "aex"
+	APIAex
 	// APIAfx is limit afx.
-	APIAfx = "afx"
+	APIAfx
 	// APIAgx is limit agx.
-	APIAgx = "agx"
+	APIAgx
 	// APIAhx is limit ahx.
-	APIAhx = "ahx"
+	APIAhx
 	// APIAix is limit aix.
-	APIAix = "aix"
+	APIAix
 	// APIAjx is limit ajx.
-	APIAjx = "ajx"
+	APIAjx
 	// APIAkx is limit akx.
-	APIAkx = "akx"
+	APIAkx
 	// APIAlx is limit alx.
-	APIAlx = "alx"
+	APIAlx
 	// APIAmx is limit amx.
-	APIAmx = "amx"
+	APIAmx
 	// APIAnx is limit anx.
-	APIAnx = "anx"
+	APIAnx
 	// APIAox is limit aox.
-	APIAox = "aox"
+	APIAox
 	// APIApx is limit apx.
-	APIApx = "apx"
+	APIApx
 	// APIAqx is limit aqx.
-	APIAqx = "aqx"
+	APIAqx
 	// APIArx is limit arx.
-	APIArx = "arx"
+	APIArx
 	// APIAsx is limit asx.
-	APIAsx = "asx"
+	APIAsx
 	// APIAtx is limit atx.
-	APIAtx = "atx"
+	APIAtx
 	// APIAux is limit aux.
-	APIAux = "aux"
+	APIAux
 	// APIAvx is limit avx.
-	APIAvx = "avx"
+	APIAvx
 	// APIAwx is limit awx.
-	APIAwx = "awx"
+	APIAwx
 	// APIAxx is limit axx.
-	APIAxx = "axx"
+	APIAxx
 )
 
 type (
 	// APIResource is the type of Limiter.API.
 	APIResource = runtime.Resource[APIEntity, APICost]
+	// APILimit is a limit of api: a runtime.LimitOf[APICost].
+	APILimit uint8
 	// APIAcquirer is the interface for handlers, whose tests can pass a fake.
 	APIAcquirer = runtime.Acquirer[APIEntity, APICost]
-	// APILease is the result of an acquire, to be settled or released.
+	// APILease is the result of an acquire, to be settled, kept or released.
 	APILease = runtime.Lease[APICost]
+	// APIEntity is an entity that calls on api can charge: a User.
+	APIEntity interface {
+		Entity
+		api()
+	}
+	api struct{}
 )
 
-// APIEntity is an entity that calls on api can charge: a User.
-type APIEntity interface {
-	Entity
-	api()
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l APILimit) String() string {
+	return store.NameOf(l, "aax", "abx", "acx", "adx", "aex", "afx", "agx", "ahx", "aix", "ajx", "akx", "alx", "amx",
+		"anx", "aox", "apx", "aqx", "arx", "asx", "atx", "aux", "avx", "awx", "axx")
 }
+
+// Resource returns api.
+func (APILimit) Resource() string { return API }
+
+// Of implements runtime.LimitOf.
+func (APILimit) Of(APICost) {}
 
 // APICost is the cost of one call in each limit of api, in whole tokens. A bucket holds:
 //
@@ -113,37 +127,43 @@ type APICost struct {
 	Axx int64
 }
 
-// APILimits overrides limits of api; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c APICost) String() string { return store.Format(c) }
+
+// APILimits overrides limits of api; nil fields inherit. For 200 tokens instead:
 //
-//	many.APILimits{Aax: new(bucket.Per(200, time.Minute))}
+//	many.APILimits{Aax: &runtime.Rate{Capacity: 200}}
 type APILimits struct {
 	_ struct{} // forces field names
 
-	Aax *bucket.Limit
-	Abx *bucket.Limit
-	Acx *bucket.Limit
-	Adx *bucket.Limit
-	Aex *bucket.Limit
-	Afx *bucket.Limit
-	Agx *bucket.Limit
-	Ahx *bucket.Limit
-	Aix *bucket.Limit
-	Ajx *bucket.Limit
-	Akx *bucket.Limit
-	Alx *bucket.Limit
-	Amx *bucket.Limit
-	Anx *bucket.Limit
-	Aox *bucket.Limit
-	Apx *bucket.Limit
-	Aqx *bucket.Limit
-	Arx *bucket.Limit
-	Asx *bucket.Limit
-	Atx *bucket.Limit
-	Aux *bucket.Limit
-	Avx *bucket.Limit
-	Awx *bucket.Limit
-	Axx *bucket.Limit
+	Aax *runtime.Rate
+	Abx *runtime.Rate
+	Acx *runtime.Rate
+	Adx *runtime.Rate
+	Aex *runtime.Rate
+	Afx *runtime.Rate
+	Agx *runtime.Rate
+	Ahx *runtime.Rate
+	Aix *runtime.Rate
+	Ajx *runtime.Rate
+	Akx *runtime.Rate
+	Alx *runtime.Rate
+	Amx *runtime.Rate
+	Anx *runtime.Rate
+	Aox *runtime.Rate
+	Apx *runtime.Rate
+	Aqx *runtime.Rate
+	Arx *runtime.Rate
+	Asx *runtime.Rate
+	Atx *runtime.Rate
+	Aux *runtime.Rate
+	Avx *runtime.Rate
+	Awx *runtime.Rate
+	Axx *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l APILimits) String() string { return store.Format(l) }
 
 // APIBucket is the item ENTITY#<entity> / #BUCKET#api.
 type APIBucket struct {
@@ -178,38 +198,36 @@ type APIBucket struct {
 	Axx      bucket.Balance // b_axx_*
 }
 
-type api struct{}
-
 // Spec implements store.Definition.
 func (api) Spec() *store.Spec {
 	return &store.Spec{
 		Resource: API,
-		Revision: Revision,
+		Owner:    "acme", Revision: Revision,
 		Limits: []string{
-			APIAax,
-			APIAbx,
-			APIAcx,
-			APIAdx,
-			APIAex,
-			APIAfx,
-			APIAgx,
-			APIAhx,
-			APIAix,
-			APIAjx,
-			APIAkx,
-			APIAlx,
-			APIAmx,
-			APIAnx,
-			APIAox,
-			APIApx,
-			APIAqx,
-			APIArx,
-			APIAsx,
-			APIAtx,
-			APIAux,
-			APIAvx,
-			APIAwx,
-			APIAxx,
+			"aax",
+			"abx",
+			"acx",
+			"adx",
+			"aex",
+			"afx",
+			"agx",
+			"ahx",
+			"aix",
+			"ajx",
+			"akx",
+			"alx",
+			"amx",
+			"anx",
+			"aox",
+			"apx",
+			"aqx",
+			"arx",
+			"asx",
+			"atx",
+			"aux",
+			"avx",
+			"awx",
+			"axx",
 		},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
@@ -333,12 +351,12 @@ func apiCost(v []int64) APICost {
 	}
 }
 
-func apiLimitsVector(l APILimits, dst []*bucket.Limit) []*bucket.Limit {
+func apiLimitsVector(l APILimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.Aax, l.Abx, l.Acx, l.Adx, l.Aex, l.Afx, l.Agx, l.Ahx, l.Aix, l.Ajx, l.Akx, l.Alx, l.Amx, l.Anx,
 		l.Aox, l.Apx, l.Aqx, l.Arx, l.Asx, l.Atx, l.Aux, l.Avx, l.Awx, l.Axx)
 }
 
-func apiLimitsOf(v []*bucket.Limit) APILimits {
+func apiLimitsOf(v []*runtime.Rate) APILimits {
 	return APILimits{
 		Aax: v[0],
 		Abx: v[1],

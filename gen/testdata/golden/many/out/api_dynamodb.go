@@ -461,8 +461,7 @@ AND (attribute_not_exists(b_avx_tk) OR b_avx_tk BETWEEN :avx_lo AND :avx_hi)
 AND (attribute_not_exists(b_awx_tk) OR b_awx_tk BETWEEN :awx_lo AND :awx_hi)
 AND (attribute_not_exists(b_axx_tk) OR b_axx_tk BETWEEN :axx_lo AND :axx_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (api) Reshape(w *codec.Write) {
 	w.Begin(apiReshapeUpdate, apiReshapeCondition)
 	w.N(":rf", w.RF)
@@ -593,13 +592,12 @@ func (api) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_awx_tc")
 	d.Balance(&dst.Balances[23], &dst.Missing[23], "b_axx_tk", "b_axx_cp", "b_axx_bx", "b_axx_ra", "b_axx_rp",
 		"b_axx_tc")
-	dst.Extra = d.Extra(APIAax, APIAbx, APIAcx, APIAdx, APIAex, APIAfx, APIAgx, APIAhx, APIAix, APIAjx, APIAkx, APIAlx,
-		APIAmx, APIAnx, APIAox, APIApx, APIAqx, APIArx, APIAsx, APIAtx, APIAux, APIAvx, APIAwx, APIAxx)
+	dst.Extra = d.Extra("aax", "abx", "acx", "adx", "aex", "afx", "agx", "ahx", "aix", "ajx", "akx", "alx", "amx", "anx",
+		"aox", "apx", "aqx", "arx", "asx", "atx", "aux", "avx", "awx", "axx")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (api) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -671,8 +669,7 @@ func (b *APIBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *APIBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (api{}).Decode(&i, item); err != nil {

@@ -38,6 +38,9 @@ func (u User) Chain(dst []store.Link) []store.Link {
 	return append(dst, store.Link{Kind: kindUser, ID: u.ID})
 }
 
+// String returns the entity as it is stored, quoted unless it is plain.
+func (u User) String() string { return store.Quote("user-" + u.ID) }
+
 func (User) entity() {}
 
 func (User) api() {}

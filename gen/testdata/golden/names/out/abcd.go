@@ -9,38 +9,51 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource a.b/c-d and its limits, as in DeniedError.Limit and on dashboards.
+// ABCD is the name of resource a.b/c-d.
+const ABCD = "a.b/c-d"
+
 const (
-	// ABCD is resource a.b/c-d.
-	ABCD = "a.b/c-d"
 	// ABCDSelect is limit select.
-	ABCDSelect = "select"
+	ABCDSelect ABCDLimit = iota + 1
 	// ABCDFunc is limit func.
-	ABCDFunc = "func"
+	ABCDFunc
 	// ABCDB is limit b.
-	ABCDB = "b"
+	ABCDB
 	// ABCDBB is limit b_b.
-	ABCDBB = "b_b"
+	ABCDBB
 	// ABCDBNet is limit b_net.
-	ABCDBNet = "b_net"
+	ABCDBNet
 	// ABCDEntityID is limit entity_id.
-	ABCDEntityID = "entity_id"
+	ABCDEntityID
 )
 
 type (
 	// ABCDResource is the type of Limiter.ABCD.
 	ABCDResource = runtime.Resource[ABCDEntity, ABCDCost]
+	// ABCDLimit is a limit of a.b/c-d: a runtime.LimitOf[ABCDCost].
+	ABCDLimit uint8
 	// ABCDAcquirer is the interface for handlers, whose tests can pass a fake.
 	ABCDAcquirer = runtime.Acquirer[ABCDEntity, ABCDCost]
-	// ABCDLease is the result of an acquire, to be settled or released.
+	// ABCDLease is the result of an acquire, to be settled, kept or released.
 	ABCDLease = runtime.Lease[ABCDCost]
+	// ABCDEntity is an entity that calls on a.b/c-d can charge: a Type or an ABC.
+	ABCDEntity interface {
+		Entity
+		abcd()
+	}
+	abcd struct{}
 )
 
-// ABCDEntity is an entity that calls on a.b/c-d can charge: a Type or an ABC.
-type ABCDEntity interface {
-	Entity
-	abcd()
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ABCDLimit) String() string {
+	return store.NameOf(l, "select", "func", "b", "b_b", "b_net", "entity_id")
 }
+
+// Resource returns a.b/c-d.
+func (ABCDLimit) Resource() string { return ABCD }
+
+// Of implements runtime.LimitOf.
+func (ABCDLimit) Of(ABCDCost) {}
 
 // ABCDCost is the cost of one call in each limit of a.b/c-d, in whole tokens. A bucket holds:
 //
@@ -59,19 +72,25 @@ type ABCDCost struct {
 	EntityID int64
 }
 
-// ABCDLimits overrides limits of a.b/c-d; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c ABCDCost) String() string { return store.Format(c) }
+
+// ABCDLimits overrides limits of a.b/c-d; nil fields inherit. For 200 tokens instead:
 //
-//	runtime.ABCDLimits{Select: new(bucket.Per(200, time.Minute))}
+//	runtime.ABCDLimits{Select: &runtime.Rate{Capacity: 200}}
 type ABCDLimits struct {
 	_ struct{} // forces field names
 
-	Select   *bucket.Limit
-	Func     *bucket.Limit
-	B        *bucket.Limit
-	BB       *bucket.Limit
-	BNet     *bucket.Limit
-	EntityID *bucket.Limit
+	Select   *runtime.Rate
+	Func     *runtime.Rate
+	B        *runtime.Rate
+	BB       *runtime.Rate
+	BNet     *runtime.Rate
+	EntityID *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l ABCDLimits) String() string { return store.Format(l) }
 
 // ABCDBucket is the item ENTITY#<entity> / #BUCKET#a.b/c-d.
 type ABCDBucket struct {
@@ -88,14 +107,12 @@ type ABCDBucket struct {
 	EntityID bucket.Balance // b_entity_id_*
 }
 
-type abcd struct{}
-
 // Spec implements store.Definition.
 func (abcd) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      ABCD,
-		Revision:      Revision,
-		Limits:        []string{ABCDSelect, ABCDFunc, ABCDB, ABCDBB, ABCDBNet, ABCDEntityID},
+		Resource: ABCD,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"select", "func", "b", "b_b", "b_net", "entity_id"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -161,11 +178,11 @@ func abcdCost(v []int64) ABCDCost {
 	}
 }
 
-func abcdLimitsVector(l ABCDLimits, dst []*bucket.Limit) []*bucket.Limit {
+func abcdLimitsVector(l ABCDLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.Select, l.Func, l.B, l.BB, l.BNet, l.EntityID)
 }
 
-func abcdLimitsOf(v []*bucket.Limit) ABCDLimits {
+func abcdLimitsOf(v []*runtime.Rate) ABCDLimits {
 	return ABCDLimits{
 		Select:   v[0],
 		Func:     v[1],

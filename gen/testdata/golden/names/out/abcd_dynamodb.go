@@ -174,8 +174,7 @@ AND (attribute_not_exists(b_b_b_tk) OR b_b_b_tk BETWEEN :b_b_lo AND :b_b_hi)
 AND (attribute_not_exists(b_b_net_tk) OR b_b_net_tk BETWEEN :b_net_lo AND :b_net_hi)
 AND (attribute_not_exists(b_entity_id_tk) OR b_entity_id_tk BETWEEN :entity_id_lo AND :entity_id_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (abcd) Reshape(w *codec.Write) {
 	w.Begin(abcdReshapeUpdate, abcdReshapeCondition)
 	w.N(":rf", w.RF)
@@ -224,12 +223,11 @@ func (abcd) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_b_net_tc")
 	d.Balance(&dst.Balances[5], &dst.Missing[5], "b_entity_id_tk", "b_entity_id_cp", "b_entity_id_bx", "b_entity_id_ra",
 		"b_entity_id_rp", "b_entity_id_tc")
-	dst.Extra = d.Extra(ABCDSelect, ABCDFunc, ABCDB, ABCDBB, ABCDBNet, ABCDEntityID)
+	dst.Extra = d.Extra("select", "func", "b", "b_b", "b_net", "entity_id")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (abcd) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -267,8 +265,7 @@ func (b *ABCDBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *ABCDBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (abcd{}).Decode(&i, item); err != nil {

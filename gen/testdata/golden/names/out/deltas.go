@@ -12,43 +12,47 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case ABCD:
 		return rec.Deltas(
-			codec.Counter{Limit: ABCDSelect, Consumed: "b_select_tc", Carried: "m_select"},
-			codec.Counter{Limit: ABCDFunc, Consumed: "b_func_tc", Carried: "m_func"},
-			codec.Counter{Limit: ABCDB, Consumed: "b_b_tc", Carried: "m_b"},
-			codec.Counter{Limit: ABCDBB, Consumed: "b_b_b_tc", Carried: "m_b_b"},
-			codec.Counter{Limit: ABCDBNet, Consumed: "b_b_net_tc", Carried: "m_b_net"},
-			codec.Counter{Limit: ABCDEntityID, Consumed: "b_entity_id_tc", Carried: "m_entity_id"},
+			codec.Counter{Limit: "select", Consumed: "b_select_tc", Carried: "m_select"},
+			codec.Counter{Limit: "func", Consumed: "b_func_tc", Carried: "m_func"},
+			codec.Counter{Limit: "b", Consumed: "b_b_tc", Carried: "m_b"},
+			codec.Counter{Limit: "b_b", Consumed: "b_b_b_tc", Carried: "m_b_b"},
+			codec.Counter{Limit: "b_net", Consumed: "b_b_net_tc", Carried: "m_b_net"},
+			codec.Counter{Limit: "entity_id", Consumed: "b_entity_id_tc", Carried: "m_entity_id"},
 		)
 	case FourO:
 		return rec.Deltas(
-			codec.Counter{Limit: FourOAPI, Consumed: "b_api_tc", Carried: "m_api"},
-			codec.Counter{Limit: FourOAPI2, Consumed: "b_api__tc", Carried: "m_api_"},
+			codec.Counter{Limit: "api", Consumed: "b_api_tc", Carried: "m_api"},
+			codec.Counter{Limit: "api_", Consumed: "b_api__tc", Carried: "m_api_"},
 		)
 	case Function:
 		return rec.Deltas(
-			codec.Counter{Limit: FunctionRange, Consumed: "b_range_tc", Carried: "m_range"},
-			codec.Counter{Limit: FunctionR2D2, Consumed: "b_r2_d2_tc", Carried: "m_r2_d2"},
+			codec.Counter{Limit: "range", Consumed: "b_range_tc", Carried: "m_range"},
+			codec.Counter{Limit: "r2_d2", Consumed: "b_r2_d2_tc", Carried: "m_r2_d2"},
 		)
 	case Kind:
 		return rec.Deltas(
-			codec.Counter{Limit: KindLookup, Consumed: "b_lookup_tc", Carried: "m_lookup"},
-			codec.Counter{Limit: KindCond, Consumed: "b_cond_tc", Carried: "m_cond"},
-			codec.Counter{Limit: KindMissing, Consumed: "b_missing_tc", Carried: "m_missing"},
-			codec.Counter{Limit: KindNames, Consumed: "b_names_tc", Carried: "m_names"},
-			codec.Counter{Limit: KindValues, Consumed: "b_values_tc", Carried: "m_values"},
-			codec.Counter{Limit: KindLimit, Consumed: "b_limit_tc", Carried: "m_limit"},
-			codec.Counter{Limit: KindSk, Consumed: "b_sk_tc", Carried: "m_sk"},
-			codec.Counter{Limit: KindOverride, Consumed: "b_override_tc", Carried: "m_override"},
-			codec.Counter{Limit: KindConfig, Consumed: "b_config_tc", Carried: "m_config"},
-			codec.Counter{Limit: KindBegin, Consumed: "b_begin_tc", Carried: "m_begin"},
+			codec.Counter{Limit: "lookup", Consumed: "b_lookup_tc", Carried: "m_lookup"},
+			codec.Counter{Limit: "cond", Consumed: "b_cond_tc", Carried: "m_cond"},
+			codec.Counter{Limit: "missing", Consumed: "b_missing_tc", Carried: "m_missing"},
+			codec.Counter{Limit: "names", Consumed: "b_names_tc", Carried: "m_names"},
+			codec.Counter{Limit: "values", Consumed: "b_values_tc", Carried: "m_values"},
+			codec.Counter{Limit: "limit", Consumed: "b_limit_tc", Carried: "m_limit"},
+			codec.Counter{Limit: "sk", Consumed: "b_sk_tc", Carried: "m_sk"},
+			codec.Counter{Limit: "override", Consumed: "b_override_tc", Carried: "m_override"},
+			codec.Counter{Limit: "config", Consumed: "b_config_tc", Carried: "m_config"},
+			codec.Counter{Limit: "begin", Consumed: "b_begin_tc", Carried: "m_begin"},
 		)
 	case Stored:
 		return rec.Deltas(
-			codec.Counter{Limit: StoredChain, Consumed: "b_chain_tc", Carried: "m_chain"},
+			codec.Counter{Limit: "chain", Consumed: "b_chain_tc", Carried: "m_chain"},
 		)
 	case Linux:
 		return rec.Deltas(
-			codec.Counter{Limit: LinuxAmd64, Consumed: "b_amd64_tc", Carried: "m_amd64"},
+			codec.Counter{Limit: "amd64", Consumed: "b_amd64_tc", Carried: "m_amd64"},
+		)
+	case MetaLlamaLlama38B1:
+		return rec.Deltas(
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
 		)
 	case "":
 		return nil, nil

@@ -60,19 +60,13 @@ type ABC struct {
 }
 
 // InterfaceByID is an Interface without its Type. No call of an Interface charges the parent, so it is not looked up.
-func InterfaceByID(id string) Interface {
-	return Interface{ID: id, lookup: true}
-}
+func InterfaceByID(id string) Interface { return Interface{ID: id, lookup: true} }
 
 // ResourceByID is a Resource without its Interface. No call of a Resource charges the parent, so it is not looked up.
-func ResourceByID(id string) Resource {
-	return Resource{ID: id, lookup: true}
-}
+func ResourceByID(id string) Resource { return Resource{ID: id, lookup: true} }
 
 // KByID is a K without its Resource. No call of a K charges the parent, so it is not looked up.
-func KByID(id string) K {
-	return K{ID: id, lookup: true}
-}
+func KByID(id string) K { return K{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as type-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
@@ -127,13 +121,29 @@ func (a ABC) Chain(dst []store.Link) []store.Link {
 	return append(dst, store.Link{Kind: kindABC, ID: a.ID})
 }
 
+// String returns the entity as it is stored, quoted unless it is plain.
+func (t Type) String() string { return store.Quote("type-" + t.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (i Interface) String() string { return store.Quote("interface-" + i.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (r Resource) String() string { return store.Quote("resource-" + r.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (k K) String() string { return store.Quote("kind-" + k.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (a ABC) String() string { return store.Quote("a_b_c-" + a.ID) }
+
 func (Type) entity()      {}
 func (Interface) entity() {}
 func (Resource) entity()  {}
 func (K) entity()         {}
 func (ABC) entity()       {}
 
-func (Type) abcd() {}
+func (Type) abcd()               {}
+func (Type) metaLlamaLlama38B1() {}
 
 func (Interface) kind()   {}
 func (Interface) stored() {}

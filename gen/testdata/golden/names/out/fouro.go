@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource 4o and its limits, as in DeniedError.Limit and on dashboards.
+// FourO is the name of resource 4o.
+const FourO = "4o"
+
 const (
-	// FourO is resource 4o.
-	FourO = "4o"
 	// FourOAPI is limit api.
-	FourOAPI = "api"
+	FourOAPI FourOLimit = iota + 1
 	// FourOAPI2 is limit api_.
-	FourOAPI2 = "api_"
+	FourOAPI2
 )
 
 type (
 	// FourOResource is the type of Limiter.FourO.
 	FourOResource = runtime.Resource[FourOEntity, FourOCost]
+	// FourOLimit is a limit of 4o: a runtime.LimitOf[FourOCost].
+	FourOLimit uint8
 	// FourOAcquirer is the interface for handlers, whose tests can pass a fake.
 	FourOAcquirer = runtime.Acquirer[FourOEntity, FourOCost]
-	// FourOLease is the result of an acquire, to be settled or released.
+	// FourOLease is the result of an acquire, to be settled, kept or released.
 	FourOLease = runtime.Lease[FourOCost]
+	// FourOEntity is an entity that calls on 4o can charge: a K.
+	FourOEntity interface {
+		Entity
+		fourO()
+	}
+	fourO struct{}
 )
 
-// FourOEntity is an entity that calls on 4o can charge: a K.
-type FourOEntity interface {
-	Entity
-	fourO()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l FourOLimit) String() string { return store.NameOf(l, "api", "api_") }
+
+// Resource returns 4o.
+func (FourOLimit) Resource() string { return FourO }
+
+// Of implements runtime.LimitOf.
+func (FourOLimit) Of(FourOCost) {}
 
 // FourOCost is the cost of one call in each limit of 4o, in whole tokens. A bucket holds:
 //
@@ -44,15 +55,21 @@ type FourOCost struct {
 	API2 int64
 }
 
-// FourOLimits overrides limits of 4o; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c FourOCost) String() string { return store.Format(c) }
+
+// FourOLimits overrides limits of 4o; nil fields inherit. For 200 tokens instead:
 //
-//	runtime.FourOLimits{API: new(bucket.Per(200, time.Minute))}
+//	runtime.FourOLimits{API: &runtime.Rate{Capacity: 200}}
 type FourOLimits struct {
 	_ struct{} // forces field names
 
-	API  *bucket.Limit
-	API2 *bucket.Limit
+	API  *runtime.Rate
+	API2 *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l FourOLimits) String() string { return store.Format(l) }
 
 // FourOBucket is the item ENTITY#<entity> / #BUCKET#4o.
 type FourOBucket struct {
@@ -65,14 +82,12 @@ type FourOBucket struct {
 	API2     bucket.Balance // b_api__*
 }
 
-type fourO struct{}
-
 // Spec implements store.Definition.
 func (fourO) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      FourO,
-		Revision:      Revision,
-		Limits:        []string{FourOAPI, FourOAPI2},
+		Resource: FourO,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"api", "api_"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -96,18 +111,12 @@ func (fourO) Spec() *store.Spec {
 	}
 }
 
-func fourOVector(c FourOCost, dst []int64) []int64 {
-	return append(dst, c.API, c.API2)
-}
+func fourOVector(c FourOCost, dst []int64) []int64 { return append(dst, c.API, c.API2) }
 
-func fourOCost(v []int64) FourOCost {
-	return FourOCost{API: v[0], API2: v[1]}
-}
+func fourOCost(v []int64) FourOCost { return FourOCost{API: v[0], API2: v[1]} }
 
-func fourOLimitsVector(l FourOLimits, dst []*bucket.Limit) []*bucket.Limit {
+func fourOLimitsVector(l FourOLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.API, l.API2)
 }
 
-func fourOLimitsOf(v []*bucket.Limit) FourOLimits {
-	return FourOLimits{API: v[0], API2: v[1]}
-}
+func fourOLimitsOf(v []*runtime.Rate) FourOLimits { return FourOLimits{API: v[0], API2: v[1]} }

@@ -109,8 +109,7 @@ rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_api_tk) OR b_api_tk BETWEEN :api_lo AND :api_hi)
 AND (attribute_not_exists(b_api__tk) OR b_api__tk BETWEEN :api__lo AND :api__hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (fourO) Reshape(w *codec.Write) {
 	w.Begin(fourOReshapeUpdate, fourOReshapeCondition)
 	w.N(":rf", w.RF)
@@ -140,12 +139,11 @@ func (fourO) Decode(dst *bucket.Image, item codec.Item) error {
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_api_tk", "b_api_cp", "b_api_bx", "b_api_ra", "b_api_rp", "b_api_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_api__tk", "b_api__cp", "b_api__bx", "b_api__ra", "b_api__rp",
 		"b_api__tc")
-	dst.Extra = d.Extra(FourOAPI, FourOAPI2)
+	dst.Extra = d.Extra("api", "api_")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (fourO) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -173,8 +171,7 @@ func (b *FourOBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *FourOBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (fourO{}).Decode(&i, item); err != nil {

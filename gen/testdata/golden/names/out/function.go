@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource func and its limits, as in DeniedError.Limit and on dashboards.
+// Function is the name of resource func.
+const Function = "func"
+
 const (
-	// Function is resource func.
-	Function = "func"
 	// FunctionRange is limit range.
-	FunctionRange = "range"
+	FunctionRange FunctionLimit = iota + 1
 	// FunctionR2D2 is limit r2_d2.
-	FunctionR2D2 = "r2_d2"
+	FunctionR2D2
 )
 
 type (
 	// FunctionResource is the type of Limiter.Function.
 	FunctionResource = runtime.Resource[FunctionEntity, FunctionCost]
+	// FunctionLimit is a limit of func: a runtime.LimitOf[FunctionCost].
+	FunctionLimit uint8
 	// FunctionAcquirer is the interface for handlers, whose tests can pass a fake.
 	FunctionAcquirer = runtime.Acquirer[FunctionEntity, FunctionCost]
-	// FunctionLease is the result of an acquire, to be settled or released.
+	// FunctionLease is the result of an acquire, to be settled, kept or released.
 	FunctionLease = runtime.Lease[FunctionCost]
+	// FunctionEntity is an entity that calls on func can charge: a Resource.
+	FunctionEntity interface {
+		Entity
+		function()
+	}
+	function struct{}
 )
 
-// FunctionEntity is an entity that calls on func can charge: a Resource.
-type FunctionEntity interface {
-	Entity
-	function()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l FunctionLimit) String() string { return store.NameOf(l, "range", "r2_d2") }
+
+// Resource returns func.
+func (FunctionLimit) Resource() string { return Function }
+
+// Of implements runtime.LimitOf.
+func (FunctionLimit) Of(FunctionCost) {}
 
 // FunctionCost is the cost of one call in each limit of func, in whole tokens. A bucket holds:
 //
@@ -44,15 +55,21 @@ type FunctionCost struct {
 	R2D2  int64
 }
 
-// FunctionLimits overrides limits of func; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c FunctionCost) String() string { return store.Format(c) }
+
+// FunctionLimits overrides limits of func; nil fields inherit. For 200 tokens instead:
 //
-//	runtime.FunctionLimits{Range: new(bucket.Per(200, time.Minute))}
+//	runtime.FunctionLimits{Range: &runtime.Rate{Capacity: 200}}
 type FunctionLimits struct {
 	_ struct{} // forces field names
 
-	Range *bucket.Limit
-	R2D2  *bucket.Limit
+	Range *runtime.Rate
+	R2D2  *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l FunctionLimits) String() string { return store.Format(l) }
 
 // FunctionBucket is the item ENTITY#<entity> / #BUCKET#func.
 type FunctionBucket struct {
@@ -65,14 +82,12 @@ type FunctionBucket struct {
 	R2D2     bucket.Balance // b_r2_d2_*
 }
 
-type function struct{}
-
 // Spec implements store.Definition.
 func (function) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Function,
-		Revision:      Revision,
-		Limits:        []string{FunctionRange, FunctionR2D2},
+		Resource: Function,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"range", "r2_d2"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -96,18 +111,14 @@ func (function) Spec() *store.Spec {
 	}
 }
 
-func functionVector(c FunctionCost, dst []int64) []int64 {
-	return append(dst, c.Range, c.R2D2)
-}
+func functionVector(c FunctionCost, dst []int64) []int64 { return append(dst, c.Range, c.R2D2) }
 
-func functionCost(v []int64) FunctionCost {
-	return FunctionCost{Range: v[0], R2D2: v[1]}
-}
+func functionCost(v []int64) FunctionCost { return FunctionCost{Range: v[0], R2D2: v[1]} }
 
-func functionLimitsVector(l FunctionLimits, dst []*bucket.Limit) []*bucket.Limit {
+func functionLimitsVector(l FunctionLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.Range, l.R2D2)
 }
 
-func functionLimitsOf(v []*bucket.Limit) FunctionLimits {
+func functionLimitsOf(v []*runtime.Rate) FunctionLimits {
 	return FunctionLimits{Range: v[0], R2D2: v[1]}
 }

@@ -109,8 +109,7 @@ rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_range_tk) OR b_range_tk BETWEEN :range_lo AND :range_hi)
 AND (attribute_not_exists(b_r2_d2_tk) OR b_r2_d2_tk BETWEEN :r2_d2_lo AND :r2_d2_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (function) Reshape(w *codec.Write) {
 	w.Begin(functionReshapeUpdate, functionReshapeCondition)
 	w.N(":rf", w.RF)
@@ -141,12 +140,11 @@ func (function) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_range_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_r2_d2_tk", "b_r2_d2_cp", "b_r2_d2_bx", "b_r2_d2_ra", "b_r2_d2_rp",
 		"b_r2_d2_tc")
-	dst.Extra = d.Extra(FunctionRange, FunctionR2D2)
+	dst.Extra = d.Extra("range", "r2_d2")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (function) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -174,8 +172,7 @@ func (b *FunctionBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *FunctionBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (function{}).Decode(&i, item); err != nil {

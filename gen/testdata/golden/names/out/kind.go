@@ -9,46 +9,59 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource kind and its limits, as in DeniedError.Limit and on dashboards.
+// Kind is the name of resource kind.
+const Kind = "kind"
+
 const (
-	// Kind is resource kind.
-	Kind = "kind"
 	// KindLookup is limit lookup.
-	KindLookup = "lookup"
+	KindLookup KindLimit = iota + 1
 	// KindCond is limit cond.
-	KindCond = "cond"
+	KindCond
 	// KindMissing is limit missing.
-	KindMissing = "missing"
+	KindMissing
 	// KindNames is limit names.
-	KindNames = "names"
+	KindNames
 	// KindValues is limit values.
-	KindValues = "values"
-	// KindLimit is limit limit.
-	KindLimit = "limit"
+	KindValues
+	// KindBound is limit limit.
+	KindBound
 	// KindSk is limit sk.
-	KindSk = "sk"
+	KindSk
 	// KindOverride is limit override.
-	KindOverride = "override"
+	KindOverride
 	// KindConfig is limit config.
-	KindConfig = "config"
+	KindConfig
 	// KindBegin is limit begin.
-	KindBegin = "begin"
+	KindBegin
 )
 
 type (
 	// KindResource is the type of Limiter.Kind.
 	KindResource = runtime.Resource[KindEntity, KindCost]
+	// KindLimit is a limit of kind: a runtime.LimitOf[KindCost].
+	KindLimit uint8
 	// KindAcquirer is the interface for handlers, whose tests can pass a fake.
 	KindAcquirer = runtime.Acquirer[KindEntity, KindCost]
-	// KindLease is the result of an acquire, to be settled or released.
+	// KindLease is the result of an acquire, to be settled, kept or released.
 	KindLease = runtime.Lease[KindCost]
+	// KindEntity is an entity that calls on kind can charge: an Interface.
+	KindEntity interface {
+		Entity
+		kind()
+	}
+	kind struct{}
 )
 
-// KindEntity is an entity that calls on kind can charge: an Interface.
-type KindEntity interface {
-	Entity
-	kind()
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l KindLimit) String() string {
+	return store.NameOf(l, "lookup", "cond", "missing", "names", "values", "limit", "sk", "override", "config", "begin")
 }
+
+// Resource returns kind.
+func (KindLimit) Resource() string { return Kind }
+
+// Of implements runtime.LimitOf.
+func (KindLimit) Of(KindCost) {}
 
 // KindCost is the cost of one call in each limit of kind, in whole tokens. A bucket holds:
 //
@@ -62,30 +75,36 @@ type KindCost struct {
 	Missing  int64
 	Names    int64
 	Values   int64
-	Limit    int64
+	Bound    int64
 	Sk       int64
 	Override int64
 	Config   int64
 	Begin    int64
 }
 
-// KindLimits overrides limits of kind; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c KindCost) String() string { return store.Format(c) }
+
+// KindLimits overrides limits of kind; nil fields inherit. For 200 tokens instead:
 //
-//	runtime.KindLimits{Lookup: new(bucket.Per(200, time.Minute))}
+//	runtime.KindLimits{Lookup: &runtime.Rate{Capacity: 200}}
 type KindLimits struct {
 	_ struct{} // forces field names
 
-	Lookup   *bucket.Limit
-	Cond     *bucket.Limit
-	Missing  *bucket.Limit
-	Names    *bucket.Limit
-	Values   *bucket.Limit
-	Limit    *bucket.Limit
-	Sk       *bucket.Limit
-	Override *bucket.Limit
-	Config   *bucket.Limit
-	Begin    *bucket.Limit
+	Lookup   *runtime.Rate
+	Cond     *runtime.Rate
+	Missing  *runtime.Rate
+	Names    *runtime.Rate
+	Values   *runtime.Rate
+	Bound    *runtime.Rate
+	Sk       *runtime.Rate
+	Override *runtime.Rate
+	Config   *runtime.Rate
+	Begin    *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l KindLimits) String() string { return store.Format(l) }
 
 // KindBucket is the item ENTITY#<entity> / #BUCKET#kind.
 type KindBucket struct {
@@ -99,31 +118,29 @@ type KindBucket struct {
 	Missing  bucket.Balance // b_missing_*
 	Names    bucket.Balance // b_names_*
 	Values   bucket.Balance // b_values_*
-	Limit    bucket.Balance // b_limit_*
+	Bound    bucket.Balance // b_limit_*
 	Sk       bucket.Balance // b_sk_*
 	Override bucket.Balance // b_override_*
 	Config   bucket.Balance // b_config_*
 	Begin    bucket.Balance // b_begin_*
 }
 
-type kind struct{}
-
 // Spec implements store.Definition.
 func (kind) Spec() *store.Spec {
 	return &store.Spec{
 		Resource: Kind,
-		Revision: Revision,
+		Owner:    "acme", Revision: Revision,
 		Limits: []string{
-			KindLookup,
-			KindCond,
-			KindMissing,
-			KindNames,
-			KindValues,
-			KindLimit,
-			KindSk,
-			KindOverride,
-			KindConfig,
-			KindBegin,
+			"lookup",
+			"cond",
+			"missing",
+			"names",
+			"values",
+			"limit",
+			"sk",
+			"override",
+			"config",
+			"begin",
 		},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
@@ -176,7 +193,7 @@ func (kind) Spec() *store.Spec {
 }
 
 func kindVector(c KindCost, dst []int64) []int64 {
-	return append(dst, c.Lookup, c.Cond, c.Missing, c.Names, c.Values, c.Limit, c.Sk, c.Override, c.Config, c.Begin)
+	return append(dst, c.Lookup, c.Cond, c.Missing, c.Names, c.Values, c.Bound, c.Sk, c.Override, c.Config, c.Begin)
 }
 
 func kindCost(v []int64) KindCost {
@@ -186,7 +203,7 @@ func kindCost(v []int64) KindCost {
 		Missing:  v[2],
 		Names:    v[3],
 		Values:   v[4],
-		Limit:    v[5],
+		Bound:    v[5],
 		Sk:       v[6],
 		Override: v[7],
 		Config:   v[8],
@@ -194,18 +211,18 @@ func kindCost(v []int64) KindCost {
 	}
 }
 
-func kindLimitsVector(l KindLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.Lookup, l.Cond, l.Missing, l.Names, l.Values, l.Limit, l.Sk, l.Override, l.Config, l.Begin)
+func kindLimitsVector(l KindLimits, dst []*runtime.Rate) []*runtime.Rate {
+	return append(dst, l.Lookup, l.Cond, l.Missing, l.Names, l.Values, l.Bound, l.Sk, l.Override, l.Config, l.Begin)
 }
 
-func kindLimitsOf(v []*bucket.Limit) KindLimits {
+func kindLimitsOf(v []*runtime.Rate) KindLimits {
 	return KindLimits{
 		Lookup:   v[0],
 		Cond:     v[1],
 		Missing:  v[2],
 		Names:    v[3],
 		Values:   v[4],
-		Limit:    v[5],
+		Bound:    v[5],
 		Sk:       v[6],
 		Override: v[7],
 		Config:   v[8],

@@ -26,7 +26,7 @@ func (kind) Create(w *codec.Write) {
 		Missing:  w.Full(2),
 		Names:    w.Full(3),
 		Values:   w.Full(4),
-		Limit:    w.Full(5),
+		Bound:    w.Full(5),
 		Sk:       w.Full(6),
 		Override: w.Full(7),
 		Config:   w.Full(8),
@@ -238,8 +238,7 @@ AND (attribute_not_exists(b_override_tk) OR b_override_tk BETWEEN :override_lo A
 AND (attribute_not_exists(b_config_tk) OR b_config_tk BETWEEN :config_lo AND :config_hi)
 AND (attribute_not_exists(b_begin_tk) OR b_begin_tk BETWEEN :begin_lo AND :begin_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (kind) Reshape(w *codec.Write) {
 	w.Begin(kindReshapeUpdate, kindReshapeCondition)
 	w.N(":rf", w.RF)
@@ -309,13 +308,11 @@ func (kind) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_config_rp", "b_config_tc")
 	d.Balance(&dst.Balances[9], &dst.Missing[9], "b_begin_tk", "b_begin_cp", "b_begin_bx", "b_begin_ra", "b_begin_rp",
 		"b_begin_tc")
-	dst.Extra = d.Extra(KindLookup, KindCond, KindMissing, KindNames, KindValues, KindLimit, KindSk, KindOverride,
-		KindConfig, KindBegin)
+	dst.Extra = d.Extra("lookup", "cond", "missing", "names", "values", "limit", "sk", "override", "config", "begin")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (kind) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -354,7 +351,7 @@ func (b *KindBucket) MarshalItem() map[string]types.AttributeValue {
 	codec.PutBalance(item, &b.Names, "b_names_tk", "b_names_cp", "b_names_bx", "b_names_ra", "b_names_rp", "b_names_tc")
 	codec.PutBalance(item, &b.Values, "b_values_tk", "b_values_cp", "b_values_bx", "b_values_ra", "b_values_rp",
 		"b_values_tc")
-	codec.PutBalance(item, &b.Limit, "b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp", "b_limit_tc")
+	codec.PutBalance(item, &b.Bound, "b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp", "b_limit_tc")
 	codec.PutBalance(item, &b.Sk, "b_sk_tk", "b_sk_cp", "b_sk_bx", "b_sk_ra", "b_sk_rp", "b_sk_tc")
 	codec.PutBalance(item, &b.Override, "b_override_tk", "b_override_cp", "b_override_bx", "b_override_ra",
 		"b_override_rp", "b_override_tc")
@@ -364,8 +361,7 @@ func (b *KindBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *KindBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (kind{}).Decode(&i, item); err != nil {
@@ -383,7 +379,7 @@ func (b *KindBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 		Missing:  i.Balances[2],
 		Names:    i.Balances[3],
 		Values:   i.Balances[4],
-		Limit:    i.Balances[5],
+		Bound:    i.Balances[5],
 		Sk:       i.Balances[6],
 		Override: i.Balances[7],
 		Config:   i.Balances[8],

@@ -13,13 +13,13 @@ import (
 // TestKind checks the code of kind against its schema.
 func TestKind(t *testing.T) {
 	var c KindCost
-	gentest.Costs(t, kindVector, kindCost, &c, &c.Lookup, &c.Cond, &c.Missing, &c.Names, &c.Values, &c.Limit, &c.Sk,
+	gentest.Costs(t, kindVector, kindCost, &c, &c.Lookup, &c.Cond, &c.Missing, &c.Names, &c.Values, &c.Bound, &c.Sk,
 		&c.Override, &c.Config, &c.Begin)
 	var l KindLimits
 	gentest.Overrides(t, kindLimitsVector, kindLimitsOf, &l, &l.Lookup, &l.Cond, &l.Missing, &l.Names, &l.Values,
-		&l.Limit, &l.Sk, &l.Override, &l.Config, &l.Begin)
+		&l.Bound, &l.Sk, &l.Override, &l.Config, &l.Begin)
 	var b KindBucket
-	codectest.Test(t, kind{}, kindInterface, &b, &b.Lookup, &b.Cond, &b.Missing, &b.Names, &b.Values, &b.Limit, &b.Sk,
+	codectest.Test(t, kind{}, kindInterface, &b, &b.Lookup, &b.Cond, &b.Missing, &b.Names, &b.Values, &b.Bound, &b.Sk,
 		&b.Override, &b.Config, &b.Begin)
 }
 

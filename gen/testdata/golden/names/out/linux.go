@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource linux and its limits, as in DeniedError.Limit and on dashboards.
+// Linux is the name of resource linux.
+const Linux = "linux"
+
 const (
-	// Linux is resource linux.
-	Linux = "linux"
 	// LinuxAmd64 is limit amd64.
-	LinuxAmd64 = "amd64"
+	LinuxAmd64 LinuxLimit = iota + 1
 )
 
 type (
 	// LinuxResource is the type of Limiter.Linux.
 	LinuxResource = runtime.Resource[LinuxEntity, LinuxCost]
+	// LinuxLimit is a limit of linux: a runtime.LimitOf[LinuxCost].
+	LinuxLimit uint8
 	// LinuxAcquirer is the interface for handlers, whose tests can pass a fake.
 	LinuxAcquirer = runtime.Acquirer[LinuxEntity, LinuxCost]
-	// LinuxLease is the result of an acquire, to be settled or released.
+	// LinuxLease is the result of an acquire, to be settled, kept or released.
 	LinuxLease = runtime.Lease[LinuxCost]
+	// LinuxEntity is an entity that calls on linux can charge: an Interface.
+	LinuxEntity interface {
+		Entity
+		linux()
+	}
+	linux struct{}
 )
 
-// LinuxEntity is an entity that calls on linux can charge: an Interface.
-type LinuxEntity interface {
-	Entity
-	linux()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l LinuxLimit) String() string { return store.NameOf(l, "amd64") }
+
+// Resource returns linux.
+func (LinuxLimit) Resource() string { return Linux }
+
+// Of implements runtime.LimitOf.
+func (LinuxLimit) Of(LinuxCost) {}
 
 // LinuxCost is the cost of one call in each limit of linux, in whole tokens. A bucket holds:
 //
@@ -41,14 +52,20 @@ type LinuxCost struct {
 	Amd64 int64
 }
 
-// LinuxLimits overrides limits of linux; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c LinuxCost) String() string { return store.Format(c) }
+
+// LinuxLimits overrides limits of linux; nil fields inherit. For 200 tokens instead:
 //
-//	runtime.LinuxLimits{Amd64: new(bucket.Per(200, time.Minute))}
+//	runtime.LinuxLimits{Amd64: &runtime.Rate{Capacity: 200}}
 type LinuxLimits struct {
 	_ struct{} // forces field names
 
-	Amd64 *bucket.Limit
+	Amd64 *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l LinuxLimits) String() string { return store.Format(l) }
 
 // LinuxBucket is the item ENTITY#<entity> / #BUCKET#linux.
 type LinuxBucket struct {
@@ -60,14 +77,12 @@ type LinuxBucket struct {
 	Amd64    bucket.Balance // b_amd64_*
 }
 
-type linux struct{}
-
 // Spec implements store.Definition.
 func (linux) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Linux,
-		Revision:      Revision,
-		Limits:        []string{LinuxAmd64},
+		Resource: Linux,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"amd64"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -89,18 +104,12 @@ func (linux) Spec() *store.Spec {
 	}
 }
 
-func linuxVector(c LinuxCost, dst []int64) []int64 {
-	return append(dst, c.Amd64)
-}
+func linuxVector(c LinuxCost, dst []int64) []int64 { return append(dst, c.Amd64) }
 
-func linuxCost(v []int64) LinuxCost {
-	return LinuxCost{Amd64: v[0]}
-}
+func linuxCost(v []int64) LinuxCost { return LinuxCost{Amd64: v[0]} }
 
-func linuxLimitsVector(l LinuxLimits, dst []*bucket.Limit) []*bucket.Limit {
+func linuxLimitsVector(l LinuxLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.Amd64)
 }
 
-func linuxLimitsOf(v []*bucket.Limit) LinuxLimits {
-	return LinuxLimits{Amd64: v[0]}
-}
+func linuxLimitsOf(v []*runtime.Rate) LinuxLimits { return LinuxLimits{Amd64: v[0]} }

@@ -93,8 +93,7 @@ const linuxReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_amd64_tk) OR b_amd64_tk BETWEEN :amd64_lo AND :amd64_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (linux) Reshape(w *codec.Write) {
 	w.Begin(linuxReshapeUpdate, linuxReshapeCondition)
 	w.N(":rf", w.RF)
@@ -120,12 +119,11 @@ func (linux) Decode(dst *bucket.Image, item codec.Item) error {
 	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_amd64_tk", "b_amd64_cp", "b_amd64_bx", "b_amd64_ra", "b_amd64_rp",
 		"b_amd64_tc")
-	dst.Extra = d.Extra(LinuxAmd64)
+	dst.Extra = d.Extra("amd64")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (linux) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -151,8 +149,7 @@ func (b *LinuxBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *LinuxBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (linux{}).Decode(&i, item); err != nil {

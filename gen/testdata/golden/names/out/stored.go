@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource stored and its limits, as in DeniedError.Limit and on dashboards.
+// Stored is the name of resource stored.
+const Stored = "stored"
+
 const (
-	// Stored is resource stored.
-	Stored = "stored"
 	// StoredChain is limit chain.
-	StoredChain = "chain"
+	StoredChain StoredLimit = iota + 1
 )
 
 type (
 	// StoredResource is the type of Limiter.Stored.
 	StoredResource = runtime.Resource[StoredEntity, StoredCost]
+	// StoredLimit is a limit of stored: a runtime.LimitOf[StoredCost].
+	StoredLimit uint8
 	// StoredAcquirer is the interface for handlers, whose tests can pass a fake.
 	StoredAcquirer = runtime.Acquirer[StoredEntity, StoredCost]
-	// StoredLease is the result of an acquire, to be settled or released.
+	// StoredLease is the result of an acquire, to be settled, kept or released.
 	StoredLease = runtime.Lease[StoredCost]
+	// StoredEntity is an entity that calls on stored can charge: an Interface.
+	StoredEntity interface {
+		Entity
+		stored()
+	}
+	stored struct{}
 )
 
-// StoredEntity is an entity that calls on stored can charge: an Interface.
-type StoredEntity interface {
-	Entity
-	stored()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l StoredLimit) String() string { return store.NameOf(l, "chain") }
+
+// Resource returns stored.
+func (StoredLimit) Resource() string { return Stored }
+
+// Of implements runtime.LimitOf.
+func (StoredLimit) Of(StoredCost) {}
 
 // StoredCost is the cost of one call in each limit of stored, in whole tokens. A bucket holds:
 //
@@ -41,14 +52,20 @@ type StoredCost struct {
 	Chain int64
 }
 
-// StoredLimits overrides limits of stored; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c StoredCost) String() string { return store.Format(c) }
+
+// StoredLimits overrides limits of stored; nil fields inherit. For 200 tokens instead:
 //
-//	runtime.StoredLimits{Chain: new(bucket.Per(200, time.Minute))}
+//	runtime.StoredLimits{Chain: &runtime.Rate{Capacity: 200}}
 type StoredLimits struct {
 	_ struct{} // forces field names
 
-	Chain *bucket.Limit
+	Chain *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l StoredLimits) String() string { return store.Format(l) }
 
 // StoredBucket is the item ENTITY#<entity> / #BUCKET#stored.
 type StoredBucket struct {
@@ -60,14 +77,12 @@ type StoredBucket struct {
 	Chain    bucket.Balance // b_chain_*
 }
 
-type stored struct{}
-
 // Spec implements store.Definition.
 func (stored) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Stored,
-		Revision:      Revision,
-		Limits:        []string{StoredChain},
+		Resource: Stored,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"chain"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -89,18 +104,12 @@ func (stored) Spec() *store.Spec {
 	}
 }
 
-func storedVector(c StoredCost, dst []int64) []int64 {
-	return append(dst, c.Chain)
-}
+func storedVector(c StoredCost, dst []int64) []int64 { return append(dst, c.Chain) }
 
-func storedCost(v []int64) StoredCost {
-	return StoredCost{Chain: v[0]}
-}
+func storedCost(v []int64) StoredCost { return StoredCost{Chain: v[0]} }
 
-func storedLimitsVector(l StoredLimits, dst []*bucket.Limit) []*bucket.Limit {
+func storedLimitsVector(l StoredLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.Chain)
 }
 
-func storedLimitsOf(v []*bucket.Limit) StoredLimits {
-	return StoredLimits{Chain: v[0]}
-}
+func storedLimitsOf(v []*runtime.Rate) StoredLimits { return StoredLimits{Chain: v[0]} }

@@ -93,8 +93,7 @@ const storedReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_chain_tk) OR b_chain_tk BETWEEN :chain_lo AND :chain_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (stored) Reshape(w *codec.Write) {
 	w.Begin(storedReshapeUpdate, storedReshapeCondition)
 	w.N(":rf", w.RF)
@@ -120,12 +119,11 @@ func (stored) Decode(dst *bucket.Image, item codec.Item) error {
 	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_chain_tk", "b_chain_cp", "b_chain_bx", "b_chain_ra", "b_chain_rp",
 		"b_chain_tc")
-	dst.Extra = d.Extra(StoredChain)
+	dst.Extra = d.Extra("chain")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (stored) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -151,8 +149,7 @@ func (b *StoredBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *StoredBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (stored{}).Decode(&i, item); err != nil {

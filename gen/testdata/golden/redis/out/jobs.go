@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource jobs-that-run-in-the-background-and-are-named-as-long-as-may-be and its limits, as in
-// DeniedError.Limit and on dashboards.
+// Jobs is the name of resource jobs-that-run-in-the-background-and-are-named-as-long-as-may-be.
+const Jobs = "jobs-that-run-in-the-background-and-are-named-as-long-as-may-be"
+
 const (
-	// Jobs is resource jobs-that-run-in-the-background-and-are-named-as-long-as-may-be.
-	Jobs = "jobs-that-run-in-the-background-and-are-named-as-long-as-may-be"
 	// JobsRPD is limit rpd.
-	JobsRPD = "rpd"
+	JobsRPD JobsLimit = iota + 1
 )
 
 type (
 	// JobsResource is the type of Limiter.Jobs.
 	JobsResource = runtime.Resource[JobsEntity, JobsCost]
+	// JobsLimit is a limit of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be: a
+	// runtime.LimitOf[JobsCost].
+	JobsLimit uint8
 	// JobsAcquirer is the interface for handlers, whose tests can pass a fake.
 	JobsAcquirer = runtime.Acquirer[JobsEntity, JobsCost]
-	// JobsLease is the result of an acquire, to be settled or released.
+	// JobsLease is the result of an acquire, to be settled, kept or released.
 	JobsLease = runtime.Lease[JobsCost]
+	// JobsEntity is an entity that calls on jobs-that-run-in-the-background-and-are-named-as-long-as-may-be can charge:
+	// an Org.
+	JobsEntity interface {
+		Entity
+		jobs()
+	}
+	jobs struct{}
 )
 
-// JobsEntity is an entity that calls on jobs-that-run-in-the-background-and-are-named-as-long-as-may-be can charge: an
-// Org.
-type JobsEntity interface {
-	Entity
-	jobs()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l JobsLimit) String() string { return store.NameOf(l, "rpd") }
+
+// Resource returns jobs-that-run-in-the-background-and-are-named-as-long-as-may-be.
+func (JobsLimit) Resource() string { return Jobs }
+
+// Of implements runtime.LimitOf.
+func (JobsLimit) Of(JobsCost) {}
 
 // JobsCost is the cost of one call in each limit of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be, in
 // whole tokens. A bucket holds:
@@ -44,24 +55,28 @@ type JobsCost struct {
 	RPD int64
 }
 
+// String returns c with the names of its fields.
+func (c JobsCost) String() string { return store.Format(c) }
+
 // JobsLimits overrides limits of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be; nil fields inherit.
-// For 200 tokens per minute:
+// For 200 tokens instead:
 //
-//	redis.JobsLimits{RPD: new(bucket.Per(200, time.Minute))}
+//	redis.JobsLimits{RPD: &runtime.Rate{Capacity: 200}}
 type JobsLimits struct {
 	_ struct{} // forces field names
 
-	RPD *bucket.Limit
+	RPD *runtime.Rate
 }
 
-type jobs struct{}
+// String returns l with the names of its fields.
+func (l JobsLimits) String() string { return store.Format(l) }
 
 // Spec implements store.Definition.
 func (jobs) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Jobs,
-		Revision:      Revision,
-		Limits:        []string{JobsRPD},
+		Resource: Jobs,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rpd"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -80,18 +95,10 @@ func (jobs) Spec() *store.Spec {
 	}
 }
 
-func jobsVector(c JobsCost, dst []int64) []int64 {
-	return append(dst, c.RPD)
-}
+func jobsVector(c JobsCost, dst []int64) []int64 { return append(dst, c.RPD) }
 
-func jobsCost(v []int64) JobsCost {
-	return JobsCost{RPD: v[0]}
-}
+func jobsCost(v []int64) JobsCost { return JobsCost{RPD: v[0]} }
 
-func jobsLimitsVector(l JobsLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPD)
-}
+func jobsLimitsVector(l JobsLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPD) }
 
-func jobsLimitsOf(v []*bucket.Limit) JobsLimits {
-	return JobsLimits{RPD: v[0]}
-}
+func jobsLimitsOf(v []*runtime.Rate) JobsLimits { return JobsLimits{RPD: v[0]} }

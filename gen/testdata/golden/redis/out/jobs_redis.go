@@ -66,9 +66,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls on
-// jobs-that-run-in-the-background-and-are-named-as-long-as-may-be that charge this number of buckets, 1, and "" for
-// others.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1, and "" for others.
 func (jobs) Script(chain int) string {
 	if chain == 1 {
 		return jobsScript1

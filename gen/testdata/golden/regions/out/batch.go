@@ -11,12 +11,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource batch and its limits, as in DeniedError.Limit and on dashboards.
+// Batch is the name of resource batch.
+const Batch = "batch"
+
 const (
-	// Batch is resource batch.
-	Batch = "batch"
 	// BatchRPS is limit rps.
-	BatchRPS = "rps"
+	BatchRPS BatchLimit = iota + 1
 )
 
 type (
@@ -25,17 +25,28 @@ type (
 	// regional sync. Settle and Release of its leases return at once. Their change goes out with the bucket's next
 	// write, or within 100 ms; a failure goes to the observer and the log.
 	BatchResource = runtime.Resource[BatchEntity, BatchCost]
+	// BatchLimit is a limit of batch: a runtime.LimitOf[BatchCost].
+	BatchLimit uint8
 	// BatchAcquirer is the interface for handlers, whose tests can pass a fake.
 	BatchAcquirer = runtime.Acquirer[BatchEntity, BatchCost]
-	// BatchLease is the result of an acquire, to be settled or released.
+	// BatchLease is the result of an acquire, to be settled, kept or released.
 	BatchLease = runtime.Lease[BatchCost]
+	// BatchEntity is an entity that calls on batch can charge: an Org.
+	BatchEntity interface {
+		Entity
+		batch()
+	}
+	batch struct{}
 )
 
-// BatchEntity is an entity that calls on batch can charge: an Org.
-type BatchEntity interface {
-	Entity
-	batch()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l BatchLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns batch.
+func (BatchLimit) Resource() string { return Batch }
+
+// Of implements runtime.LimitOf.
+func (BatchLimit) Of(BatchCost) {}
 
 // BatchCost is the cost of one call in each limit of batch, in whole tokens. All regions' buckets of an entity hold
 // together:
@@ -47,15 +58,21 @@ type BatchCost struct {
 	RPS int64
 }
 
+// String returns c with the names of its fields.
+func (c BatchCost) String() string { return store.Format(c) }
+
 // BatchLimits overrides limits of batch; nil fields inherit. Overrides of a kind are for all regions together, those of
-// an entity for the region of the table. For 200 tokens per minute:
+// an entity for the region of the table. For 200 tokens instead:
 //
-//	regions.BatchLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	regions.BatchLimits{RPS: &runtime.Rate{Capacity: 200}}
 type BatchLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l BatchLimits) String() string { return store.Format(l) }
 
 // BatchBucket is the item ENTITY#<entity> / #BUCKET#batch.
 type BatchBucket struct {
@@ -67,14 +84,12 @@ type BatchBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type batch struct{}
-
 // Spec implements store.Definition.
 func (batch) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Batch,
-		Revision:      Revision,
-		Limits:        []string{BatchRPS},
+		Resource: Batch,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		LazySettle:    true,
@@ -99,18 +114,10 @@ func (batch) Spec() *store.Spec {
 	}
 }
 
-func batchVector(c BatchCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func batchVector(c BatchCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func batchCost(v []int64) BatchCost {
-	return BatchCost{RPS: v[0]}
-}
+func batchCost(v []int64) BatchCost { return BatchCost{RPS: v[0]} }
 
-func batchLimitsVector(l BatchLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.RPS)
-}
+func batchLimitsVector(l BatchLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPS) }
 
-func batchLimitsOf(v []*bucket.Limit) BatchLimits {
-	return BatchLimits{RPS: v[0]}
-}
+func batchLimitsOf(v []*runtime.Rate) BatchLimits { return BatchLimits{RPS: v[0]} }

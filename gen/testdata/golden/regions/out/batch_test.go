@@ -18,7 +18,6 @@ func TestBatch(t *testing.T) {
 	gentest.Overrides(t, batchLimitsVector, batchLimitsOf, &l, &l.RPS)
 	var b BatchBucket
 	codectest.Test(t, batch{}, kindOrg, &b, &b.RPS)
-	gentest.Scripts(t, batch{}, 1)
 }
 
 // BenchmarkBatch measures one write of batch, and the decoding of one image.

@@ -12,17 +12,17 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case GPT4:
 		return rec.Deltas(
-			codec.Counter{Limit: GPT4RPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			codec.Counter{Limit: GPT4TPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
-			codec.Counter{Limit: GPT4RPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "rpd", Consumed: "b_rpd_tc", Carried: "m_rpd"},
 		)
 	case Batch:
 		return rec.Deltas(
-			codec.Counter{Limit: BatchRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case LocalJobs:
 		return rec.Deltas(
-			codec.Counter{Limit: LocalJobsRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case "":
 		return nil, nil

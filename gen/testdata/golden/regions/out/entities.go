@@ -34,9 +34,7 @@ type Org struct {
 
 // UserByID is a User whose Org is looked up in the table, and cached, by calls on gpt-4. They return an *InvalidError
 // if the table has no User of this ID.
-func UserByID(id string) User {
-	return User{ID: id, lookup: true}
-}
+func UserByID(id string) User { return User{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as user-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
@@ -64,6 +62,12 @@ func (u User) Chain(dst []store.Link) []store.Link {
 func (o Org) Chain(dst []store.Link) []store.Link {
 	return append(dst, store.Link{Kind: kindOrg, ID: o.ID})
 }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (u User) String() string { return store.Quote("user-" + u.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (o Org) String() string { return store.Quote("org-" + o.ID) }
 
 func (User) entity() {}
 func (Org) entity()  {}

@@ -18,7 +18,6 @@ func TestGPT4(t *testing.T) {
 	gentest.Overrides(t, gpt4LimitsVector, gpt4LimitsOf, &l, &l.RPM, &l.TPM, &l.RPD)
 	var b GPT4Bucket
 	codectest.Test(t, gpt4{}, kindUser, &b, &b.RPM, &b.TPM, &b.RPD)
-	gentest.Scripts(t, gpt4{}, 3, 6)
 }
 
 // BenchmarkGPT4 measures one write of gpt-4, and the decoding of one image.

@@ -9,28 +9,39 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource local-jobs and its limits, as in DeniedError.Limit and on dashboards.
+// LocalJobs is the name of resource local-jobs.
+const LocalJobs = "local-jobs"
+
 const (
-	// LocalJobs is resource local-jobs.
-	LocalJobs = "local-jobs"
 	// LocalJobsRPS is limit rps.
-	LocalJobsRPS = "rps"
+	LocalJobsRPS LocalJobsLimit = iota + 1
 )
 
 type (
 	// LocalJobsResource is the type of Limiter.LocalJobs.
 	LocalJobsResource = runtime.Resource[LocalJobsEntity, LocalJobsCost]
+	// LocalJobsLimit is a limit of local-jobs: a runtime.LimitOf[LocalJobsCost].
+	LocalJobsLimit uint8
 	// LocalJobsAcquirer is the interface for handlers, whose tests can pass a fake.
 	LocalJobsAcquirer = runtime.Acquirer[LocalJobsEntity, LocalJobsCost]
-	// LocalJobsLease is the result of an acquire, to be settled or released.
+	// LocalJobsLease is the result of an acquire, to be settled, kept or released.
 	LocalJobsLease = runtime.Lease[LocalJobsCost]
+	// LocalJobsEntity is an entity that calls on local-jobs can charge: an Org.
+	LocalJobsEntity interface {
+		Entity
+		localJobs()
+	}
+	localJobs struct{}
 )
 
-// LocalJobsEntity is an entity that calls on local-jobs can charge: an Org.
-type LocalJobsEntity interface {
-	Entity
-	localJobs()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l LocalJobsLimit) String() string { return store.NameOf(l, "rps") }
+
+// Resource returns local-jobs.
+func (LocalJobsLimit) Resource() string { return LocalJobs }
+
+// Of implements runtime.LimitOf.
+func (LocalJobsLimit) Of(LocalJobsCost) {}
 
 // LocalJobsCost is the cost of one call in each limit of local-jobs, in whole tokens. A bucket holds:
 //
@@ -41,14 +52,20 @@ type LocalJobsCost struct {
 	RPS int64
 }
 
-// LocalJobsLimits overrides limits of local-jobs; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c LocalJobsCost) String() string { return store.Format(c) }
+
+// LocalJobsLimits overrides limits of local-jobs; nil fields inherit. For 200 tokens instead:
 //
-//	regions.LocalJobsLimits{RPS: new(bucket.Per(200, time.Minute))}
+//	regions.LocalJobsLimits{RPS: &runtime.Rate{Capacity: 200}}
 type LocalJobsLimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
+	RPS *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l LocalJobsLimits) String() string { return store.Format(l) }
 
 // LocalJobsBucket is the item ENTITY#<entity> / #BUCKET#local-jobs.
 type LocalJobsBucket struct {
@@ -60,14 +77,12 @@ type LocalJobsBucket struct {
 	RPS      bucket.Balance // b_rps_*
 }
 
-type localJobs struct{}
-
 // Spec implements store.Definition.
 func (localJobs) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      LocalJobs,
-		Revision:      Revision,
-		Limits:        []string{LocalJobsRPS},
+		Resource: LocalJobs,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -86,18 +101,12 @@ func (localJobs) Spec() *store.Spec {
 	}
 }
 
-func localJobsVector(c LocalJobsCost, dst []int64) []int64 {
-	return append(dst, c.RPS)
-}
+func localJobsVector(c LocalJobsCost, dst []int64) []int64 { return append(dst, c.RPS) }
 
-func localJobsCost(v []int64) LocalJobsCost {
-	return LocalJobsCost{RPS: v[0]}
-}
+func localJobsCost(v []int64) LocalJobsCost { return LocalJobsCost{RPS: v[0]} }
 
-func localJobsLimitsVector(l LocalJobsLimits, dst []*bucket.Limit) []*bucket.Limit {
+func localJobsLimitsVector(l LocalJobsLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPS)
 }
 
-func localJobsLimitsOf(v []*bucket.Limit) LocalJobsLimits {
-	return LocalJobsLimits{RPS: v[0]}
-}
+func localJobsLimitsOf(v []*runtime.Rate) LocalJobsLimits { return LocalJobsLimits{RPS: v[0]} }

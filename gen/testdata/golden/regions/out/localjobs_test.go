@@ -18,7 +18,6 @@ func TestLocalJobs(t *testing.T) {
 	gentest.Overrides(t, localJobsLimitsVector, localJobsLimitsOf, &l, &l.RPS)
 	var b LocalJobsBucket
 	codectest.Test(t, localJobs{}, kindOrg, &b, &b.RPS)
-	gentest.Scripts(t, localJobs{}, 1)
 }
 
 // BenchmarkLocalJobs measures one write of local-jobs, and the decoding of one image.

@@ -9,30 +9,41 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource api and its limits, as in DeniedError.Limit and on dashboards.
+// API is the name of resource api.
+const API = "api"
+
 const (
-	// API is resource api.
-	API = "api"
 	// APIRPS is limit rps.
-	APIRPS = "rps"
+	APIRPS APILimit = iota + 1
 	// APIRPD is limit rpd.
-	APIRPD = "rpd"
+	APIRPD
 )
 
 type (
 	// APIResource is the type of Limiter.API.
 	APIResource = runtime.Resource[APIEntity, APICost]
+	// APILimit is a limit of api: a runtime.LimitOf[APICost].
+	APILimit uint8
 	// APIAcquirer is the interface for handlers, whose tests can pass a fake.
 	APIAcquirer = runtime.Acquirer[APIEntity, APICost]
-	// APILease is the result of an acquire, to be settled or released.
+	// APILease is the result of an acquire, to be settled, kept or released.
 	APILease = runtime.Lease[APICost]
+	// APIEntity is an entity that calls on api can charge: a User.
+	APIEntity interface {
+		Entity
+		api()
+	}
+	api struct{}
 )
 
-// APIEntity is an entity that calls on api can charge: a User.
-type APIEntity interface {
-	Entity
-	api()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l APILimit) String() string { return store.NameOf(l, "rps", "rpd") }
+
+// Resource returns api.
+func (APILimit) Resource() string { return API }
+
+// Of implements runtime.LimitOf.
+func (APILimit) Of(APICost) {}
 
 // APICost is the cost of one call in each limit of api, in whole tokens. A bucket holds:
 //
@@ -44,15 +55,21 @@ type APICost struct {
 	RPD int64
 }
 
-// APILimits overrides limits of api; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c APICost) String() string { return store.Format(c) }
+
+// APILimits overrides limits of api; nil fields inherit. For 200 tokens instead:
 //
-//	removed.APILimits{RPS: new(bucket.Per(200, time.Minute))}
+//	removed.APILimits{RPS: &runtime.Rate{Capacity: 200}}
 type APILimits struct {
 	_ struct{} // forces field names
 
-	RPS *bucket.Limit
-	RPD *bucket.Limit
+	RPS *runtime.Rate
+	RPD *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l APILimits) String() string { return store.Format(l) }
 
 // APIBucket is the item ENTITY#<entity> / #BUCKET#api.
 type APIBucket struct {
@@ -65,14 +82,12 @@ type APIBucket struct {
 	RPD      bucket.Balance // b_rpd_*
 }
 
-type api struct{}
-
 // Spec implements store.Definition.
 func (api) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      API,
-		Revision:      Revision,
-		Limits:        []string{APIRPS, APIRPD},
+		Resource: API,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rps", "rpd"},
 		Removed:       []string{"rpm", "a_b"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
@@ -93,18 +108,12 @@ func (api) Spec() *store.Spec {
 	}
 }
 
-func apiVector(c APICost, dst []int64) []int64 {
-	return append(dst, c.RPS, c.RPD)
-}
+func apiVector(c APICost, dst []int64) []int64 { return append(dst, c.RPS, c.RPD) }
 
-func apiCost(v []int64) APICost {
-	return APICost{RPS: v[0], RPD: v[1]}
-}
+func apiCost(v []int64) APICost { return APICost{RPS: v[0], RPD: v[1]} }
 
-func apiLimitsVector(l APILimits, dst []*bucket.Limit) []*bucket.Limit {
+func apiLimitsVector(l APILimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPS, l.RPD)
 }
 
-func apiLimitsOf(v []*bucket.Limit) APILimits {
-	return APILimits{RPS: v[0], RPD: v[1]}
-}
+func apiLimitsOf(v []*runtime.Rate) APILimits { return APILimits{RPS: v[0], RPD: v[1]} }

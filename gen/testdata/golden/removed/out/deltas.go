@@ -12,8 +12,8 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case API:
 		return rec.Deltas(
-			codec.Counter{Limit: APIRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
-			codec.Counter{Limit: APIRPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: "rpd", Consumed: "b_rpd_tc", Carried: "m_rpd"},
 		)
 	case "":
 		return nil, nil

@@ -12,10 +12,10 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Jobs:
 		return rec.Deltas(
-			codec.Counter{Limit: JobsRate, Consumed: "b_rate_tc", Carried: "m_rate"},
-			codec.Counter{Limit: JobsCPU, Consumed: "b_cpu_tc", Carried: "m_cpu"},
-			codec.Counter{Limit: JobsTiny, Consumed: "b_tiny_tc", Carried: "m_tiny"},
-			codec.Counter{Limit: JobsOdd, Consumed: "b_odd_tc", Carried: "m_odd"},
+			codec.Counter{Limit: "rate", Consumed: "b_rate_tc", Carried: "m_rate"},
+			codec.Counter{Limit: "cpu", Consumed: "b_cpu_tc", Carried: "m_cpu"},
+			codec.Counter{Limit: "tiny", Consumed: "b_tiny_tc", Carried: "m_tiny"},
+			codec.Counter{Limit: "odd", Consumed: "b_odd_tc", Carried: "m_odd"},
 		)
 	case "":
 		return nil, nil

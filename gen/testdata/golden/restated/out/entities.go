@@ -56,14 +56,10 @@ type Robot struct {
 }
 
 // TeamByID is a Team without its Org. No call of a Team charges the parent, so it is not looked up.
-func TeamByID(id string) Team {
-	return Team{ID: id, lookup: true}
-}
+func TeamByID(id string) Team { return Team{ID: id, lookup: true} }
 
 // UserByID is a User without its Team. No call of a User charges the parent, so it is not looked up.
-func UserByID(id string) User {
-	return User{ID: id, lookup: true}
-}
+func UserByID(id string) User { return User{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as org-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
@@ -107,6 +103,18 @@ func (u User) Chain(dst []store.Link) []store.Link {
 func (r Robot) Chain(dst []store.Link) []store.Link {
 	return append(dst, store.Link{Kind: kindRobot, ID: r.ID})
 }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (o Org) String() string { return store.Quote("org-" + o.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (t Team) String() string { return store.Quote("team-" + t.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (u User) String() string { return store.Quote("user-" + u.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (r Robot) String() string { return store.Quote("robot-" + r.ID) }
 
 func (Org) entity()   {}
 func (Team) entity()  {}

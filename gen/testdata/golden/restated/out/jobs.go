@@ -9,21 +9,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource jobs and its limits, as in DeniedError.Limit and on dashboards.
+// Jobs is the name of resource jobs.
+const Jobs = "jobs"
+
 const (
-	// Jobs is resource jobs.
-	Jobs = "jobs"
 	// JobsRate is limit rate.
 	//
 	// jobs started, of any kind: those that fail at once count as well, and so do those that are cancelled
 	// before they start
-	JobsRate = "rate"
+	JobsRate JobsLimit = iota + 1
 	// JobsCPU is limit cpu: seconds of a core.
-	JobsCPU = "cpu"
+	JobsCPU
 	// JobsTiny is limit tiny.
-	JobsTiny = "tiny"
+	JobsTiny
 	// JobsOdd is limit odd.
-	JobsOdd = "odd"
+	JobsOdd
 )
 
 type (
@@ -34,17 +34,28 @@ type (
 	//
 	// Deprecated: use queues.
 	JobsResource = runtime.Resource[JobsEntity, JobsCost]
+	// JobsLimit is a limit of jobs: a runtime.LimitOf[JobsCost].
+	JobsLimit uint8
 	// JobsAcquirer is the interface for handlers, whose tests can pass a fake.
 	JobsAcquirer = runtime.Acquirer[JobsEntity, JobsCost]
-	// JobsLease is the result of an acquire, to be settled or released.
+	// JobsLease is the result of an acquire, to be settled, kept or released.
 	JobsLease = runtime.Lease[JobsCost]
+	// JobsEntity is an entity that calls on jobs can charge: a Robot, an Org or a User.
+	JobsEntity interface {
+		Entity
+		jobs()
+	}
+	jobs struct{}
 )
 
-// JobsEntity is an entity that calls on jobs can charge: a Robot, an Org or a User.
-type JobsEntity interface {
-	Entity
-	jobs()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l JobsLimit) String() string { return store.NameOf(l, "rate", "cpu", "tiny", "odd") }
+
+// Resource returns jobs.
+func (JobsLimit) Resource() string { return Jobs }
+
+// Of implements runtime.LimitOf.
+func (JobsLimit) Of(JobsCost) {}
 
 // JobsCost is the cost of one call in each limit of jobs, in whole tokens. A bucket holds:
 //
@@ -67,19 +78,25 @@ type JobsCost struct {
 	Odd  int64 // 0 means 7 (per_call)
 }
 
-// JobsLimits overrides limits of jobs; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c JobsCost) String() string { return store.Format(c) }
+
+// JobsLimits overrides limits of jobs; nil fields inherit. For 200 tokens instead:
 //
-//	restated.JobsLimits{Rate: new(bucket.Per(200, time.Minute))}
+//	restated.JobsLimits{Rate: &runtime.Rate{Capacity: 200}}
 type JobsLimits struct {
 	_ struct{} // forces field names
 
 	// jobs started, of any kind: those that fail at once count as well, and so do those that are cancelled
 	// before they start
-	Rate *bucket.Limit
-	CPU  *bucket.Limit // seconds of a core
-	Tiny *bucket.Limit
-	Odd  *bucket.Limit
+	Rate *runtime.Rate
+	CPU  *runtime.Rate // seconds of a core
+	Tiny *runtime.Rate
+	Odd  *runtime.Rate
 }
+
+// String returns l with the names of its fields.
+func (l JobsLimits) String() string { return store.Format(l) }
 
 // JobsBucket is the item ENTITY#<entity> / #BUCKET#jobs.
 type JobsBucket struct {
@@ -94,14 +111,12 @@ type JobsBucket struct {
 	Odd      bucket.Balance // b_odd_*
 }
 
-type jobs struct{}
-
 // Spec implements store.Definition.
 func (jobs) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Jobs,
-		Revision:      Revision,
-		Limits:        []string{JobsRate, JobsCPU, JobsTiny, JobsOdd},
+		Resource: Jobs,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rate", "cpu", "tiny", "odd"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Allow,
 		LazySettle:    true,
@@ -159,18 +174,14 @@ func (jobs) Spec() *store.Spec {
 	}
 }
 
-func jobsVector(c JobsCost, dst []int64) []int64 {
-	return append(dst, c.Rate, c.CPU, c.Tiny, c.Odd)
-}
+func jobsVector(c JobsCost, dst []int64) []int64 { return append(dst, c.Rate, c.CPU, c.Tiny, c.Odd) }
 
-func jobsCost(v []int64) JobsCost {
-	return JobsCost{Rate: v[0], CPU: v[1], Tiny: v[2], Odd: v[3]}
-}
+func jobsCost(v []int64) JobsCost { return JobsCost{Rate: v[0], CPU: v[1], Tiny: v[2], Odd: v[3]} }
 
-func jobsLimitsVector(l JobsLimits, dst []*bucket.Limit) []*bucket.Limit {
+func jobsLimitsVector(l JobsLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.Rate, l.CPU, l.Tiny, l.Odd)
 }
 
-func jobsLimitsOf(v []*bucket.Limit) JobsLimits {
+func jobsLimitsOf(v []*runtime.Rate) JobsLimits {
 	return JobsLimits{Rate: v[0], CPU: v[1], Tiny: v[2], Odd: v[3]}
 }

@@ -141,8 +141,7 @@ AND (attribute_not_exists(b_cpu_tk) OR b_cpu_tk BETWEEN :cpu_lo AND :cpu_hi)
 AND (attribute_not_exists(b_tiny_tk) OR b_tiny_tk BETWEEN :tiny_lo AND :tiny_hi)
 AND (attribute_not_exists(b_odd_tk) OR b_odd_tk BETWEEN :odd_lo AND :odd_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
-// the cost.
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (jobs) Reshape(w *codec.Write) {
 	w.Begin(jobsReshapeUpdate, jobsReshapeCondition)
 	w.N(":rf", w.RF)
@@ -181,12 +180,11 @@ func (jobs) Decode(dst *bucket.Image, item codec.Item) error {
 	d.Balance(&dst.Balances[2], &dst.Missing[2], "b_tiny_tk", "b_tiny_cp", "b_tiny_bx", "b_tiny_ra", "b_tiny_rp",
 		"b_tiny_tc")
 	d.Balance(&dst.Balances[3], &dst.Missing[3], "b_odd_tk", "b_odd_cp", "b_odd_bx", "b_odd_ra", "b_odd_rp", "b_odd_tc")
-	dst.Extra = d.Extra(JobsRate, JobsCPU, JobsTiny, JobsOdd)
+	dst.Extra = d.Extra("rate", "cpu", "tiny", "odd")
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
-// filled.
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
 func (jobs) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -218,8 +216,7 @@ func (b *JobsBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
-// attribute; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
 func (b *JobsBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (jobs{}).Decode(&i, item); err != nil {

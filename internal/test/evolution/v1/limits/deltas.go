@@ -12,8 +12,8 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Chat:
 		return rec.Deltas(
-			codec.Counter{Limit: ChatRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			codec.Counter{Limit: ChatTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
 		)
 	case "":
 		return nil, nil

@@ -9,32 +9,43 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Names of resource chat and its limits, as in DeniedError.Limit and on dashboards.
+// Chat is the name of resource chat.
+const Chat = "chat"
+
 const (
-	// Chat is resource chat.
-	Chat = "chat"
 	// ChatRPM is limit rpm: requests per minute.
-	ChatRPM = "rpm"
+	ChatRPM ChatLimit = iota + 1
 	// ChatTPM is limit tpm: tokens per minute.
-	ChatTPM = "tpm"
+	ChatTPM
 	// ChatTPD is limit tpd: tokens per day.
-	ChatTPD = "tpd"
+	ChatTPD
 )
 
 type (
 	// ChatResource is the type of Limiter.Chat.
 	ChatResource = runtime.Resource[ChatEntity, ChatCost]
+	// ChatLimit is a limit of chat: a runtime.LimitOf[ChatCost].
+	ChatLimit uint8
 	// ChatAcquirer is the interface for handlers, whose tests can pass a fake.
 	ChatAcquirer = runtime.Acquirer[ChatEntity, ChatCost]
-	// ChatLease is the result of an acquire, to be settled or released.
+	// ChatLease is the result of an acquire, to be settled, kept or released.
 	ChatLease = runtime.Lease[ChatCost]
+	// ChatEntity is an entity that calls on chat can charge: a User (then its Project too) or a Project.
+	ChatEntity interface {
+		Entity
+		chat()
+	}
+	chat struct{}
 )
 
-// ChatEntity is an entity that calls on chat can charge: a User (then its Project too) or a Project.
-type ChatEntity interface {
-	Entity
-	chat()
-}
+// String returns the limit's name, as in DeniedError.Limit and on dashboards.
+func (l ChatLimit) String() string { return store.NameOf(l, "rpm", "tpm", "tpd") }
+
+// Resource returns chat.
+func (ChatLimit) Resource() string { return Chat }
+
+// Of implements runtime.LimitOf.
+func (ChatLimit) Of(ChatCost) {}
 
 // ChatCost is the cost of one call in each limit of chat, in whole tokens. A bucket holds:
 //
@@ -48,16 +59,22 @@ type ChatCost struct {
 	TPD int64 // tokens per day
 }
 
-// ChatLimits overrides limits of chat; nil fields inherit. For 200 tokens per minute:
+// String returns c with the names of its fields.
+func (c ChatCost) String() string { return store.Format(c) }
+
+// ChatLimits overrides limits of chat; nil fields inherit. For 200 tokens instead:
 //
-//	limits.ChatLimits{RPM: new(bucket.Per(200, time.Minute))}
+//	limits.ChatLimits{RPM: &runtime.Rate{Capacity: 200}}
 type ChatLimits struct {
 	_ struct{} // forces field names
 
-	RPM *bucket.Limit // requests per minute
-	TPM *bucket.Limit // tokens per minute
-	TPD *bucket.Limit // tokens per day
+	RPM *runtime.Rate // requests per minute
+	TPM *runtime.Rate // tokens per minute
+	TPD *runtime.Rate // tokens per day
 }
+
+// String returns l with the names of its fields.
+func (l ChatLimits) String() string { return store.Format(l) }
 
 // ChatBucket is the item ENTITY#<entity> / #BUCKET#chat.
 type ChatBucket struct {
@@ -71,14 +88,12 @@ type ChatBucket struct {
 	TPD      bucket.Balance // b_tpd_*
 }
 
-type chat struct{}
-
 // Spec implements store.Definition.
 func (chat) Spec() *store.Spec {
 	return &store.Spec{
-		Resource:      Chat,
-		Revision:      Revision,
-		Limits:        []string{ChatRPM, ChatTPM, ChatTPD},
+		Resource: Chat,
+		Owner:    "acme", Revision: Revision,
+		Limits:        []string{"rpm", "tpm", "tpd"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -114,18 +129,12 @@ func (chat) Spec() *store.Spec {
 	}
 }
 
-func chatVector(c ChatCost, dst []int64) []int64 {
-	return append(dst, c.RPM, c.TPM, c.TPD)
-}
+func chatVector(c ChatCost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM, c.TPD) }
 
-func chatCost(v []int64) ChatCost {
-	return ChatCost{RPM: v[0], TPM: v[1], TPD: v[2]}
-}
+func chatCost(v []int64) ChatCost { return ChatCost{RPM: v[0], TPM: v[1], TPD: v[2]} }
 
-func chatLimitsVector(l ChatLimits, dst []*bucket.Limit) []*bucket.Limit {
+func chatLimitsVector(l ChatLimits, dst []*runtime.Rate) []*runtime.Rate {
 	return append(dst, l.RPM, l.TPM, l.TPD)
 }
 
-func chatLimitsOf(v []*bucket.Limit) ChatLimits {
-	return ChatLimits{RPM: v[0], TPM: v[1], TPD: v[2]}
-}
+func chatLimitsOf(v []*runtime.Rate) ChatLimits { return ChatLimits{RPM: v[0], TPM: v[1], TPD: v[2]} }

@@ -12,8 +12,8 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Chat:
 		return rec.Deltas(
-			codec.Counter{Limit: ChatTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
-			codec.Counter{Limit: ChatTokens, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "tpd", Consumed: "b_tpd_tc", Carried: "m_tpd"},
+			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
 		)
 	case "":
 		return nil, nil

@@ -12,9 +12,9 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Chat:
 		return rec.Deltas(
-			codec.Counter{Limit: ChatRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			codec.Counter{Limit: ChatTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
-			codec.Counter{Limit: ChatTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "tpd", Consumed: "b_tpd_tc", Carried: "m_tpd"},
 		)
 	case "":
 		return nil, nil

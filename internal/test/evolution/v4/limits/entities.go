@@ -34,9 +34,7 @@ type User struct {
 
 // UserByID is a User whose Project is looked up in the table, and cached, by calls on chat. They return an
 // *InvalidError if the table has no User of this ID.
-func UserByID(id string) User {
-	return User{ID: id, lookup: true}
-}
+func UserByID(id string) User { return User{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as project-123. Its parent, if its kind has one, is looked up by calls.
 // The error is an *InvalidError.
@@ -64,6 +62,12 @@ func (u User) Chain(dst []store.Link) []store.Link {
 	}
 	return u.Project.Chain(dst)
 }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (p Project) String() string { return store.Quote("project-" + p.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
+func (u User) String() string { return store.Quote("user-" + u.ID) }
 
 func (Project) entity() {}
 func (User) entity()    {}

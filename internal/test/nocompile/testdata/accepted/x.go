@@ -2,11 +2,9 @@ package x
 
 import (
 	"context"
-	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 func f(ctx context.Context, lim *limits.Limiter, user limits.User) {
@@ -15,7 +13,7 @@ func f(ctx context.Context, lim *limits.Limiter, user limits.User) {
 	lease.Release(ctx)
 	lim.GPT4.Acquire(ctx, limits.UserByID("1"), limits.GPT4Cost{TPM: 5})
 	lim.Embeddings.Acquire(ctx, user.Project, limits.EmbeddingsCost{})
-	lim.Config.GPT4.Entity(user).Set(ctx, limits.GPT4Limits{RPM: new(bucket.Per(200, time.Minute))}, "")
+	lim.Config.GPT4.Entity(user).Set(ctx, limits.GPT4Limits{RPM: &runtime.Rate{Capacity: 200}}, "")
 	var d *limits.DeniedError
-	_ = d.Limit == limits.GPT4RPM
+	_ = d.By(limits.GPT4RPM)
 }

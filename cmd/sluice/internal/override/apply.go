@@ -1,0 +1,190 @@
+package override
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
+
+	"github.com/sluice-go/sluice/internal/tool/texttable"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// imported is a row that fits the schema.
+type imported struct {
+	schemafile.Scope
+
+	line   int
+	row    store.Stored // its revision is that of the row
+	stored store.Stored // what compare read; a regional quota has no limits
+}
+
+// check returns the rows that fit the schema, and what is wrong with the others.
+func check(s *schemafile.Schema, rows []row) (fit []imported, wrong problems) {
+	first := map[[2]string]int{}
+	for _, r := range rows {
+		key := [2]string{r.At, r.Resource}
+		if line, twice := first[key]; twice {
+			wrong.add(r.line, "%s on %s is in line %d already: leave one out", term.Quote(r.At),
+				term.Quote(r.Resource), line)
+			continue
+		}
+		first[key] = r.line
+		l, err := s.Scope(r.At, r.Resource)
+		if err != nil {
+			wrong.add(r.line, "%s", term.Escape(err.Error()))
+			continue
+		}
+		next := imported{l, r.line, store.Stored{At: r.At, Limits: make([]*bucket.Limit, len(l.Spec.Limits))},
+			store.Stored{}}
+		if r.Revision != "none" {
+			next.row.Revision = store.Revision(r.Revision)
+		}
+		switch {
+		case r.Epoch != 0:
+			wrong.add(r.line, "is a regional quota of %s, which regional sync stores: leave it out", term.Quote(r.At))
+		case len(r.Limits) == 0:
+			wrong.add(r.line, "overrides no limit: leave it out, and run `sluice override delete %s %s` to end one",
+				term.Argument(r.At), r.Resource)
+		}
+		for name, numbers := range r.Limits {
+			i, err := l.Limit(name)
+			if err != nil {
+				wrong.add(r.line, "%s", term.Escape(err.Error()))
+				continue
+			}
+			limit := bucket.Limit(numbers)
+			if reason := limit.Check(l.Own().PerCall[i]); reason != "" {
+				wrong.add(r.line, "limit %s of %s: %s", name, term.Quote(r.At), reason)
+			}
+			next.row.Limits[i] = &limit
+		}
+		fit = append(fit, next)
+	}
+	return fit, wrong
+}
+
+// compare reads what is stored and returns the rows that change it, in the order of the file, and how many do
+// not. A row that would replace a revision which it does not have is a problem, unless overwrite is set.
+func compare(
+	ctx context.Context, from store.OverrideStore, rows []imported, overwrite bool,
+) (changes []imported, unchanged int, wrong problems, err error) {
+	ofSpec := map[*store.Spec][]int{}
+	for i := range rows {
+		ofSpec[rows[i].Spec] = append(ofSpec[rows[i].Spec], i)
+	}
+	for spec, indexes := range ofSpec {
+		at := make([]string, len(indexes))
+		for i, index := range indexes {
+			at[i] = rows[index].At
+		}
+		all, err := from.Get(ctx, spec, at...)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		for i, index := range indexes {
+			rows[index].stored = all[i]
+			if all[i].Epoch > 0 {
+				rows[index].stored.Limits = make([]*bucket.Limit, len(spec.Limits))
+			}
+		}
+	}
+	for _, r := range rows {
+		changed := r.stored.Revision != r.row.Revision && r.stored.Revision != "" &&
+			(r.row.Revision != "" || r.stored.Overrides())
+		switch err := r.Writable(); {
+		case slices.EqualFunc(r.stored.Limits, r.row.Limits, sameLimit):
+			unchanged++
+		case err != nil:
+			wrong.add(r.line, "%s", term.Escape(err.Error()))
+		case changed && !overwrite:
+			wrong.add(r.line, "%s on %s is at revision %s, not %s: export it again, or pass --overwrite",
+				term.Quote(r.At), r.Spec.Resource, shown(r.stored.Revision), shown(r.row.Revision))
+		default:
+			changes = append(changes, r)
+		}
+	}
+	return changes, unchanged, wrong, nil
+}
+
+// printDiff prints what changes, limit by limit.
+func printDiff(p program.Env, changes []imported) error {
+	rows := [][]string{{"AT", "RESOURCE", "LIMIT", "", "CAPACITY", "BURST", "REFILL"}}
+	columns := func(l *bucket.Limit) []string {
+		if l == nil {
+			return []string{"-", "-", "-"}
+		}
+		return format.Limit(*l)
+	}
+	for _, r := range changes {
+		for i, name := range r.Spec.Limits {
+			was, now := r.stored.Limits[i], r.row.Limits[i]
+			if !sameLimit(was, now) {
+				rows = append(rows, append([]string{r.At, r.Spec.Resource, name, "was"}, columns(was)...),
+					append([]string{"", "", "", "now"}, columns(now)...))
+			}
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	return texttable.Write(p.Stdout, "", "llllrrl", rows)
+}
+
+// writesAtOnce bounds the writes of an import that are under way.
+const writesAtOnce = 8
+
+// apply writes changes, at most perSecond a second unless that is 0. It returns how many it wrote, and ends
+// with the first error. A write fails if what compare read has changed since.
+func apply(
+	ctx context.Context, p program.Env, to store.OverrideStore, changes []imported, perSecond int,
+) (written int, err error) {
+	limiter := rate.NewLimiter(rate.Inf, 1)
+	if perSecond > 0 {
+		limiter.SetLimit(rate.Limit(perSecond))
+	}
+	status := term.StatusLine{W: p.Stderr, Terminal: term.IsTerminal(p.Stderr), Every: 10 * time.Second}
+	status.Next = p.Now().Add(time.Second)
+	defer status.Wipe()
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writesAtOnce)
+	for _, r := range changes {
+		if limiter.Wait(ctx) != nil {
+			break
+		}
+		group.Go(func() error {
+			r.row.Revision = r.stored.Revision
+			_, err := to.Set(ctx, r.Spec, r.row)
+			if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
+				err = fmt.Errorf("line %d: %s on %s has been changed by another write", r.line, term.Quote(r.At),
+					r.Spec.Resource)
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			written++
+			if now := p.Now(); status.Due(now) {
+				status.Show(now, fmt.Sprintf("%d of %d written", written, len(changes)))
+			}
+			return nil
+		})
+	}
+	if err = group.Wait(); err == nil && written < len(changes) {
+		err = context.Cause(ctx)
+	}
+	return written, err
+}

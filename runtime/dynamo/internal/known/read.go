@@ -1,0 +1,399 @@
+package known
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Need is a set of what has to be read before a write can be planned.
+type Need uint8
+
+// Values of Need.
+const (
+	NeedImage     Need = 1 << iota // the bucket
+	NeedOverrides                  // its overrides
+	NeedNewer                      // its overrides again: the bucket has newer ones, or this process wrote some
+	NeedWhole                      // its overrides together and consistently, since the bucket is to get them
+)
+
+var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
+
+// Reader reads buckets, overrides, and the heartbeat of regional sync. It is safe for concurrent use.
+type Reader struct {
+	Conn     *wire.Conn
+	KeepIdle int64 // how long the item of an idle bucket stays at least, ms
+
+	heartbeat atomic.Pointer[override.Heartbeat] // as last read; nil before, and if no resource has regions
+	unsynced  override.UnsyncedNotice
+	beginning sync.Mutex // held while a Refresh begins
+}
+
+// isFresh reports whether overrides of spec that were read at an instant may be used at now. Those of a
+// resource with regions are used for no longer than a window.
+func (r *Reader) isFresh(spec *store.Spec, readAt, now int64) bool {
+	ttl := r.Conn.Env.CacheTTL
+	if spec.Regions != nil {
+		ttl = min(ttl, spec.Regions.Window)
+	}
+	return lookups.TTL(ttl).Fresh(readAt, now)
+}
+
+// OverridesNeeded returns whether v's overrides have to be read: when they are due, at most once in a write,
+// and once more if the bucket has seen newer ones. They are read, consistently, after each write of them by
+// this process. A settle works with the bucket's own parameters.
+func (r *Reader) OverridesNeeded(v *View, now int64) Need {
+	spec := v.Resource.Spec
+	switch {
+	case v.Shape == nil:
+		return NeedOverrides
+	case v.SettlesOnly:
+		return 0
+	case v.Shape.Writes != v.Bucket.writes():
+		return NeedNewer
+	case !v.overridesResolved && !r.isFresh(spec, v.Shape.ReadAt, now), v.Shape.Expired(spec, now):
+		return NeedOverrides
+	case v.Image != nil && !v.Shape.Rechecked &&
+		v.Image.Version%plan.RevisionUnit > v.Shape.Version%plan.RevisionUnit:
+		return NeedNewer
+	}
+	return 0
+}
+
+// WholeNeeded returns NeedWhole if p gives the bucket overrides that were read at different times. Otherwise
+// two processes could each take the other's shape for the older one: one knows the entity's new override and
+// the kind's old one, the other the reverse.
+func (v *View) WholeNeeded(p *plan.Plan) Need {
+	if p.Path == plan.Reshape && p.Decision == plan.Write && !v.Shape.Whole &&
+		p.Version%plan.RevisionUnit != p.Image.Version%plan.RevisionUnit {
+		return NeedWhole
+	}
+	return 0
+}
+
+// heartbeatNeeded reports whether the heartbeat is read with v's overrides: once a window, and if the known
+// one has expired or is missing.
+func (r *Reader) heartbeatNeeded(v *View, now int64) bool {
+	known := r.heartbeat.Load()
+	return known == nil || v.needsHeartbeat || v.Needs&(NeedNewer|NeedWhole) != 0 || !known.Alive(now) ||
+		!r.isFresh(v.Resource.Spec, known.ReadAt, now)
+}
+
+// Fetch reads what all miss, in one call for 100 items. The outcome is that of a write: applied, or why not.
+// If DynamoDB leaves keys unprocessed, it is throttled, and what was read is known.
+func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
+	now := r.Conn.Now()
+	if len(all) == 1 && all[0].Needs == NeedImage {
+		return r.fetchOne(ctx, all[0])
+	}
+	keys, consistent := r.keys(all, now)
+	read := fetched{
+		items: make(map[item.Key]codec.Item, len(keys)), unprocessed: map[item.Key]bool{},
+		consistent: consistent, at: now,
+	}
+	for chunk := range slices.Chunk(keys, wire.MaxBatchGet) {
+		got, o, err := r.Conn.ReadAll(ctx, all[0].Resource.Spec.Resource, chunk, consistent)
+		if o != wire.Applied {
+			return r.graceRead(all, o, now), err
+		}
+		maps.Copy(read.items, got.Items)
+		for _, key := range got.Unprocessed {
+			read.unprocessed[item.KeyOf(key)] = true
+		}
+	}
+	for _, v := range all {
+		if err := r.apply(v, &read); err != nil {
+			return wire.Failed, err
+		}
+	}
+	if len(read.unprocessed) > 0 {
+		return r.graceRead(all, wire.Throttled, now), errUnprocessed
+	}
+	return wire.Applied, nil
+}
+
+// fetchOne reads the bucket of v, the only view, of which nothing else is needed.
+func (r *Reader) fetchOne(ctx context.Context, v *View) (wire.Outcome, error) {
+	img, at, o, err := r.Conn.Read(ctx, &v.Bucket.At)
+	if o == wire.Applied {
+		v.found(img, at)
+	}
+	return o, err
+}
+
+// found stores an image that was read at an instant, nil for a missing bucket.
+func (v *View) found(img *bucket.Image, at int64) {
+	if v.Image != nil && img != nil {
+		v.Bucket.NoteClaim(img.Refilled != v.Image.Refilled)
+	}
+	v.Update(img, at)
+	v.JustRead = true
+}
+
+// keys returns the keys of what all miss, and whether to read them consistently. Overrides alone are
+// not: they are used for longer than a replica lags, and it halves the price. Quotas are: a region gives away
+// what no process in it can still use.
+func (r *Reader) keys(all []*View, now int64) (keys []codec.Item, consistent bool) {
+	shared := map[item.Key]codec.Item{} // kinds' overrides and the heartbeat, each once
+	for _, v := range all {
+		spec := v.Resource.Spec
+		if v.Needs&NeedImage != 0 {
+			keys = append(keys, v.Resource.Generated.Key(v.Entity))
+		}
+		if v.Needs&^NeedImage != 0 {
+			keys = append(keys, item.OverrideKey(spec.Resource, v.Entity))
+			v.writes, v.kindWrites = v.Bucket.writes(), v.Bucket.ofKind.Load()
+			known := v.Resource.kinds[v.Kind].Load()
+			v.readsKind = known == nil || v.Needs&(NeedNewer|NeedWhole) != 0 ||
+				!r.isFresh(spec, known.ReadAt, now) || known.Writes != v.kindWrites
+			if v.readsKind {
+				key := item.OverrideKey(spec.Resource, spec.Kinds[v.Kind].Name)
+				shared[item.KeyOf(key)] = key
+			}
+			if spec.Regions != nil {
+				consistent = true
+				if v.readsHeartbeat = r.heartbeatNeeded(v, now); v.readsHeartbeat {
+					shared[item.Heartbeat] = item.HeartbeatKey()
+				}
+			}
+		}
+		consistent = consistent || v.Needs&^NeedOverrides != 0
+	}
+	return slices.AppendSeq(keys, maps.Values(shared)), consistent
+}
+
+// fetched is what one fetch read.
+type fetched struct {
+	items       map[item.Key]codec.Item
+	unprocessed map[item.Key]bool
+	consistent  bool
+	at          int64 // ms
+}
+
+// apply updates v from what was read for it: the image, and the overrides if DynamoDB left none of their keys
+// unprocessed.
+func (r *Reader) apply(v *View, read *fetched) error {
+	spec := v.Resource.Spec
+	key := v.Bucket.At.Key()
+	if v.Needs&NeedImage != 0 && !read.unprocessed[key] {
+		img, err := v.Bucket.At.Decode(read.items[key])
+		if err != nil {
+			return err
+		}
+		v.found(img, read.at)
+		v.Needs &^= NeedImage
+	}
+	kindName := spec.Kinds[v.Kind].Name
+	left := func(target string) bool {
+		return read.unprocessed[item.KeyOf(item.OverrideKey(spec.Resource, target))]
+	}
+	if v.Needs&^NeedImage == 0 || left(v.Entity) || left(kindName) ||
+		v.readsHeartbeat && read.unprocessed[item.Heartbeat] {
+		return nil
+	}
+	own, err := read.override(spec, v.Entity)
+	if err != nil {
+		return err
+	}
+	ofKind := v.Resource.kinds[v.Kind].Load()
+	if v.readsKind {
+		if ofKind, err = read.override(spec, kindName); err != nil {
+			return err
+		}
+		ofKind.Writes = v.kindWrites
+		v.Resource.keepKind(v.Kind, ofKind)
+	}
+	var heartbeat *override.Heartbeat
+	if spec.Regions != nil {
+		if heartbeat, err = r.heartbeatFor(v, own, read); heartbeat == nil {
+			return err
+		}
+	}
+	next := override.Resolve(spec, v.Kind, own, ofKind, heartbeat, read.at)
+	if spec.Regions == nil { // region sync reads all buckets in every cycle, idle ones too
+		next.KeepIdle = r.KeepIdle
+	}
+	next.Writes = v.writes
+	next.Whole = v.readsKind && read.consistent && (heartbeat == nil || v.readsHeartbeat)
+	next.Rechecked = v.Needs&NeedNewer != 0
+	v.overridesResolved, v.Needs, v.needsHeartbeat = true, 0, false
+	v.Bucket.SetShape(next, v.refresh)
+	v.Shape = next
+	r.unsynced.Note(r.Conn.Env.Logger, r.Conn.Table, spec, next)
+	return nil
+}
+
+// Wrote notes that this process has written the override at an entity, as stored, or a kind, or has filled
+// the entity's bucket. cached returns a bucket by its kind and id, nil if nothing is known of it.
+func (r *Resource) Wrote(at string, filled bool, cached func(r *Resource, kind int, id string) *Bucket) {
+	for i := range r.writes {
+		kind := &r.Spec.Kinds[i]
+		if at == kind.Name {
+			r.writes[i].Add(1)
+		} else if id, ok := strings.CutPrefix(at, kind.Prefix); ok {
+			if b := cached(r, i, id); b != nil {
+				b.own.Add(1)
+				if filled {
+					b.Invalidate()
+				}
+			}
+		}
+	}
+}
+
+// keepKind keeps the override of a kind as it was read, unless the known one was read after more writes.
+func (r *Resource) keepKind(kind int, read *override.Override) {
+	known := r.kinds[kind].Load()
+	for (known == nil || known.Writes <= read.Writes) && !r.kinds[kind].CompareAndSwap(known, read) {
+		known = r.kinds[kind].Load()
+	}
+}
+
+// override decodes the override of a target, an entity or a kind.
+func (f *fetched) override(spec *store.Spec, target string) (*override.Override, error) {
+	key := item.KeyOf(item.OverrideKey(spec.Resource, target))
+	stored, version, err := override.Decode(spec, target, f.items[key])
+	if err != nil {
+		return nil, err
+	}
+	return &override.Override{Stored: stored, Version: version, ReadAt: f.at}, nil
+}
+
+// heartbeatFor returns the heartbeat that decides whether own, v's override, is in force: the one just read,
+// else the known one. It returns nil if own is a quota stored after the known one: then both are read
+// together next.
+func (r *Reader) heartbeatFor(v *View, own *override.Override, read *fetched) (*override.Heartbeat, error) {
+	if !v.readsHeartbeat {
+		known := r.heartbeat.Load()
+		v.needsHeartbeat = own.IsQuota() && (own.Epoch > known.Epoch || own.Version >= known.Expires)
+		if v.needsHeartbeat {
+			return nil, nil
+		}
+		return known, nil
+	}
+	heartbeat, err := override.DecodeHeartbeat(read.items[item.Heartbeat], read.at)
+	if err != nil {
+		return nil, err
+	}
+	if known := r.heartbeat.Load(); known == nil || known.ReadAt <= read.at {
+		r.heartbeat.Store(heartbeat)
+	}
+	return heartbeat, nil
+}
+
+// graceRead lets all use overrides that are due for one more second, if DynamoDB did not answer and
+// nothing else is needed. A failed refresh is no reason to refuse a charge. So a bucket that is to get other
+// overrides keeps its own numbers for this write, if it has all limits. It does not extend a quota, which
+// another region may have by now. It returns the outcome to go on with.
+func (r *Reader) graceRead(all []*View, o wire.Outcome, now int64) wire.Outcome {
+	if o == wire.Failed {
+		return o
+	}
+	for _, v := range all {
+		quota := v.Resource.Spec.Regions != nil && v.Needs&(NeedOverrides|NeedWhole) != 0
+		incomplete := v.Needs&NeedWhole != 0 && slices.Contains(v.Image.Missing, true)
+		if v.Shape == nil || v.Needs&NeedImage != 0 || quota || incomplete {
+			return o
+		}
+	}
+	for _, v := range all {
+		if v.Needs == 0 {
+			continue
+		}
+		old := r.grace(v.Shape, now)
+		old.Rechecked, old.Writes = true, v.writes
+		v.overridesResolved = true
+		if v.Needs&NeedWhole != 0 { // for this write alone: the next one reads again
+			old.Version = v.Image.Version
+		} else {
+			v.Bucket.SetShape(old, v.refresh)
+		}
+		v.Shape = old
+	}
+	return wire.Applied
+}
+
+// grace returns old as if it was read so that it is due in a second. A quota is not used for longer.
+func (r *Reader) grace(old *override.Resolved, now int64) *override.Resolved {
+	next := *old
+	if next.Quota == nil {
+		next.ReadAt = lookups.TTL(r.Conn.Env.CacheTTL).GraceRead(now)
+	}
+	return &next
+}
+
+// BesideFor is how long a request may go by overrides that are due.
+const BesideFor = time.Second
+
+// Due returns the Refresh of b, a bucket of res, that is under way at now, and whether one is due. None is
+// due where the read has to come before the write. That is so for an unknown bucket, for a limit shared by
+// regions, and where overrides are remembered for less than a second. It is so, too, after a write of them by
+// this process.
+func (r *Reader) Due(res *Resource, b *Bucket, now int64) (under *Refresh, due bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refresh, b.image != nil && b.shape != nil && res.Spec.Regions == nil &&
+		b.shape.Writes == b.writes() && r.Conn.Env.CacheTTL >= BesideFor &&
+		!r.isFresh(res.Spec, b.shape.ReadAt, now)
+}
+
+// Begin begins a Refresh of those of all for which one is due, nil if that is none. If others have one under
+// way, it returns that instead. Nobody who owns one waits, so nobody waits for ever. The caller has Read
+// called, and ends the Refresh with its request.
+func (r *Reader) Begin(all []*View, now int64) (own, others *Refresh) {
+	r.beginning.Lock()
+	defer r.beginning.Unlock()
+	own = &Refresh{read: make(chan struct{}), ended: make(chan struct{})}
+	for _, v := range all {
+		others, due := r.Due(v.Resource, v.Bucket, now)
+		if others != nil {
+			return nil, others
+		}
+		if v.Init(false); due && v.Shape != nil {
+			own.views = append(own.views, v)
+		}
+	}
+	if len(own.views) == 0 {
+		return nil, nil
+	}
+	for _, v := range own.views {
+		own.before, v.Needs = append(own.before, v.Shape.Version), NeedOverrides
+		v.refresh = own
+		v.Bucket.setRefresh(own)
+		v.Shape = r.grace(v.Shape, now)
+		v.Bucket.SetShape(v.Shape, own)
+	}
+	return own, nil
+}
+
+// Read reads the overrides of f. If DynamoDB does not answer, the old ones serve for a second. After a
+// failure that no attempt cures they are dropped, and the next reader gets the error.
+func (r *Reader) Read(ctx context.Context, f *Refresh) {
+	defer close(f.read)
+	if o, _ := r.Fetch(ctx, f.views); o == wire.Failed {
+		for _, v := range f.views {
+			v.Shape = nil
+			v.Bucket.SetShape(nil, f)
+		}
+	}
+	for i := range f.views {
+		if f.changed(i) {
+			return
+		}
+	}
+	f.End()
+}

@@ -1,0 +1,179 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// firstPause is the longest sleep after the first attempt of a write that lost a race or had no answer; the
+// last ones are up to 256 ms. Shorter pauses lose more races, each at a write unit. Longer ones would delay
+// the second attempt on an uncontended bucket.
+const firstPause = 8 * time.Millisecond
+
+// mostFree bounds how many attempts of a request do not count as its Attempts, since they were throttled or
+// met a transaction. One that met a transaction costs two units a bucket, so Budget alone is no bound.
+const mostFree = 32
+
+// pauser decides when a planner's next attempt goes.
+type pauser struct {
+	planner
+
+	served int  // requests that the last write served
+	paced  bool // the next write has waited as the pacer says
+}
+
+// pace waits until the queue's next write may go. It reports whether it waited: others may have arrived, so
+// the batch decides anew.
+func (p *pauser) pace(ctx context.Context) bool {
+	if p.paced {
+		return false
+	}
+	conn := p.scheduler.conn
+	age := time.Duration(conn.Now()-p.roster.pending[0].called) * time.Millisecond
+	wait := p.roster.queue.cached.pacer.Wait(conn.Env.Clock.Now(), age)
+	if wait == 0 {
+		return false
+	}
+	p.paced = true
+	p.sleep(ctx, wait, nil)
+	return true
+}
+
+// pause waits for the next attempt after one that was not applied, and ends the requests that have none.
+func (p *pauser) pause(ctx context.Context) {
+	_, outage := errors.AsType[*store.UnavailableError](p.attempt.err)
+	spent := outage && !p.roster.queue.cached.pacer.TakeRetry(ctx, p.scheduler.conn.Budget)
+	for _, r := range p.roster.pending {
+		switch {
+		case r.isOver():
+			p.giveUpOver(r)
+		case !r.settle && (spent || r.attempts-r.free >= p.scheduler.attempts):
+			p.roster.giveUp(r, p.attempt.errFor(r, p.roster.unsure.exists()))
+		}
+	}
+	if p.roster.removeEnded(); len(p.roster.pending) == 0 {
+		return
+	}
+	longest := wire.Backoff(firstPause, p.attempt.n)
+	switch {
+	case spent: // only settles are left: they go on until their time-out
+		longest = time.Second
+	case p.attempt.paces:
+		longest = 0 // the next one is paced
+	case outage: // as long as the newest request's attempts say; after a lost race, all attempts count
+		n := p.attempt.n
+		for _, r := range p.roster.pending {
+			n = min(n, max(r.attempts, 1))
+		}
+		longest = wire.Backoff(firstPause, n)
+	}
+	var arrival <-chan struct{}
+	if outage && !spent && !p.roster.unsure.exists() { // nobody joins a write of unknown outcome
+		arrival = p.roster.queue.nextArrival()
+	}
+	if longest > 0 {
+		p.sleep(ctx, time.Duration(p.scheduler.jitter()*float64(longest)), arrival)
+	}
+	p.attempt.err, p.attempt.lastErr = nil, p.attempt.err
+}
+
+// racesAtOnce is how many lost races are followed by an attempt without a pause. A request of one bucket that
+// has lost so many is served by Retry: the winner of the last race planned after the request was called.
+const racesAtOnce = 3
+
+// skipsPause reports whether the next attempt needs no pause: the last one lost a race, and the image that
+// came with the reply says what to write. A bucket that is less than half full needs one: writers race for
+// its tokens themselves, and with pauses fewer lose.
+func (p *pauser) skipsPause() bool {
+	_, contended := errors.AsType[*store.ContendedError](p.attempt.err)
+	lost := func(t *target) bool { return t.lost }
+	if !contended || !p.roster.mayRetry() || !slices.ContainsFunc(p.targets, lost) {
+		return false
+	}
+	return !slices.ContainsFunc(p.targets, func(t *target) bool {
+		return t.lost && (t.isScarce() || !t.goesByRetry() && p.attempt.races > racesAtOnce)
+	})
+}
+
+// ended notes the outcome of an attempt that was sent at began, for the pauses before the next ones. The
+// first mostFree attempts that were throttled or met a transaction do not count as Attempts.
+func (p *pauser) ended(o wire.Outcome, began time.Time, all ...[]*request) {
+	p.attempt.paces, p.paced = o == wire.Throttled || o == wire.Conflict, false
+	p.attempt.throttled = p.attempt.throttled || o == wire.Throttled
+	p.roster.queue.cached.pacer.Sent(o, began, p.scheduler.conn.Env.Clock.Now(), p.scheduler.jitter())
+	switch o {
+	case wire.Throttled, wire.Conflict:
+		for _, r := range slices.Concat(all...) {
+			r.free = min(r.free+1, mostFree)
+		}
+	case wire.Applied, wire.Refused:
+		p.repay()
+	}
+}
+
+// awaitCallers waits a little for callers who come back: the last write served several, and no more than that
+// wait now. Otherwise callers in a loop would form two crowds, each a round trip behind the other.
+func (p *pauser) awaitCallers() {
+	c, served := p.roster.queue.cached, p.served
+	if p.served = 0; served <= 3 {
+		return
+	}
+	c.mu.Lock()
+	few := len(p.roster.queue.waiting) <= served
+	c.mu.Unlock()
+	if few {
+		<-p.scheduler.conn.Env.Clock.After(c.pacer.Trip() / 20)
+	}
+}
+
+// enter takes one of the session's turns, for a read or a write. Callers whose time is over while they wait
+// for one are answered; it then reports false, and the batch decides anew.
+func (p *pauser) enter(ctx context.Context) bool {
+	turns := p.scheduler.turns
+	if turns.TryAcquire(1) {
+		return true
+	}
+	bounded, cancel := withFirstDeadline(ctx, p.roster.pending)
+	defer cancel()
+	entered := turns.Acquire(bounded, 1) == nil
+	p.giveUpAllOver()
+	if entered && slices.ContainsFunc(p.roster.pending, (*request).hasEnded) {
+		turns.Release(1)
+		return false
+	}
+	return entered
+}
+
+// repay gives the session's budget back what the bucket's retries took, since one was answered.
+func (p *pauser) repay() { p.roster.queue.cached.pacer.Repay(p.scheduler.conn.Budget) }
+
+// sleep waits for so long, or until arrival is closed, and ends the requests whose time is over.
+func (p *pauser) sleep(ctx context.Context, d time.Duration, arrival <-chan struct{}) {
+	ctx, cancel := withFirstDeadline(ctx, p.roster.pending)
+	defer cancel()
+	select {
+	case <-arrival:
+	case <-p.scheduler.conn.Env.Clock.After(d):
+	case <-ctx.Done():
+		p.giveUpAllOver()
+	}
+}
+
+// giveUpAllOver ends the pending requests whose callers have no time left.
+func (p *pauser) giveUpAllOver() {
+	for _, r := range p.roster.pending {
+		if r.isOver() {
+			p.giveUpOver(r)
+		}
+	}
+}
+
+// giveUpOver ends r, whose caller has no time left.
+func (p *pauser) giveUpOver(r *request) {
+	p.roster.giveUp(r, r.overErr(p.attempt.errFor(r, p.roster.unsure.exists())))
+}

@@ -1,0 +1,306 @@
+package dynamo
+
+import (
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// roster holds the requests of a batch. Its lists overlap: included and leftover are parts of pending.
+type roster struct {
+	scheduler *scheduler
+	queue     *queue
+
+	pending  []*request // not ended yet, in order of arrival
+	included []*request // served by the targets' plans
+	leftover []*request // acquires for which included ones leave nothing
+	unsure   unsure
+
+	named  targets // of the buckets of candidates
+	most   int     // chains in the next transaction
+	rounds int     // calls of targetsOf
+
+	// A roster of one bucket needs no allocation for its target.
+	single  target
+	singles [1]*target
+}
+
+// unsure is a write that may have been applied although no reply said so.
+type unsure struct {
+	requests    []*request        // included in the first of its attempts, the others include no more
+	targets     targets           // of that; each has what was sent to it; nil if there is no such write
+	transaction *wire.Transaction // the next attempt sends it again, byte for byte; nil for an update
+}
+
+// note notes an attempt for all that may have been applied. tx goes again; it is nil for an update.
+func (u *unsure) note(all []*request, ts targets, tx *wire.Transaction) {
+	if u.transaction = tx; !u.exists() {
+		u.requests, u.targets = all, ts
+	}
+}
+
+// exists reports whether there is such a write.
+func (u *unsure) exists() bool { return u.targets != nil }
+
+// candidates returns the pending requests that the next write may serve, the oldest first, and gives their
+// portions targets. Chains are at most o.most, and have as many buckets as one transaction takes. Lazy
+// settles of these buckets come last, and do not count.
+func (o *roster) candidates() []*request {
+	if !o.queue.chained {
+		for _, r := range o.pending {
+			o.placeSingle(&r.portions[0])
+		}
+		return o.pending
+	}
+	before := o.named
+	o.named = nil
+	var all []*request
+	for _, r := range o.pending {
+		if r.isLazy() {
+			continue
+		}
+		if len(all) == o.most || !o.place(r, before) {
+			break
+		}
+		all = append(all, r)
+	}
+	for _, r := range o.pending {
+		if pn := &r.portions[0]; r.isLazy() {
+			if pn.target = o.named.of(pn.cached); pn.target != nil {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// placeSingle gives pn the only target of a queue of one bucket.
+func (o *roster) placeSingle(pn *portion) {
+	if pn.target = &o.single; len(o.named) == 0 {
+		o.named = append(o.singles[:0], &o.single)
+		o.single.init(pn)
+	}
+}
+
+// place gives r's portions targets, old ones if before has them. It reports whether the transaction has room
+// for all of them, and changes nothing if not.
+func (o *roster) place(r *request, before targets) bool {
+	fresh := 0
+	for i := range r.portions {
+		if o.named.of(r.portions[i].cached) == nil {
+			fresh++
+		}
+	}
+	if len(o.named)+fresh > maxTargets {
+		return false
+	}
+	for i := range r.portions {
+		pn := &r.portions[i]
+		if pn.target = o.named.of(pn.cached); pn.target != nil {
+			continue
+		}
+		if pn.target = before.of(pn.cached); pn.target == nil {
+			pn.target = &target{}
+			pn.target.init(pn)
+		}
+		o.named = append(o.named, pn.target)
+	}
+	return true
+}
+
+// targetsOf returns the targets of all, in the order in which these name them.
+func (o *roster) targetsOf(all []*request) targets {
+	if !o.queue.chained {
+		return o.named
+	}
+	var ts targets
+	o.rounds++
+	for _, r := range all {
+		for i := range r.portions {
+			if t := r.portions[i].target; t.round != o.rounds {
+				t.round = o.rounds
+				ts = append(ts, t)
+			}
+		}
+	}
+	return ts
+}
+
+// attachLazy adds the deferred settles of the named targets.
+func (o *roster) attachLazy() {
+	for _, t := range o.named {
+		cached := t.cached
+		cached.mu.Lock()
+		for _, r := range cached.deferred {
+			r.portions[0].target = t
+			o.pending = append(o.pending, r)
+		}
+		cached.deferred = nil
+		cached.hasDeferred.Store(false)
+		cached.mu.Unlock()
+	}
+}
+
+// detachLazy leaves a chain's lazy settles to other writes, after an attempt that was not applied.
+func (o *roster) detachLazy() {
+	if len(o.named) == 1 || o.unsure.exists() {
+		return
+	}
+	var stay, leave []*request
+	for _, r := range o.pending {
+		if r.isLazy() {
+			leave = append(leave, r)
+		} else {
+			stay = append(stay, r)
+		}
+	}
+	if len(leave) > 0 {
+		// Other workers write to those that leave from now on, and the next attempt is planned anew.
+		o.pending, o.included = stay, nil
+		o.scheduler.deferSettles(leave)
+	}
+}
+
+// chains returns the number of requests included, without lazy settles.
+func (o *roster) chains() (n int) {
+	for _, r := range o.included {
+		if !r.isLazy() {
+			n++
+		}
+	}
+	return n
+}
+
+// count counts an attempt for the requests that it is to serve, and for those for which it leaves nothing.
+func (o *roster) count(all, leftover []*request) {
+	o.queue.cached.mu.Lock()
+	defer o.queue.cached.mu.Unlock()
+	for _, list := range [...][]*request{all, leftover} {
+		for _, r := range list {
+			r.attempts++
+			r.sent = true
+		}
+	}
+}
+
+// noteReadSent notes that a read is sent for the pending requests.
+func (o *roster) noteReadSent() {
+	o.queue.cached.mu.Lock()
+	defer o.queue.cached.mu.Unlock()
+	for _, r := range o.pending {
+		r.sent = true
+	}
+}
+
+// mayRetry reports whether every included acquire has attempts left.
+func (o *roster) mayRetry() bool {
+	return !slices.ContainsFunc(o.included, func(r *request) bool {
+		return !r.settle && r.attempts-r.free >= o.scheduler.attempts
+	})
+}
+
+// finish ends r with err, unless it has ended. A charge whose caller has left is given back.
+func (o *roster) finish(r *request, err error) {
+	if r.ended {
+		return
+	}
+	if err != nil {
+		r.recordFound(o.scheduler.conn.Now())
+	}
+	o.queue.cached.mu.Lock()
+	r.ended = true
+	abandoned := r.abandoned
+	if !abandoned {
+		if r.err = err; r.done != nil {
+			close(r.done)
+		}
+	}
+	o.queue.cached.mu.Unlock()
+	switch {
+	case r.isLazy():
+		if r.givesBack() {
+			r.portions[0].cached.known.AddGiveBacks(-1)
+		}
+		// onDone calls observers, and requests wait for this goroutine.
+		o.scheduler.background.Start(func() { r.onDone(err) })
+	case abandoned && err == nil && !r.settle:
+		o.scheduler.refundAbandoned(r)
+	}
+}
+
+// finishAll ends requests with err.
+func (o *roster) finishAll(all []*request, err error) {
+	for _, r := range all {
+		o.finish(r, err)
+	}
+}
+
+// giveUp ends r, which has no further attempt. If r may have been charged together with others, it stays: its
+// caller gets err now, and what turns out to have been charged is given back later.
+func (o *roster) giveUp(r *request, err error) {
+	if r.settle || r.done == nil || !slices.Contains(o.unsure.requests, r) {
+		o.finish(r, err)
+		return
+	}
+	o.queue.cached.mu.Lock()
+	defer o.queue.cached.mu.Unlock()
+	if r.answered = true; !r.abandoned {
+		r.err, r.abandoned = err, true
+		close(r.done)
+	}
+}
+
+// removeEnded drops requests that have ended from all lists but leftover.
+func (o *roster) removeEnded() {
+	for _, list := range [...]*[]*request{&o.pending, &o.included, &o.unsure.requests} {
+		if slices.ContainsFunc(*list, (*request).hasEnded) { // the lists may share an array
+			*list = slices.DeleteFunc(slices.Clone(*list), (*request).hasEnded)
+		}
+	}
+}
+
+// denyLeftover denies the leftover requests from the images that the applied write left, as of the instant of
+// its plan: before the next tokens came. Retry after is then late by the time that the write took, never
+// early. A predicted image denies nobody. A leftover request may have ended: an earlier copy of the write,
+// now known to be applied, included it.
+func (o *roster) denyLeftover(plannedAt int64) {
+	for _, r := range o.leftover {
+		if r.ended {
+			continue
+		}
+		var denied *store.DeniedError
+		for i := range r.portions {
+			pn := &r.portions[i]
+			if t := pn.target; t.Image != nil && t.Confirmed && !t.IsOutdated() {
+				denied = t.refuse(denied, t.Image, pn.cost, plannedAt)
+			}
+		}
+		if denied != nil {
+			o.finish(r, denied)
+		}
+	}
+}
+
+// finishUncertain ends lazy settles that give something back, in a transaction of unknown outcome that is not
+// sent again as it is. A rebuilt one would give it back twice.
+func (o *roster) finishUncertain() {
+	for _, r := range o.unsure.requests {
+		if r.isLazy() && r.givesBack() {
+			name := r.portions[0].resource.Spec.Resource
+			o.finish(r, &store.UnavailableError{Resource: name, Attempts: r.attempts, Err: errUncertain})
+		}
+	}
+}
+
+// awaitsUnknown reports whether a caller still waits for the write of unknown outcome. It sets the error for
+// callers who leave. A lazy settle in a transaction does not count: another write can include it.
+func (o *roster) awaitsUnknown(lastErr error) bool {
+	o.queue.cached.mu.Lock()
+	defer o.queue.cached.mu.Unlock()
+	o.queue.lastErr = lastErr
+	single := len(o.unsure.targets) == 1
+	return slices.ContainsFunc(o.unsure.requests, func(r *request) bool {
+		return !r.abandoned && (single || !r.isLazy())
+	})
+}

@@ -1,0 +1,60 @@
+package dynamo
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+)
+
+// attempt plans and notes an attempt of unknown outcome for all, whose own balances need a ttl.
+func (t *target) attempt(ttl int64, all []*request) int64 {
+	p := plan.Plan{TTL: max(ttl, t.leastTTL(all))}
+	t.noteUnknown(p, all)
+	return p.TTL
+}
+
+// TestTTLTellsAttempts: attempts of unknown outcome share an op, and any one of them may have been applied.
+// The bucket's ttl tells which. A charge is reversed under its op and ttl, and one reversal goes to each ttl.
+// So no two of them can apply, and none is left out.
+func TestTTLTellsAttempts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		all := []*request{{}, {}, {}, {}}
+		at := &target{}
+		byTTL := map[int64][]*request{}
+		for range rapid.IntRange(1, 8).Draw(t, "attempts") {
+			if len(all) > 1 && rapid.Bool().Draw(t, "one leaves") {
+				all = all[1:]
+			}
+			ttl := at.attempt(rapid.Int64Range(100, 104).Draw(t, "ttl"), all)
+			if others, ok := byTTL[ttl]; ok && !slices.Equal(others, all) {
+				t.Fatalf("two attempts for other requests have ttl %d", ttl)
+			}
+			byTTL[ttl] = all
+		}
+		reversals := 0
+		for s := at.sent; s != nil; s = s.earlier {
+			reversals++
+			if s.earlier != nil && s.earlier.plan.TTL >= s.plan.TTL {
+				t.Fatalf("ttl %d comes after %d", s.plan.TTL, s.earlier.plan.TTL)
+			}
+		}
+		if reversals != len(byTTL) {
+			t.Fatalf("%d reversals for attempts of %d ttls", reversals, len(byTTL))
+		}
+		for ttl, served := range byTTL {
+			at.Image = &bucket.Image{TTL: ttl}
+			if p, got := at.covered(nil); p.TTL != ttl || !slices.Equal(got, served) {
+				t.Fatalf("ttl %d: the plan of %d, for %d requests, want %d", ttl, p.TTL, len(got), len(served))
+			}
+		}
+		at.Image = &bucket.Image{TTL: at.sent.plan.TTL + 1}
+		if p, got := at.covered(all); p != &at.plan || !slices.Equal(got, all) {
+			t.Fatal("a newer attempt is taken for one of unknown outcome")
+		}
+	})
+}

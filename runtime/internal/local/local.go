@@ -1,0 +1,270 @@
+// Package local keeps the buckets of this process, by which the policy Local decides while the store does not
+// answer (docs/design.md, "Breaker and failure policy").
+package local
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// most bounds the memory of Buckets: about 50 MB if a resource has two limits. A bucket that was evicted
+// starts again from its last image.
+const most = 100_000
+
+// Buckets holds buckets of this process: only those from which something was taken, since any other would
+// start again as it is. It is safe for concurrent use.
+type Buckets struct {
+	clock store.Clock
+	some  atomic.Bool // buckets is not empty; while the store answers, no call takes mu
+
+	mu      sync.Mutex
+	buckets *simplelru.LRU[bucketKey, *local]
+}
+
+type bucketKey struct{ resource, entity string }
+
+// local is one bucket of this process. The mutex of Buckets guards it. Images do not change once made.
+type local struct {
+	bucketKey
+
+	image *bucket.Image
+}
+
+// New returns Buckets without any.
+func New(clock store.Clock) *Buckets {
+	buckets, _ := simplelru.NewLRU[bucketKey, *local](most, nil) // fails only for sizes below 1
+	return &Buckets{clock: clock, buckets: buckets}
+}
+
+// Image returns the image of a bucket, nil if there is none. entity is as stored.
+func (l *Buckets) Image(resource, entity string) *bucket.Image {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if own, ok := l.buckets.Peek(bucketKey{resource, entity}); ok {
+		return own.image
+	}
+	return nil
+}
+
+// demand is what a call asks of one bucket, summed over its parts.
+type demand struct {
+	*local
+
+	spec *store.Spec
+	kind int
+	cost []int64
+}
+
+// Acquire charges all of call's buckets, or none, and leaves in each the image that decided. It fails as a
+// store does.
+func (l *Buckets) Acquire(call *store.Call) (*Held, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now().UnixMilli()
+	demands := l.demands(call, now)
+	for _, s := range demands {
+		if err := store.Exceeds(s.spec, s.entity, s.most(), s.cost); err != nil {
+			return nil, err
+		}
+	}
+	var denied *store.DeniedError
+	for _, s := range demands {
+		denied = store.Refuse(denied, s.spec, s.entity, s.image, s.cost, now)
+	}
+	if denied != nil {
+		show(call, demands)
+		return nil, denied
+	}
+	by := &Held{buckets: l}
+	for _, s := range demands {
+		s.take(s.cost, now)
+		l.buckets.Add(s.bucketKey, s.local)
+		by.of = append(by.of, s.local)
+	}
+	l.some.Store(true)
+	show(call, demands)
+	return by, nil
+}
+
+// demands returns what call asks of each of its buckets. It starts buckets that this process does not have
+// yet.
+func (l *Buckets) demands(call *store.Call, now int64) []demand {
+	var demands []demand
+	for i := range call.Parts {
+		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			key := bucketKey{spec.Resource, b.Entity}
+			if at := slices.IndexFunc(demands, func(s demand) bool { return s.bucketKey == key }); at >= 0 {
+				demands[at].add(part.Cost)
+				continue
+			}
+			own, ok := l.buckets.Get(key)
+			switch {
+			case !ok:
+				own = &local{key, start(spec, b, now)}
+			case spec.Regions != nil: // a quota may end while the store does not answer
+				own.reshape(b.InForce(spec), now)
+			}
+			demands = append(demands, demand{own, spec, b.Kind, part.Cost})
+		}
+	}
+	return demands
+}
+
+func (s *demand) add(cost []int64) {
+	s.cost = slices.Clone(s.cost) // it is a part's
+	for i, c := range cost {
+		s.cost[i] = bucket.Add(s.cost[i], c)
+	}
+}
+
+// most returns the most that s's bucket may hold. If regions divide the limits, that is the limit of all of
+// them together, as far as the schema says.
+func (s *demand) most() *bucket.Image {
+	if s.spec.Regions == nil {
+		return s.image
+	}
+	most := *s.image
+	most.Balances = bucket.Full(s.spec.Kinds[s.kind].Limits)
+	for i, b := range s.image.Balances {
+		most.Balances[i].Burst = max(most.Balances[i].Burst, b.Burst)
+	}
+	return &most
+}
+
+// show leaves the images of demands in call's buckets.
+func show(call *store.Call, demands []demand) {
+	for i := range call.Parts {
+		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			key := bucketKey{spec.Resource, b.Entity}
+			at := slices.IndexFunc(demands, func(s demand) bool { return s.bucketKey == key })
+			b.After = demands[at].image
+		}
+	}
+}
+
+// start returns the bucket's last image as it is at now, with the parameters in force since, or a full bucket
+// without an image. A balance with other parameters is first refilled and capped by those, as in a reshape.
+// The new burst caps it whenever it is read.
+func start(spec *store.Spec, b *store.Bucket, now int64) *bucket.Image {
+	limits := b.InForce(spec)
+	img := &bucket.Image{Refilled: now, Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
+	if b.After == nil {
+		return img
+	}
+	img.Refilled = max(now, b.After.Refilled)
+	for i, seen := range b.After.Balances {
+		if b.After.Missing[i] {
+			continue
+		}
+		balance := &img.Balances[i]
+		if b.Limits == nil {
+			balance.Limit = seen.Limit
+		}
+		balance.Tokens = bucket.Available(seen, b.After.Refilled, now)
+	}
+	return img
+}
+
+// reshape gives b new limits as a store does, if they differ from its own.
+func (b *local) reshape(limits []bucket.Limit, now int64) {
+	same := func(has bucket.Balance, limit bucket.Limit) bool { return has.Limit == limit }
+	if slices.EqualFunc(b.image.Balances, limits, same) {
+		return
+	}
+	img := *b.image
+	img.Refilled, img.Balances = max(now, img.Refilled), bucket.Full(limits)
+	for i := range img.Balances {
+		img.Balances[i].Tokens = min(bucket.Available(b.image.Balances[i], b.image.Refilled, now), limits[i].Burst)
+	}
+	b.image = &img
+}
+
+// take takes cost, into debt if need be; a negative cost is given back. A clock that steps back refills
+// nothing, then or later: Refilled stays.
+func (b *local) take(cost []int64, now int64) {
+	img := *b.image
+	img.Refilled, img.Balances = max(now, img.Refilled), slices.Clone(img.Balances)
+	for i := range img.Balances {
+		balance := &img.Balances[i]
+		balance.Tokens = bucket.Sub(bucket.Available(*balance, b.image.Refilled, now), cost[i])
+	}
+	b.image = &img
+}
+
+// Answered takes note of call, on which the store has decided. The store has no record of what was taken here
+// since it last decided: that stays counted until it is refilled. Otherwise a store that answers only now and
+// then, as for a throttled bucket, would grant the whole balance each time.
+func (l *Buckets) Answered(call *store.Call) {
+	if !l.some.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now().UnixMilli()
+	for i := range call.Parts {
+		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			key := bucketKey{spec.Resource, b.Entity}
+			if own, ok := l.buckets.Peek(key); ok && !own.follow(start(spec, b, now), now) {
+				l.buckets.Remove(key)
+			}
+		}
+	}
+	l.some.Store(l.buckets.Len() > 0)
+}
+
+// follow sets b to the store's image, less what was taken here and is not refilled yet. It reports whether
+// that is less.
+func (b *local) follow(img *bucket.Image, now int64) (less bool) {
+	for i := range img.Balances {
+		here := bucket.Available(b.image.Balances[i], b.image.Refilled, now)
+		if here < img.Balances[i].Tokens {
+			img.Balances[i].Tokens, less = here, true
+		}
+	}
+	b.image = img
+	return less
+}
+
+// Held settles what was taken from buckets of this process. It is safe for concurrent use.
+type Held struct {
+	buckets *Buckets
+	of      []*local
+}
+
+// Settle turns each part's Cost into its Actual. A bucket that has ended, or was started again since, never
+// had the charge: Settle does not change it.
+func (h *Held) Settle(_ context.Context, call *store.Call) error {
+	h.buckets.mu.Lock()
+	defer h.buckets.mu.Unlock()
+	now := h.buckets.clock.Now().UnixMilli()
+	for i := range call.Parts {
+		part := &call.Parts[i]
+		name := part.Def.Spec().Resource
+		difference := make([]int64, len(part.Cost))
+		for j := range difference {
+			difference[j] = bucket.Sub(part.Actual[j], part.Cost[j])
+		}
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			own, ok := h.buckets.buckets.Peek(bucketKey{name, b.Entity})
+			if ok && slices.Contains(h.of, own) {
+				own.take(difference, now)
+				b.After = own.image
+			}
+		}
+	}
+	return nil
+}

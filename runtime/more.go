@@ -1,0 +1,108 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/local"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// More acquires more of the lease's buckets and adds it to the lease: Settle, Release and Cost are then of
+// both together. more is in whole tokens; a 0 is 0, not per_call. The options are those of the acquire, and a
+// Budget begins anew. The calls that change one lease are served one after the other.
+//
+// It fails as Acquire does, and then leaves the lease as it was. It also fails with:
+//   - ErrSettled, if the lease has ended before, or is nil;
+//   - an *InvalidError for a cost of nothing, and for the zero Lease.
+//
+// A call that the failure policy or shadow mode admits adds nothing: Settle charges it. A Degraded lease
+// takes more from where it took before, and a Shadowed one nothing.
+func (l *Lease[C]) More(ctx context.Context, more C) error {
+	switch {
+	case l == nil:
+		return ErrSettled
+	case l.resource == nil:
+		return errZeroLease()
+	}
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if l.spent {
+		return ErrSettled
+	}
+	return l.resource.more(ctx, &l.lease, more)
+}
+
+// more has l take cost as well. The caller holds l's turn.
+func (r *Resource[E, C]) more(ctx context.Context, l *lease, cost C) error {
+	call := r.again(l)
+	part := &call.Parts[0]
+	part.Cost = r.toVector(cost, nil)
+	empty, err := scale(r.spec, nil, part.Cost)
+	if err == nil && empty {
+		err = errEmptyCost(r.spec)
+	}
+	if err != nil || l.shadowed != nil {
+		return err
+	}
+	var how ending
+	switch l.by.(type) {
+	case unrecorded:
+		return nil
+	case *local.Held:
+		how.by, how.err = r.core.fallback.locals.Acquire(&call.Call)
+	default:
+		if how.err = r.ready(ctx, call, l.options); how.err == nil {
+			how.by, how.err = r.attempt(ctx, call, l.options)
+		}
+		how = endOf(call, r.inShadow(l.options), how.by, how.err)
+	}
+	ended := r.core.env.Clock.Now()
+	r.report(ctx, store.OperationAcquire, call, ended, how)
+	if how.err == nil && how.shadowed == nil && degraded(how.by) == degraded(l.by) {
+		l.add(part, ended.UnixMilli())
+	}
+	return how.err
+}
+
+// again returns a call on l's buckets, as they were found.
+func (r *resource) again(l *lease) *request {
+	call := &request{chains: []chain{{spec: r.spec}}}
+	call.Called, call.Parts = r.core.env.Clock.Now(), []store.Part{{Def: r.def}}
+	for _, b := range l.part.Buckets {
+		call.Parts[0].Buckets = append(call.Parts[0].Buckets, store.Bucket{Entity: b.Entity, Kind: b.Kind})
+	}
+	return call
+}
+
+// add adds more, which was taken at at (ms), to what l holds. A limit that a bucket did not have either
+// time is not settled: what was taken of it the other time stays taken.
+func (l *lease) add(more *store.Part, at int64) {
+	sum := *more
+	sum.Cost, sum.Buckets = slices.Clone(more.Cost), slices.Clone(more.Buckets)
+	for i, c := range l.part.Cost {
+		sum.Cost[i] = bucket.Add(sum.Cost[i], c)
+	}
+	for i := range sum.Buckets {
+		sum.Buckets[i].Dropped = either(sum.Buckets[i].Dropped, l.part.Buckets[i].Dropped)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.part, l.buckets, l.at = &sum, sum.Buckets, at
+}
+
+// either returns where a or b is true; a nil one is false throughout.
+func either(a, b []bool) []bool {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	both := slices.Clone(a)
+	for i := range both {
+		both[i] = both[i] || b[i]
+	}
+	return both
+}

@@ -1,0 +1,53 @@
+package runtime
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Rate overrides a limit, in whole tokens. A Capacity alone restates the limit: all of it comes back within
+// the Every of limits.yaml.
+type Rate struct {
+	Capacity int64         // required
+	Burst    int64         // 0 means Capacity
+	Refill   int64         // tokens that come back within Every; 0 means Capacity
+	Every    time.Duration // in whole milliseconds; 0 means that of limits.yaml, for the kind of entity
+}
+
+// limit returns r in millitokens, in place of own, and what is wrong with it for calls that take perCall.
+func (r *Rate) limit(own bucket.Limit, perCall int64) (l *bucket.Limit, wrong string) {
+	if r.Every%time.Millisecond != 0 {
+		return nil, fmt.Sprintf("every %v is not a number of whole milliseconds: round it", r.Every)
+	}
+	milli := func(tokens int64) int64 {
+		if tokens == 0 {
+			tokens = r.Capacity
+		}
+		return bucket.Mul(tokens, bucket.Milli)
+	}
+	l = &bucket.Limit{
+		Capacity: milli(r.Capacity), Burst: milli(r.Burst), Refill: milli(r.Refill), Period: own.Period,
+	}
+	if r.Every != 0 {
+		l.Period = r.Every.Milliseconds()
+	}
+	return l, l.Check(perCall)
+}
+
+// ratesOf returns limits in whole tokens. Capacity and burst are rounded down: a quota of a region, and an
+// override of an earlier version, may have parts of a token. Refill is exact, if need be of a longer period.
+func ratesOf(limits []*bucket.Limit) []*Rate {
+	rates := make([]*Rate, len(limits))
+	for i, l := range limits {
+		if l != nil {
+			refill, period := l.WholeRefill()
+			rates[i] = &Rate{
+				Capacity: l.Capacity / bucket.Milli, Burst: l.Burst / bucket.Milli, Refill: refill,
+				Every: time.Duration(period) * time.Millisecond,
+			}
+		}
+	}
+	return rates
+}

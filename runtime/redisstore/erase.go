@@ -1,0 +1,163 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// storedEntity is what Redis keeps of one entity.
+type storedEntity struct {
+	buckets   []storedKeys
+	overrides []string // keys
+	link      []string // its key, if it is there
+	lists     []string // the sets that have the entity
+}
+
+// Erase implements store.MemberStore. It visits all keys by SCAN, on each master of a cluster, since a bucket
+// may be of a resource or a root that no longer exists. A bucket of another entity whose key has this one as
+// its root stays: it expires. First goes the link, so that look-ups fail. The entries of lists go last.
+func (e *Members) Erase(ctx context.Context, entity string, how store.Erasing) (n store.Erased, err error) {
+	if !how.LeaveChildren {
+		if err := store.Childless(ctx, e, entity); err != nil {
+			return n, err
+		}
+	}
+	found, err := e.storedOf(ctx, entity)
+	if err != nil {
+		return n, err
+	}
+	if how.DryRun {
+		return store.Erased{Buckets: len(found.buckets), Overrides: len(found.overrides),
+			Other: len(found.link) + len(found.lists)}, nil
+	}
+	defer e.changed(entity)
+	erase := func(count *int, keys ...string) {
+		for _, key := range keys { // one by one: a cluster has them on several nodes
+			if err == nil {
+				err = e.operationError(ctx, onKey(key, e.client.Del(ctx, key).Err()))
+			}
+		}
+		if err == nil {
+			*count++
+		}
+	}
+	for _, key := range found.link {
+		erase(&n.Other, key)
+	}
+	for _, key := range found.overrides {
+		erase(&n.Overrides, key)
+	}
+	for _, b := range found.buckets {
+		erase(&n.Buckets, b.keys...)
+	}
+	for _, list := range found.lists {
+		if err == nil {
+			err = e.removeFrom(ctx, list, entity)
+		}
+		if err == nil {
+			n.Other++
+		}
+	}
+	return n, err
+}
+
+// removeFrom removes entity from a list. It adds it again if a concurrent write has made it one of the list
+// meanwhile.
+func (e *Members) removeFrom(ctx context.Context, list, entity string) error {
+	if parent, ok := strings.CutPrefix(list, e.keys.children("")); ok {
+		return e.removeChild(ctx, entity, parent)
+	}
+	if err := e.client.SRem(ctx, list, entity).Err(); err != nil {
+		return e.operationError(ctx, onKey(list, err))
+	}
+	resource, _ := e.keys.parseConfig(list)
+	there, err := e.client.Exists(ctx, e.keys.config(resource, entity)).Result()
+	if err == nil && there > 0 {
+		err = e.client.SAdd(ctx, list, entity).Err()
+	}
+	return e.operationError(ctx, onKey(list, err))
+}
+
+// storedOf returns what is stored of entity.
+func (e *Members) storedOf(ctx context.Context, entity string) (found storedEntity, err error) {
+	type place struct{ resource, root string }
+	buckets := map[place]*storedKeys{}
+	keys, err := scan(ctx, e.Store, glob(e.keys.prefix)+"*"+glob(entity))
+	if err != nil {
+		return found, err
+	}
+	for _, key := range keys {
+		on, _, root, of, isBucket := e.keys.parse(key)
+		_, at := e.keys.parseConfig(key)
+		switch {
+		case key == e.keys.entity(entity):
+			found.link = []string{key}
+		case isBucket && of == entity:
+			b := buckets[place{on, root}]
+			if b == nil {
+				b = &storedKeys{entity: entity, root: root}
+				buckets[place{on, root}] = b
+			}
+			b.keys = append(b.keys, key)
+		case at == entity:
+			found.overrides = append(found.overrides, key)
+		}
+	}
+	for _, b := range buckets {
+		found.buckets = append(found.buckets, *b)
+	}
+	found.lists, err = e.listsOf(ctx, entity)
+	return found, err
+}
+
+// listsOf returns the keys of the sets that have entity: of overrides, and of children.
+func (e *Members) listsOf(ctx context.Context, entity string) (lists []string, err error) {
+	keys, err := scan(ctx, e.Store, glob(e.keys.prefix)+"#c*")
+	if err != nil {
+		return nil, err
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool {
+		resource, at := e.keys.parseConfig(key)
+		return !strings.HasPrefix(key, e.keys.children("")) && (resource == "" || at != "")
+	})
+	for chunk := range slices.Chunk(keys, bucketsPage) {
+		pipe := e.client.Pipeline()
+		has := make([]*redis.BoolCmd, len(chunk))
+		for i, key := range chunk {
+			has[i] = pipe.SIsMember(ctx, key, entity)
+		}
+		if err := exec(ctx, pipe); err != nil {
+			return nil, e.operationError(ctx, err)
+		}
+		for i, key := range chunk {
+			if has[i].Val() {
+				lists = append(lists, key)
+			}
+		}
+	}
+	return lists, nil
+}
+
+// scan returns the keys that pattern matches, sorted.
+func scan(ctx context.Context, s *Store, pattern string) (keys []string, err error) {
+	masters, err := s.nodes(ctx)
+	if err != nil {
+		return nil, s.operationError(ctx, err)
+	}
+	for _, master := range masters {
+		scan := master.Scan(ctx, 0, pattern, scanCount).Iterator()
+		for scan.Next(ctx) {
+			keys = append(keys, scan.Val())
+		}
+		if err := scan.Err(); err != nil {
+			return nil, s.operationError(ctx, err)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys), nil // SCAN may return a key twice
+}

@@ -1,0 +1,16 @@
+package store
+
+// LimitName is the generated name of a limit, such as limits.GPT4TPM. A string does not implement it.
+type LimitName interface {
+	Resource() string // as in limits.yaml and DeniedError.Resource
+	String() string   // as in limits.yaml and DeniedError.Limit
+}
+
+// NameOf returns the name of l, a generated limit, of its resource's names: 1 is the first. It is empty for a
+// number that is no limit's. Generated code calls it.
+func NameOf[L ~uint8](l L, names ...string) string {
+	if l < 1 || int(l) > len(names) {
+		return ""
+	}
+	return names[l-1]
+}

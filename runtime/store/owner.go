@@ -1,0 +1,14 @@
+package store
+
+import "fmt"
+
+// OtherOwner returns the *SetupError for a place, such as table rate_limits, that records another owner than
+// own, the one of limits.yaml. A table may hold any text as its owner, so both are quoted.
+func OtherOwner(place, recorded, own string) *SetupError {
+	return &SetupError{
+		What: fmt.Sprintf("%s belongs to owner %s, and this limits.yaml has owner %s: they would overwrite each "+
+			"other's buckets and overrides", place, Quote(recorded), Quote(own)),
+		Do: "use a table of your own (on Redis another Prefix), or write the same owner if both have one " +
+			"limits.yaml",
+	}
+}
