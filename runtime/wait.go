@@ -70,7 +70,7 @@ func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by 
 	return by, err
 }
 
-// waiter is the state of a wait. One goroutine uses it.
+// waiter is the state of a wait. One goroutine uses it, and others call behind.
 type waiter struct {
 	*resource
 
@@ -91,7 +91,7 @@ func (w *waiter) join() (ok bool) {
 	var tooLate func(*waitlist.View) bool
 	if _, ends := w.waiting.Deadline(); ends {
 		tooLate = func(view *waitlist.View) bool {
-			denied := w.outlook(view)
+			denied := w.behind(view)
 			return denied != nil && pastDeadline(w.waiting, denied.RetryAfter)
 		}
 	}
@@ -239,9 +239,18 @@ func (w *waiter) ended() error {
 	return w.abandoned(w.ctx, w.call)
 }
 
-// outlook returns the denial of w behind those ahead of it, or nil if it need not wait. A bucket without an
-// image is no reason to wait.
-func (w *waiter) outlook(view *waitlist.View) (denied *DeniedError) {
+// outlook returns the denial of w behind those ahead of it, or nil if it need not wait.
+func (w *waiter) outlook(view *waitlist.View) *DeniedError {
+	denied := w.behind(view)
+	if denied != nil {
+		denied.Unsynced = w.unsynced
+	}
+	return denied
+}
+
+// behind is outlook without Unsynced. Other waiters' goroutines call it too, so it uses nothing of w that
+// changes. A bucket without an image is no reason to wait.
+func (w *waiter) behind(view *waitlist.View) (denied *DeniedError) {
 	now := w.now()
 	for i := range view.Seen {
 		b := &view.Seen[i]
@@ -256,9 +265,6 @@ func (w *waiter) outlook(view *waitlist.View) (denied *DeniedError) {
 			balances[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), view.Ahead[i][j])
 		}
 		denied = store.Refuse(denied, w.spec, b.Entity, img, w.part.Cost, now)
-	}
-	if denied != nil {
-		denied.Unsynced = w.unsynced
 	}
 	return denied
 }
