@@ -48,8 +48,10 @@ func TestMemoryPerBucket(t *testing.T) {
 		t.Errorf("%.0f bytes per bucket, want at most %d", each, most)
 	}
 	use(buckets, 3*buckets)
-	if flooded := float64(heap()-before) / buckets; flooded > most {
-		t.Errorf("%.0f bytes per bucket remembered after a flood of others, want at most %d", flooded, most)
+	flooded := float64(heap()-before) / buckets
+	t.Logf("%.0f bytes after a flood of others", flooded)
+	if flooded > 1.1*each { // what is more is the map's, which the flood made grow
+		t.Errorf("%.0f bytes per bucket after a flood of others, want at most a tenth more than %.0f", flooded, each)
 	}
 	if n := p.session.scheduler.cache.buckets.Len(); n != buckets {
 		t.Errorf("%d buckets are remembered, want %d", n, buckets)
