@@ -70,7 +70,7 @@ type (
 	ConflictError = runtime.ConflictError
 )
 
-// ErrSettled is returned by Settle if the lease was settled, kept or released before.
+// ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
 // Numbers of revision 1 (baab7ada5e7dee9f), by which sluice generate notices a change under an old revision:

@@ -115,6 +115,6 @@ func failures(f *file) {
 		aliases = append(aliases, field(e.name+" "+e.says), jen.Id(e.name).Op("=").Qual(runtimePath, e.name))
 	}
 	f.decl("Runtime's errors, here so that callers need not import it.", jen.Type().Defs(aliases...))
-	f.decl("ErrSettled is returned by Settle if the lease was settled, kept or released before.",
+	f.decl("ErrSettled is returned by Settle and More if the lease was settled, kept or released before.",
 		jen.Var().Id("ErrSettled").Op("=").Qual(runtimePath, "ErrSettled"))
 }

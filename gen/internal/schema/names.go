@@ -151,7 +151,7 @@ func goWords(name string) []string {
 // would rename Go code of users.
 func isInitialism(word string) bool {
 	switch word {
-	case "rps", "rpm", "rph", "rpd", "qps", "qpm", "qpd", "tps", "tpm", "tph", "tpd", // rates
+	case "rps", "rpm", "rph", "rpd", "qps", "qpm", "qpd", "tps", "tpm", "tph", "tpd", "eps", // rates
 		"ai", "asr", "gpt", "llm", "ml", "nlp", "ocr", "rag", "stt", "tts",
 		"acl", "api", "cdn", "cli", "crm", "dns", "grpc", "html", "http", "https", "ip", "mms", "rpc", "sdk", "sla",
 		"smtp", "sms", "sns", "sqs", "sse", "ssh", "ssl", "sso", "tcp", "tls", "ttl", "udp", "uri", "url", "vm",

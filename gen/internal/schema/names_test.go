@@ -14,6 +14,7 @@ func TestGoName(t *testing.T) {
 		{"llama-3.1-8b", "Llama318b", "llama318b"},
 		{"embeddings", "Embeddings", "embeddings"},
 		{"rpm", "RPM", "rpm"},
+		{"eps", "EPS", "eps"},
 		{"input_tokens", "InputTokens", "inputTokens"},
 		{"user_id", "UserID", "userID"},
 		{"id", "ID", "id"},

@@ -113,7 +113,7 @@ type (
 	ConflictError = runtime.ConflictError
 )
 
-// ErrSettled is returned by Settle if the lease was settled, kept or released before.
+// ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
 // Numbers of revision 1 (c5d0b4f81dbf745f), by which sluice generate notices a change under an old revision:

@@ -84,7 +84,7 @@ type (
 	ConflictError = runtime.ConflictError
 )
 
-// ErrSettled is returned by Settle if the lease was settled, kept or released before.
+// ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
 // Numbers of revision 1 (693c16c1c89bb435), by which sluice generate notices a change under an old revision:

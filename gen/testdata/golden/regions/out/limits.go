@@ -82,7 +82,7 @@ type (
 	ConflictError = runtime.ConflictError
 )
 
-// ErrSettled is returned by Settle if the lease was settled, kept or released before.
+// ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
 // Numbers of revision 3 (0e7151e285275d01), by which sluice generate notices a change under an old revision:

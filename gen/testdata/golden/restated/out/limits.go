@@ -74,7 +74,7 @@ type (
 	ConflictError = runtime.ConflictError
 )
 
-// ErrSettled is returned by Settle if the lease was settled, kept or released before.
+// ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
 // Numbers of revision 90000 (aa009c612c3fa637), by which sluice generate notices a change under an old revision:
