@@ -117,7 +117,7 @@ func TestBreakingProperty(t *testing.T) {
 			case c.Line < 1 || c.Line > strings.Count(after, "\n") || c.Col < 1 ||
 				strings.ContainsAny(c.Message, "\n\r") || c.Ignored != "":
 				t.Fatalf("bad place or message: %v", c)
-			case (c.Place == "") != (BreakingRules()[rule].At == nil):
+			case (c.Place == "") != (BreakingRules()[rule].At == ""):
 				t.Fatalf("place %q: %v", c.Place, c)
 			case i > 0 && changes[i-1].Pos.Compare(c.Pos) > 0 || slices.Contains(changes[:i], c):
 				t.Fatalf("not sorted, or twice:\n%s", lines(changes))

@@ -144,7 +144,7 @@ resources:
 		{"tombstone of a limit that goes", []string{
 			"revision: 3", "revision: 4", "      rps: {capacity: 10, every: 1s, per_call: " +
 				"1}\n", "", "[old]", "[old, rps]",
-		}, "GO_NAME_CHANGED"},
+		}, "LIMIT_GO_NAME_CHANGED"},
 
 		{"added parent that is charged, by no cascade", []string{
 			"org: {}, robot: {}}", "org: {}, robot: {parent: user}}", "    removed: [old]", "    removed: [old]\n   " +
@@ -369,7 +369,7 @@ resources:
 			}
 			found := 0
 			for _, c := range breaks(t, t.TempDir(), old, after) {
-				if c.Rule != "GO_NAME_CHANGED" {
+				if !strings.HasSuffix(c.Rule, "_GO_NAME_CHANGED") {
 					continue
 				}
 				found++
@@ -440,6 +440,45 @@ resources:
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("changes differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestBreakingPlaces: a limit, a resource and a kind whose places read the same are ignored one by one.
+func TestBreakingPlaces(t *testing.T) {
+	const old = `version: 1
+owner: acme
+revision: 1
+go: {package: limits}
+entities: {api: {go_name: Client}}
+resources:
+  api: {go_name: API, limits: {rps: {go_name: Calls, capacity: 10, every: 1s}}}
+  api/rps: {go_name: APIRate, limits: {rpm: {capacity: 5, every: 1m}}}
+  jobs: {go_name: Jobs, limits: {rpm: {capacity: 5, every: 1m}}}
+`
+	after := strings.NewReplacer("Client", "Service", "Calls", "PerSecond", "APIRate", "Rate", "Jobs",
+		"Tasks").Replace(old)
+	sameResource := strings.NewReplacer("go_name: API,", "go_name: Calls,").Replace(after)
+	for _, tc := range []struct{ after, ignored, want string }{
+		{after, "LIMIT_GO_NAME_CHANGED, at: api/rps", "KIND api, RESOURCE api/rps, RESOURCE jobs"},
+		{after, "RESOURCE_GO_NAME_CHANGED, at: api/rps", "KIND api, LIMIT api/rps, RESOURCE jobs"},
+		{after, "KIND_GO_NAME_CHANGED, at: api", "LIMIT api/rps, RESOURCE api/rps, RESOURCE jobs"},
+		{sameResource, "KIND_GO_NAME_CHANGED, at: api", "RESOURCE api, RESOURCE api/rps, RESOURCE jobs"},
+	} {
+		t.Run(tc.ignored, func(t *testing.T) {
+			var got []string
+			for _, c := range breaks(t, t.TempDir(), old,
+				tc.after+"breaking: {ignore_only: [{rule: "+tc.ignored+", reason: so}]}\n") {
+				if what, ok := strings.CutSuffix(c.Rule, "_GO_NAME_CHANGED"); !ok {
+					t.Error(c)
+				} else if c.Ignored == "" {
+					got = append(got, what+" "+c.Place)
+				}
+			}
+			slices.Sort(got)
+			if got := strings.Join(got, ", "); got != tc.want {
+				t.Errorf("not ignored: %s, want %s", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -52,22 +52,13 @@ func Check(s *schema.Schema) schema.Problems {
 
 // misplaced returns the reason why r can find nothing at a place, "" if it can.
 func (r Rule) misplaced(s *schema.Schema, at string) string {
-	if r.At == nil {
+	if r.At == "" {
 		return r.ID + " is about the file, not a place in it: move it to except"
 	}
-	whole := slices.Contains(r.At, AtKind) || slices.Contains(r.At, AtResource)
-	if r.removed && whole {
+	if r.removed && (r.At == AtKind || r.At == AtResource) {
 		return ""
 	}
-	forms := make([]string, len(r.At))
-	for i, f := range r.At {
-		forms[i] = string(f)
-	}
-	about := fmt.Sprintf("%s is about a %s", r.ID, strings.Join(forms, ", "))
-	var known []string
-	for _, f := range r.At {
-		known = append(known, f.places(s)...)
-	}
+	about, known := fmt.Sprintf("%s is about a %s", r.ID, r.At), r.At.places(s)
 	cut := strings.LastIndexByte(at, '/')
 	switch {
 	case slices.Contains(known, at), len(known) == 0: // an empty section has been reported

@@ -32,8 +32,9 @@ func storeRemoved(c *comparison) {
 	}
 }
 
-// goNameChanged compares Go names: callers still compile if only the name in limits.yaml changes.
-func goNameChanged(c *comparison) {
+// kindGoNameChanged compares Go names of kinds: callers still compile if only the name in limits.yaml
+// changes.
+func kindGoNameChanged(c *comparison) {
 	for _, o := range c.old.Kinds {
 		g := goName{place: o.Name, what: fmt.Sprintf("type %s of kind %s", o.GoName, o.Name), was: o.GoName,
 			pos: c.new.KindsPos}
@@ -46,27 +47,47 @@ func goNameChanged(c *comparison) {
 			name := c.new.Kinds[i].Name
 			g.other, g.renamed = "kind "+name, n == nil && kind(c.old, name) == nil
 		}
-		g.compare(c)
+		g.report(c)
 	}
+}
+
+// resourceGoNameChanged compares Go names of resources.
+func resourceGoNameChanged(c *comparison) {
 	for _, o := range c.old.Resources {
-		g := goName{
-			place: o.Name, what: fmt.Sprintf("%s of resource %s, with %sCost and all that is named after it,",
-				o.GoName, o.Name, o.GoName),
-			was: o.GoName, pos: c.new.ResourcesPos,
-		}
-		n := resource(c.new, o.Name)
-		if n != nil {
-			g.pos, g.is = n.Pos, n.GoName
-		}
-		i := slices.IndexFunc(c.new.Resources, func(r *schema.Resource) bool { return r.GoName == o.GoName })
-		if i >= 0 && c.new.Resources[i] != n {
-			name := c.new.Resources[i].Name
-			g.other, g.renamed = "resource "+name, n == nil && resource(c.old, name) == nil
-		}
-		if g.compare(c) {
-			c.goLimits(o, c.new.Resources[i])
+		g, _ := c.goResource(o)
+		g.report(c)
+	}
+}
+
+// limitGoNameChanged compares Go names of limits, of resources whose own is the same.
+func limitGoNameChanged(c *comparison) {
+	for _, o := range c.old.Resources {
+		if g, n := c.goResource(o); g.same() {
+			c.goLimits(o, n)
 		}
 	}
+}
+
+// goResource returns the Go name of o, and the new resource that has it now, nil if none has.
+func (c *comparison) goResource(o *schema.Resource) (g goName, has *schema.Resource) {
+	g = goName{
+		place: o.Name, what: fmt.Sprintf("%s of resource %s, with %sCost and all that is named after it,",
+			o.GoName, o.Name, o.GoName),
+		was: o.GoName, pos: c.new.ResourcesPos,
+	}
+	n := resource(c.new, o.Name)
+	if n != nil {
+		g.pos, g.is = n.Pos, n.GoName
+	}
+	i := slices.IndexFunc(c.new.Resources, func(r *schema.Resource) bool { return r.GoName == o.GoName })
+	if i < 0 {
+		return g, nil
+	}
+	has = c.new.Resources[i]
+	if has != n {
+		g.other, g.renamed = "resource "+has.Name, n == nil && resource(c.old, has.Name) == nil
+	}
+	return g, has
 }
 
 // goLimits compares the Go names of a resource's limits.
@@ -86,7 +107,7 @@ func (c *comparison) goLimits(o, n *schema.Resource) {
 			name := n.Limits[i].Name
 			g.other, g.renamed = "limit "+name, j < 0 && limit(o, name) < 0
 		}
-		g.compare(c)
+		g.report(c)
 	}
 }
 
@@ -100,12 +121,13 @@ type goName struct {
 	renamed bool   // other may be the removed owner, under another name in limits.yaml
 }
 
-// compare reports a name that callers can no longer use, or that now means something else. It returns true if
-// the old name still exists and means the same.
-func (g goName) compare(c *comparison) (same bool) {
+// same reports whether the old name still exists and means the same.
+func (g goName) same() bool { return g.is == g.was || g.renamed }
+
+// report reports a name that callers can no longer use, or that now means something else.
+func (g goName) report(c *comparison) {
 	switch {
-	case g.is == g.was, g.renamed:
-		return true
+	case g.same():
 	case g.is == "" && g.other == "":
 		c.report(g.pos, g.place, "%s is gone: callers that use it do not compile; change them first", g.what)
 	case g.is == "":
@@ -120,5 +142,4 @@ func (g goName) compare(c *comparison) (same bool) {
 			"set go_name: %s to keep it",
 			g.what, g.is, g.was, g.other, g.was)
 	}
-	return false
 }

@@ -28,13 +28,14 @@ type Rule struct {
 	ID       string
 	Severity string // one of the constants
 	Purpose  string // its findings, in one sentence
-	At       []Form // forms of its places in ignore_only; none if it is about the file
+	At       Form   // form of its places in ignore_only; "" if it is about the file
 
 	removed bool // its places may exist in the old schema only
 	check   func(*comparison)
 }
 
-// Form is a form of place.
+// Form is a form of place. A rule has one, since a resource's name may have slashes, and may be that of a
+// kind.
 type Form string
 
 // The forms.
@@ -48,60 +49,61 @@ const (
 // Rules returns every rule, in the order in which they are listed.
 func Rules() []Rule {
 	return []Rule{
-		{"LIMIT_REMOVED", Data, "A limit is gone and not in removed.", []Form{AtLimit}, true, limitRemoved},
-		{"LIMIT_RENAMED", Data, "A limit has another name, and so starts anew.", []Form{AtLimit}, true,
+		{"LIMIT_REMOVED", Data, "A limit is gone and not in removed.", AtLimit, true, limitRemoved},
+		{"LIMIT_RENAMED", Data, "A limit has another name, and so starts anew.", AtLimit, true,
 			limitRenamed},
 		{"TOMBSTONE_DROPPED", Data, "A name is no longer in removed, while buckets may hold it.",
-			[]Form{AtLimit}, true, tombstoneDropped},
-		{"REMOVED_REUSED", Data, "A name that was in removed is a limit's again.", []Form{AtLimit}, false,
+			AtLimit, true, tombstoneDropped},
+		{"REMOVED_REUSED", Data, "A name that was in removed is a limit's again.", AtLimit, false,
 			removedReused},
 		{"PERIOD_UNIT", Data, "A limit has another every: its balances were counted by the old one.",
-			[]Form{AtLimit}, false, periodUnit},
-		{"RESOURCE_REMOVED", Data, "A resource is gone.", []Form{AtResource}, true, resourceRemoved},
-		{"RESOURCE_RENAMED", Data, "A resource has another name, and so starts anew.", []Form{AtResource},
+			AtLimit, false, periodUnit},
+		{"RESOURCE_REMOVED", Data, "A resource is gone.", AtResource, true, resourceRemoved},
+		{"RESOURCE_RENAMED", Data, "A resource has another name, and so starts anew.", AtResource,
 			true, resourceRenamed},
-		{"KIND_REMOVED", Data, "A kind of entity is gone.", []Form{AtKind}, true, kindRemoved},
-		{"KIND_UNCHARGED", Data, "A kind no longer has a bucket of a resource.", []Form{AtCharged}, true,
+		{"KIND_REMOVED", Data, "A kind of entity is gone.", AtKind, true, kindRemoved},
+		{"KIND_UNCHARGED", Data, "A kind no longer has a bucket of a resource.", AtCharged, true,
 			kindUncharged},
 		{"PARENT_CHANGED", Data, "A kind has another parent, or none: stored parents are of the old kind.",
-			[]Form{AtKind}, false, parentChanged},
+			AtKind, false, parentChanged},
 
-		{"GO_NAME_CHANGED", API, "A Go name of a resource, limit or kind is gone.",
-			[]Form{AtResource, AtLimit, AtKind}, true, goNameChanged},
-		{"PACKAGE_CHANGED", API, "The package has another name or folder.", nil, false, packageChanged},
-		{"STORE_REMOVED", API, "A store is no longer in stores: New refuses it.", nil, false, storeRemoved},
-		{"ENTITY_CHAIN", API, "A kind has a parent now, which calls charge.", []Form{AtKind}, false,
-			entityChain},
-		{"ANCESTOR_CHARGED", API, "Calls charge an ancestor that they did not charge.", []Form{AtCharged},
+		{"LIMIT_GO_NAME_CHANGED", API, "The Go name of a limit is gone.", AtLimit, true, limitGoNameChanged},
+		{"RESOURCE_GO_NAME_CHANGED", API, "The Go name of a resource is gone.", AtResource, true,
+			resourceGoNameChanged},
+		{"KIND_GO_NAME_CHANGED", API, "The Go name of a kind is gone.", AtKind, true, kindGoNameChanged},
+		{"PACKAGE_CHANGED", API, "The package has another name or folder.", "", false, packageChanged},
+		{"STORE_REMOVED", API, "A store is no longer in stores: New refuses it.", "", false, storeRemoved},
+		{"ENTITY_CHAIN", API, "A kind has a parent now, which calls charge.", AtKind, false, entityChain},
+		{"ANCESTOR_CHARGED", API, "Calls charge an ancestor that they did not charge.", AtCharged,
 			false, ancestorCharged},
 
-		{"REVISION_REUSED", Data, "Numbers have changed under one revision.", nil, false, revisionReused},
-		{"REVISION_LOWERED", Data, "The revision is lower than it was.", nil, false, revisionLowered},
+		{"REVISION_REUSED", Data, "Numbers have changed under one revision.", "", false, revisionReused},
+		{"REVISION_LOWERED", Data, "The revision is lower than it was.", "", false, revisionLowered},
 
 		{"BURST_LOWERED", Behaviour, "A limit's burst is lower: calls that cost more can never be served.",
-			[]Form{AtLimit}, false, burstLowered},
-		{"RATE_LOWERED", Behaviour, "A limit refills more slowly: it admits fewer calls.", []Form{AtLimit}, false,
+			AtLimit, false, burstLowered},
+		{"RATE_LOWERED", Behaviour, "A limit refills more slowly: it admits fewer calls.", AtLimit, false,
 			rateLowered},
-		{"PER_CALL_CHANGED", Behaviour, "A cost of 0 takes something else.", []Form{AtLimit}, false,
+		{"PER_CALL_CHANGED", Behaviour, "A cost of 0 takes something else.", AtLimit, false,
 			perCallChanged},
-		{"CASCADE_CHANGED", Behaviour, "Calls charge ancestors in another way, or no longer.", []Form{AtResource},
+		{"CASCADE_CHANGED", Behaviour, "Calls charge ancestors in another way, or no longer.", AtResource,
 			false, cascadeChanged},
-		{"ON_UNAVAILABLE_CHANGED", Behaviour, "An outage of the table has other consequences.", []Form{AtResource},
+		{"ON_UNAVAILABLE_CHANGED", Behaviour, "An outage of the table has other consequences.", AtResource,
 			false, onUnavailableChanged},
 		{"SETTLE_CHANGED", Behaviour, "Settles and releases wait for their write now, or no longer.",
-			[]Form{AtResource}, false, settleChanged},
-		{"SHADOW_CHANGED", Behaviour, "Calls begin to be denied, or are denied no longer.", []Form{AtResource},
+			AtResource, false, settleChanged},
+		{"SHADOW_CHANGED", Behaviour, "Calls begin to be denied, or are denied no longer.", AtResource,
 			false, shadowChanged},
-		{"GLOBAL_CHANGED", Behaviour, "Limits are for all regions together now, or no longer.", []Form{AtResource},
+		{"GLOBAL_CHANGED", Behaviour, "Limits are for all regions together now, or no longer.", AtResource,
 			false, globalChanged},
-		{"REGION_ADDED", Behaviour, "There are more regions.", nil, false, regionAdded},
-		{"REGION_REMOVED", Behaviour, "There are fewer regions.", nil, false, regionRemoved},
-		{"REGION_FLOOR_CHANGED", Behaviour, "Every region keeps another part of a limit.", nil, false,
+		{"REGION_ADDED", Behaviour, "There are more regions.", "", false, regionAdded},
+		{"REGION_REMOVED", Behaviour, "There are fewer regions.", "", false, regionRemoved},
+		{"REGION_FLOOR_CHANGED", Behaviour, "Every region keeps another part of a limit.", "", false,
 			regionFloorChanged},
-		{"REGION_WINDOW_CHANGED", Behaviour, "Regions compute their quotas at other times.", nil, false,
+		{"REGION_WINDOW_CHANGED", Behaviour, "Regions compute their quotas at other times.", "", false,
 			regionWindowChanged},
 
-		{"PRICE_RAISED", Price, "A call or its settle takes more write units of DynamoDB.", []Form{AtCharged},
+		{"PRICE_RAISED", Price, "A call or its settle takes more write units of DynamoDB.", AtCharged,
 			false, priceRaised},
 	}
 }

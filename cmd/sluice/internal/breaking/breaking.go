@@ -114,11 +114,7 @@ func (c Command) old(ctx context.Context) (old gen.OldSchema, found bool, err er
 func (Command) rules(p program.Env) error {
 	rows := [][]string{{"RULE", "SEVERITY", "AT", "FINDS"}}
 	for _, r := range gen.BreakingRules() {
-		forms := make([]string, len(r.At))
-		for i, f := range r.At {
-			forms[i] = string(f)
-		}
-		rows = append(rows, []string{r.ID, r.Severity, strings.Join(forms, ", "), r.Purpose})
+		rows = append(rows, []string{r.ID, r.Severity, string(r.At), r.Purpose})
 	}
 	return texttable.Write(p.Stdout, "", "llll", rows)
 }
