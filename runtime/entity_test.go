@@ -33,6 +33,7 @@ func TestParseID(t *testing.T) {
 		"-1":                              `"-1"`,
 		"user-1":                          "org and org_unit",
 		"Org-1":                           "org and org_unit",
+		"x\x1b[2J\n..-1":                  `is of kind "x\x1b[2J\n..", which`,
 		"org-":                            `"org-"`,
 		"org-a#b":                         "'#'",
 		"org-org-1":                       "begins with org-",
@@ -53,10 +54,11 @@ func TestParseID(t *testing.T) {
 		"org-1\u2028":                     "U+2028",
 		"org-1\u2029":                     "U+2029",
 		"org-" + strings.Repeat("x", 257): "257 bytes",
+		strings.Repeat("x", 1_000) + "-1": "is of kind " + strings.Repeat("x", 40) + "..., which",
 	} {
 		_, _, err := store.ParseID(stored, kinds)
 		if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || !strings.Contains(err.Error(), says) ||
-			strings.Contains(err.Error(), ": : ") {
+			strings.Contains(err.Error(), ": : ") || !store.IsPlain(err.Error()) || len(err.Error()) > 300 {
 			t.Errorf("%q: %v, want an InvalidError with %s", stored, err, says)
 		}
 	}
@@ -79,6 +81,10 @@ func TestErrorsShowNoControls(t *testing.T) {
 		if text := err.Error(); !store.IsPlain(text) || !strings.Contains(text, `"user-\x1b[2J\nuser-2\u202e"`) {
 			t.Errorf("%T: %q", err, text)
 		}
+	}
+	_, err := store.KindOf([]store.Kind{{Name: "org"}}, strings.TrimPrefix(hostile, "user-")+"-1")
+	if err == nil || !store.IsPlain(err.Error()) {
+		t.Errorf("unknown kind: %q", err)
 	}
 }
 

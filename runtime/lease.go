@@ -234,8 +234,8 @@ func (r *resource) closed(ctx context.Context, l *lease, call *store.Call, relea
 		lost = "sluice: settle did not get through; its lease stands as charged or as settled"
 	}
 	r.core.env.Logger.LogAttrs(ctx, slog.LevelWarn, lost,
-		slog.String("resource", r.spec.Resource), slog.String("entity", part.Buckets[0].Entity),
-		slog.Any("error", err))
+		slog.String("resource", r.spec.Resource),
+		slog.String("entity", store.Quote(part.Buckets[0].Entity)), slog.Any("error", err))
 }
 
 // reportClosed calls the observer with how call, a settle or a release, has ended.

@@ -160,6 +160,7 @@ func (c *core) warn(ctx context.Context, call *request, policy Policy) {
 	part := &call.Parts[0]
 	c.env.Logger.LogAttrs(ctx, slog.LevelWarn,
 		"sluice: calls are admitted that the store has no record of",
-		slog.String("resource", call.chains[0].spec.Resource), slog.String("entity", part.Buckets[0].Entity),
+		slog.String("resource", call.chains[0].spec.Resource),
+		slog.String("entity", store.Quote(part.Buckets[0].Entity)),
 		slog.String("policy", policy.String()), slog.Int("admitted", admitted), slog.Any("error", call.outage))
 }

@@ -389,6 +389,30 @@ func TestWarnings(t *testing.T) {
 	})
 }
 
+// TestLogsShowNoControls: logged entities are quoted unless they are plain.
+func TestLogsShowNoControls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		option, lines := logged()
+		down := &outages{fake: &fake{}}
+		_, r := openOn(t, down, runtime.Allow, option)
+		odd := user{"1\u00a0"}
+		lease := acquire(t, r, odd, cost{TPM: 100})
+		down.fail(&runtime.UnavailableError{Resource: "gpt-4", Err: errors.New("reset")})
+		_, _ = r.Acquire(t.Context(), odd, cost{})
+		down.hook(func(context.Context, string, *store.Call) error { return errors.New("reset") })
+		lease.Release(t.Context())
+		got := lines()
+		for _, line := range got {
+			if !strings.Contains(line, `entity="\"user-1\\u00a0\""`) {
+				t.Error(line)
+			}
+		}
+		if len(got) < 2 {
+			t.Errorf("logged %q, want a warning of the policy and one of the release", got)
+		}
+	})
+}
+
 // shifted is a clock that stands where it is set.
 type shifted struct{ by time.Duration }
 

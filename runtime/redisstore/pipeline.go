@@ -220,8 +220,8 @@ func (p *pipeline) refundAbandoned(r *request) {
 			first := &r.portions[0]
 			p.env.Logger.LogAttrs(refund.ctx, slog.LevelWarn,
 				"sluice: the refund of a charge whose caller had left failed",
-				slog.String("resource", first.spec.Resource), slog.String("entity", first.entity),
-				slog.Any("error", err))
+				slog.String("resource", first.spec.Resource),
+				slog.String("entity", store.Quote(first.entity)), slog.Any("error", err))
 		}
 	}
 	p.submit(refund)

@@ -154,7 +154,8 @@ func (s *Snapshot) wrong(region string, window time.Duration, now time.Time, sla
 			wrong = "more than one entry"
 		}
 		if wrong != "" {
-			return fmt.Sprintf("has for %s of %s %s; %s", e.Resource, store.Quote(e.Entity), wrong, foreign(region))
+			return fmt.Sprintf("has for %s of %s %s; %s", store.Quote(e.Resource), store.Quote(e.Entity), wrong,
+				foreign(region))
 		}
 		seen[e.key()] = true
 	}
@@ -166,19 +167,20 @@ func (e *Entry) wrong() string {
 		h := &e.Limits[i]
 		for j := range i {
 			if e.Limits[j].Limit == h.Limit {
-				return "more than one entry of limit " + h.Limit
+				return "more than one entry of limit " + store.Quote(h.Limit)
 			}
 		}
 		outside := func(tokens int64) bool { return tokens < 0 || tokens > maxTokens }
 		if slices.ContainsFunc([]int64{h.Whole, h.Held, h.Quota, h.Written}, outside) || h.Rate < 0 {
 			return fmt.Sprintf("whole %d, held %d, quota %d, written %d, rate %d of limit %s: "+
 				"want none below 0, and all but the rate at most %d",
-				h.Whole, h.Held, h.Quota, h.Written, h.Rate, h.Limit, int64(maxTokens))
+				h.Whole, h.Held, h.Quota, h.Written, h.Rate, store.Quote(h.Limit), int64(maxTokens))
 		}
 		for _, moved := range []map[string]int64{h.Given, h.Taken} {
 			for peer, n := range moved {
 				if n < 0 || n > math.MaxInt64/4 {
-					return fmt.Sprintf("%d moved with %s of limit %s: want 0 or above", n, peer, h.Limit)
+					return fmt.Sprintf("%d moved with %s of limit %s: want 0 or above", n, store.Quote(peer),
+						store.Quote(h.Limit))
 				}
 			}
 		}

@@ -21,6 +21,8 @@ func TestDecode(t *testing.T) {
 	}
 	entry := object[strings.Index(object, `{"entity"`):strings.LastIndex(object, "]}")]
 	limit := object[strings.Index(object, `{"limit"`):strings.LastIndex(object, "]}]}")]
+	const evil = `"a\u001b[2J\nb"`
+	evilLimit, evilEntry := strings.Replace(limit, `"rpm"`, evil, 1), strings.Replace(entry, `"gpt-4"`, evil, 1)
 	const (
 		same    = "; run the same sluice in all regions"
 		foreign = "; see to it that only the sync of a writes there: its next cycle puts a new one"
@@ -51,6 +53,12 @@ func TestDecode(t *testing.T) {
 		"a negative quota": {strings.Replace(object, `"share":`, `"share":-`, 1), "a", foreign},
 		"negative gifts": {strings.Replace(object, `"given":{"b":`, `"given":{"b":-`, 1), "a",
 			"moved with b of limit rpm: want 0 or above" + foreign},
+		"a hostile limit": {strings.Replace(object, limit, evilLimit+","+evilLimit, 1), "a",
+			`has for gpt-4 of user-1 more than one entry of limit "a\x1b[2J\nb"` + foreign},
+		"a hostile resource": {strings.Replace(object, entry, evilEntry+","+evilEntry, 1), "a",
+			`has for "a\x1b[2J\nb" of user-1 more than one entry` + foreign},
+		"a hostile peer": {strings.Replace(object, `"given":{"b":`, `"given":{"a\u001b[2J\nb":-`, 1), "a",
+			`moved with "a\x1b[2J\nb" of limit rpm: want 0 or above` + foreign},
 	} {
 		if err := decode(test.object, test.region, window); err == nil ||
 			!strings.HasPrefix(err.Error(), "the snapshot of "+test.region+", "+test.region+"/snapshot.json, ") ||

@@ -63,7 +63,8 @@ func unknownKind(resource string, kinds []Kind, field, value, kind string) error
 		names[i] = kinds[i].Name
 	}
 	return &InvalidError{resource, field, value,
-		fmt.Sprintf("is of kind %s, which limits.yaml does not have: it has %s", kind, enumerate(names))}
+		fmt.Sprintf("is of kind %s, which limits.yaml does not have: it has %s", Quote(shorten(kind)),
+			enumerate(names))}
 }
 
 // enumerate joins names as prose: a, b and c.

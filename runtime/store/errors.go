@@ -166,10 +166,8 @@ type InvalidError struct{ Resource, Field, Value, Reason string }
 // Error names resource, if there is one, field, value and what is wrong with it.
 func (e *InvalidError) Error() string {
 	what := e.Field
-	if r := []rune(e.Value); len(r) > 40 {
-		what += fmt.Sprintf(" %q", string(r[:40])+"...")
-	} else if len(r) > 0 {
-		what += fmt.Sprintf(" %q", e.Value)
+	if e.Value != "" {
+		what += fmt.Sprintf(" %q", shorten(e.Value))
 	}
 	if e.Resource != "" {
 		what = e.Resource + ": " + what

@@ -24,6 +24,21 @@ func IsPlain(text string) bool {
 		strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) < 0
 }
 
+// mostShown is the most runes of a caller's text that an error shows.
+const mostShown = 40
+
+// shorten cuts text after mostShown runes.
+func shorten(text string) string {
+	n := 0
+	for i := range text {
+		if n == mostShown {
+			return text[:i] + "..."
+		}
+		n++
+	}
+	return text
+}
+
 // Argument returns Quote's text as one word of a POSIX shell. Errors and commands write it into command lines
 // that they propose.
 func Argument(text string) string {

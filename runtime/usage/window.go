@@ -52,7 +52,7 @@ func WindowOf(entity, resource string, span Span, at time.Time) Window {
 
 // String returns w as errors name it.
 func (w Window) String() string {
-	return fmt.Sprintf("%s on %s, %s of %s", store.Quote(w.Entity), w.Resource, w.Span,
+	return fmt.Sprintf("%s on %s, %s of %s", store.Quote(w.Entity), store.Quote(w.Resource), w.Span,
 		w.Start.Format(w.Span.layout()))
 }
 

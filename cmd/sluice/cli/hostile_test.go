@@ -171,6 +171,9 @@ func TestHostileArguments(t *testing.T) {
 		{evil}, {"--" + evil}, {"peek", "user-1", "gpt-4", evil}, {"peek", "user-" + evil, "gpt-4"},
 		{"peek", `"user-\q"`, "gpt-4"}, {"generate", "--file", evil}, {"breaking", "--against", evil},
 		{"breaking", "--against", "git:" + evil}, {"dev", "--host", evil}, {"init", evil}, {"init", "\xff"},
+		{"peek", `"a\nsluice: ok-1"`, "gpt-4"},
+		{"override", "set", `"a\nsluice: ok-1"`, "gpt-4", "rpm=1", "--file", demo},
+		{"entity", "put", `"a\nsluice: ok-1"`, "--file", demo},
 		{"peek", "user-1", "gpt-4", "--redis", "redis://:pw" + evil + "@localhost"},
 	} {
 		var out, errs strings.Builder

@@ -185,7 +185,7 @@ func printBeside(p program.Env, r *migrate.Report) {
 		"or before the limit was in the schema. Deploy programs with migrating.New. Then delete either "+
 		"the items, or the bucket, which is then made from them:\n", format.Quantity(len(r.Beside), "bucket"))
 	for _, b := range r.Beside[:min(format.First, len(r.Beside))] {
-		p.Say("  %s on %s\n", term.Quote(b.Entity), b.Resource)
+		p.Say("  %s on %s\n", term.Quote(b.Entity), term.Quote(b.Resource))
 	}
 	printMore(p, len(r.Beside), "")
 }
@@ -197,7 +197,7 @@ func printWrong(p program.Env, r *migrate.Report) {
 	}
 	p.Say("%s wrong:\n", format.Quantity(len(r.Wrong), "bucket"))
 	for _, w := range r.Wrong[:min(format.First, len(r.Wrong))] {
-		p.Say("  %s on %s: %s\n", term.Quote(w.Entity), w.Resource,
+		p.Say("  %s on %s: %s\n", term.Quote(w.Entity), term.Quote(w.Resource),
 			term.Escape(strings.TrimPrefix(w.What, "sluice: ")))
 	}
 	printMore(p, len(r.Wrong), "")

@@ -45,7 +45,7 @@ func (r *progress) report(report *region.Report) {
 	r.turns(report)
 	if err := report.Failures(format.First); err != nil {
 		r.status.Wipe()
-		_, _ = fmt.Fprintf(r.status.W, "cycle %d: %v\n", r.cycles, err)
+		_, _ = fmt.Fprintf(r.status.W, "cycle %d: %s\n", r.cycles, term.Escape(err.Error()))
 	}
 	if r.json {
 		_ = reportJSON(r.p, report) // Output keeps the error
@@ -64,7 +64,7 @@ func (r *progress) turns(report *region.Report) {
 			r.status.Wipe()
 			why := ""
 			if peer.Err != nil {
-				why = fmt.Sprintf(" (%v)", peer.Err)
+				why = " (" + term.Quote(peer.Err.Error()) + ")"
 			}
 			_, _ = fmt.Fprintf(r.status.W, "cycle %d: %s is %s: %s%s\n", r.cycles, peer.Region, peer.State,
 				meaning[peer.State], why)

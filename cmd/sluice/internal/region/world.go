@@ -80,7 +80,7 @@ func describeEntity(p program.Env, w worldSeen, entity string, summaries []regio
 	bar := term.NewBar(term.IsTerminal(p.Stdout))
 	for i, s := range summaries {
 		if i == 0 || summaries[i-1].Resource != s.Resource {
-			p.Say("%s on %s\n", term.Quote(entity), s.Resource)
+			p.Say("%s on %s\n", term.Quote(entity), term.Quote(s.Resource))
 		}
 		rows := [][]string{{s.Limit, "", "HELD", "IN USE", "RATE", "LEFT"}}
 		for j, site := range w.sites {

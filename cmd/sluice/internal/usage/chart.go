@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/chart"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -15,11 +16,13 @@ import (
 
 // chart returns a panel for each limit of each resource, by name. s is nil if there is no schema.
 func (c Command) chart(s *schemafile.Schema, all []usage.Usage, now time.Time) chart.Chart {
-	drawn := chart.Chart{Title: "Consumption of " + c.Entity, Per: c.By, Span: usage.Span(c.By).Length()}
+	drawn := chart.Chart{
+		Title: "Consumption of " + term.Quote(c.Entity), Per: c.By, Span: usage.Span(c.By).Length(),
+	}
 	for _, sum := range totals(all) {
 		of := slices.DeleteFunc(slices.Clone(all), func(u usage.Usage) bool { return u.Resource != sum.Resource })
 		for _, name := range limitNames(of) {
-			panel := chart.Panel{Name: sum.Resource + " " + name,
+			panel := chart.Panel{Name: term.Quote(sum.Resource) + " " + term.Quote(name),
 				Allowance: refills(s, c.Entity, sum.Resource, name, drawn.Span)}
 			for _, u := range of {
 				if milli, ok := spent(u, name); ok {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/csv"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -31,6 +33,22 @@ func TestExact(t *testing.T) {
 		if got := exact(milli); got != want {
 			t.Errorf("exact(%d) = %s, want %s", milli, got, want)
 		}
+	}
+}
+
+// TestChartShowsNoControls: names in a chart are quoted unless they are plain.
+func TestChartShowsNoControls(t *testing.T) {
+	const evil = "a\x1b[2J\nb"
+	u := usage.Usage{Window: usage.Window{Resource: evil, Span: usage.Day}}
+	u.Limits = []usage.Spent{{Limit: evil, Millitokens: 1000}}
+	var out strings.Builder
+	drawn := Command{Entity: "user-" + evil, By: "day"}.chart(nil, []usage.Usage{u}, time.Time{})
+	if err := drawn.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if !store.IsPlain(strings.ReplaceAll(text, "\n", "")) || strings.Count(text, `a\x1b[2J\nb"`) != 3 {
+		t.Errorf("%q", text)
 	}
 }
 
