@@ -35,7 +35,20 @@ func TestOwner(t *testing.T) {
 	if err := check("beta"); errtext.Of(err) != want || !isA[*runtime.SetupError](err) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
+	commands := New(client, Prefix(s.prefix))
+	if err := commands.CheckOwner(t.Context(), "beta"); errtext.Of(err) != want || !isA[*runtime.SetupError](err) {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if err := commands.CheckOwner(t.Context(), "acme"); err != nil {
+		t.Error(err)
+	}
 	s.prefix += "other:"
+	if err := New(client, Prefix(s.prefix)).CheckOwner(t.Context(), "beta"); err != nil {
+		t.Error(err)
+	}
+	if n, err := client.Exists(t.Context(), s.prefix+"#owner").Result(); n != 0 || err != nil {
+		t.Errorf("CheckOwner has recorded %d owners, %v", n, err)
+	}
 	if err := check("beta"); err != nil {
 		t.Error(err)
 	}

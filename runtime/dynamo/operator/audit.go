@@ -57,6 +57,16 @@ func CheckTable(ctx context.Context, client Describer, table string) ([]Note, er
 	return append(notes, recovery...), errors.Join(errs...)
 }
 
+// CheckOwner compares the owner that a table records with owner, that of the caller's limits.yaml. Every
+// program that writes to a table on its own account calls it first. It changes nothing: the Check of a
+// Limiter records the owner. It returns one of:
+//   - nil, if the table records this owner or none,
+//   - a *store.SetupError that names both, if it records another one, also if owner is "",
+//   - a *store.SetupError, or a *store.UnavailableError if DynamoDB does not answer.
+func CheckOwner(ctx context.Context, client Getter, table, owner string) error {
+	return layout.CheckOwner(ctx, client, table, owner)
+}
+
 // checkStream returns a *store.SetupError for each mistake in a table's stream.
 func checkStream(table string, t *types.TableDescription) []error {
 	want := Table(table).StreamSpecification.StreamViewType

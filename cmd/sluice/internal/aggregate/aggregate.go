@@ -47,6 +47,8 @@ func (Command) Help() string {
 		"place; each record counts once. Run one for each table. A second one does no harm, but " +
 		"costs as much as the first. Do not run it beside a Lambda function that aggregates the same " +
 		"stream: each of them would count everything.\n\n" +
+		"It works for every owner of the table, and reads no limits.yaml: it writes what the table's own " +
+		"records say.\n\n" +
 		"A stream keeps records for 24 hours. Records that may have been lost in the meantime are " +
 		"reported.\n\n" +
 		"The exit code is 1 if a record could not be read or may be lost.\n\n" +

@@ -85,6 +85,26 @@ func (w *TableOrRedis) Open(ctx context.Context, now func() time.Time, file sche
 	return ConnectRedis(ctx, *w.Redis, prefix, s)
 }
 
+// OpenToWrite is Open for a command that writes, or says what it would write. It returns a *store.SetupError
+// if the store records another owner than owner. An empty owner is that of the schema in file. No command
+// records an owner: one with a wrong --table would take a new table from the service that it is for.
+func (w *TableOrRedis) OpenToWrite(
+	ctx context.Context, now func() time.Time, file schemafile.Flag, owner string,
+) (Store, error) {
+	at, err := w.Open(ctx, now, file)
+	if err != nil {
+		return nil, err
+	}
+	if s, err := file.Read(); owner == "" && err == nil {
+		owner = s.Owner
+	}
+	if err := at.CheckOwner(ctx, owner); err != nil {
+		at.Close()
+		return nil, err
+	}
+	return at, nil
+}
+
 // openTable connects to the table. s is the schema, or nil if there is none: the table has the limits, too.
 func (w *TableOrRedis) openTable(
 	ctx context.Context, now func() time.Time, s *schemafile.Schema,

@@ -58,6 +58,11 @@ func ConnectRedis(ctx context.Context, url, prefix string, limits *schemafile.Sc
 	return s, nil
 }
 
+// CheckOwner implements Store.
+func (s *Redis) CheckOwner(ctx context.Context, owner string) error {
+	return s.Explain(s.Buckets.CheckOwner(ctx, owner))
+}
+
 // Overrides implements Store.
 func (s *Redis) Overrides() store.OverrideStore { return s.Buckets.Overrides() }
 

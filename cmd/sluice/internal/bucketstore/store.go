@@ -22,6 +22,8 @@ type Store interface {
 	Fill(ctx context.Context, b Bucket, limits []string) (after *Bucket, filled []string, err error)
 	Overrides() store.OverrideStore
 	Members() store.MemberStore
+	// CheckOwner returns a *store.SetupError if the store records another owner than this one.
+	CheckOwner(ctx context.Context, owner string) error
 	// Explain adds to an error of Overrides or Members what to do about it.
 	Explain(err error) error
 	// Place names the store in a sentence, and the flags that would lead to another one.

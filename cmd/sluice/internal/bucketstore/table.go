@@ -112,6 +112,11 @@ func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 	return after, filled, err
 }
 
+// CheckOwner implements Store.
+func (s *Table) CheckOwner(ctx context.Context, owner string) error {
+	return s.Explain(operator.CheckOwner(ctx, s.Client, s.Table, owner))
+}
+
 // Overrides implements Store.
 func (s *Table) Overrides() store.OverrideStore {
 	return operator.NewOverrides(s.Client, s.Table, s.clock)

@@ -45,15 +45,25 @@ type entities struct {
 // entities reads the schema, checks the entity against it, and opens the store. The caller closes the store.
 // An entity with characters that no call may use is fine: it may be stored.
 func (c argument) entities(ctx context.Context, p program.Env) (entities, error) {
-	return c.checked(ctx, p, func(s *schemafile.Schema) error {
-		_, err := s.Entity(c.Entity)
-		return err
-	})
+	return c.opened(c.isEntity, func() (bucketstore.Store, error) { return c.Open(ctx, p.Now, c.Flag) })
 }
 
-// checked reads the schema, checks the arguments against it, and opens the store.
-func (c argument) checked(
+// toWrite is entities for a command that writes. check is what it requires of the schema.
+func (c argument) toWrite(
 	ctx context.Context, p program.Env, check func(*schemafile.Schema) error,
+) (entities, error) {
+	return c.opened(check, func() (bucketstore.Store, error) { return c.OpenToWrite(ctx, p.Now, c.Flag, "") })
+}
+
+// isEntity returns a usage error if the argument is no entity of the schema.
+func (c argument) isEntity(s *schemafile.Schema) error {
+	_, err := s.Entity(c.Entity)
+	return err
+}
+
+// opened reads the schema, checks the arguments against it, and opens the store.
+func (c argument) opened(
+	check func(*schemafile.Schema) error, open func() (bucketstore.Store, error),
 ) (entities, error) {
 	s, err := c.Read()
 	if err != nil {
@@ -62,7 +72,7 @@ func (c argument) checked(
 	if err := check(s); err != nil {
 		return entities{}, err
 	}
-	at, err := c.Open(ctx, p.Now, c.Flag)
+	at, err := open()
 	if err != nil {
 		return entities{}, err
 	}
@@ -89,7 +99,7 @@ func (c putCommand) Run(ctx context.Context, p program.Env) error {
 				"keep the stored parent")
 		}
 	}
-	e, err := c.checked(ctx, p, func(s *schemafile.Schema) error {
+	e, err := c.toWrite(ctx, p, func(s *schemafile.Schema) error {
 		if err := m.Check(s.Kinds); err != nil {
 			return program.Usagef("%v", err)
 		}
@@ -212,7 +222,7 @@ const named = 3
 
 // Run deletes the entity unless it has stored children.
 func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
-	e, err := c.entities(ctx, p)
+	e, err := c.toWrite(ctx, p, c.isEntity)
 	if err != nil {
 		return err
 	}

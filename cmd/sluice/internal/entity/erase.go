@@ -39,7 +39,7 @@ type erasedJSON struct {
 
 // Run erases the entity, prints what it deleted, also before an error, and what is out of its reach.
 func (c eraseCommand) Run(ctx context.Context, p program.Env) error {
-	e, err := c.entities(ctx, p)
+	e, err := c.toWrite(ctx, p, c.isEntity)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,9 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if _, err := operator.CheckTable(ctx, client, c.Table); err != nil {
 		return connect.Explain(client, err)
 	}
+	if err := operator.CheckOwner(ctx, client, c.Table, s.Owner); err != nil {
+		return connect.Explain(client, err)
+	}
 	config := migrate.Config{
 		Job: job, Client: client, Table: c.Table, Specs: s.Specs, Segments: c.Segments, Units: c.WriteUnits,
 		Expired: c.Expired,

@@ -136,7 +136,7 @@ func (c importCommand) Run(ctx context.Context, p program.Env) error {
 	if err := problems.err(c.From); err != nil {
 		return err
 	}
-	at, err := c.Open(ctx, p.Now, c.Flag)
+	at, err := c.OpenToWrite(ctx, p.Now, c.Flag, "")
 	if err != nil {
 		return err
 	}

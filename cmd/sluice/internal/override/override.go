@@ -321,7 +321,7 @@ func (c change) write(
 		return program.Usagef("--revision is empty: pass the revision that get prints, or none if nothing is " +
 			"overridden")
 	}
-	at, err := c.Open(ctx, p.Now, c.Flag)
+	at, err := c.OpenToWrite(ctx, p.Now, c.Flag, "")
 	if err != nil {
 		return err
 	}

@@ -71,6 +71,9 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	if config.Snapshots, err = place.open(ctx, client.Options().Region); err != nil {
 		return err
 	}
+	if err := operator.CheckOwner(ctx, client, c.Table, s.Owner); err != nil {
+		return connect.Explain(client, err)
+	}
 	config.Table = operator.NewRegional(client, c.Table, p.Now)
 	progress := newProgress(p, c.JSON)
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))

@@ -25,13 +25,16 @@ type Command struct {
 	Entity   string   `arg:"" type:"entity" help:"${entity}"`
 	Resource string   `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit only; repeatable. Default: all."`
+	Owner    *string  `placeholder:"NAME" help:"Owner of the table. The default is that of limits.yaml."`
 }
 
 // Help describes the command.
 func (Command) Help() string {
 	return "The bucket is then as full as one that was never used: debt is forgiven. It is filled up to " +
 		"the burst that it has now. After raising an override, wait until override explain says that " +
-		"the bucket has the limits in force. The exit code is 1 if there is no bucket.\n\n" + bucketstore.RootHelp +
+		"the bucket has the limits in force. The exit code is 1 if there is no bucket.\n\n" +
+		"A table that records an owner is changed for that owner only. Without limits.yaml, pass --owner.\n\n" +
+		bucketstore.RootHelp +
 		"Example: sluice reset user-123 gpt-4 --limit rpm"
 }
 
@@ -44,11 +47,17 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return program.Usagef("--limit is empty: pass the name of a limit, such as rpm, or leave the flag out " +
 			"to fill all")
 	}
+	owner := ""
+	if c.Owner != nil {
+		if owner = *c.Owner; owner == "" {
+			return program.Usagef("--owner is empty: pass the owner that the table records, or leave the flag out")
+		}
+	}
 	root, err := c.CheckRoot()
 	if err != nil {
 		return err
 	}
-	at, err := c.Open(ctx, p.Now, c.Flag)
+	at, err := c.OpenToWrite(ctx, p.Now, c.Flag, owner)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type Flag struct {
 // Schema is a limits.yaml as stores see it.
 type Schema struct {
 	File   string
+	Owner  string
 	Stores []string      // the stores that it lists, named as in gen
 	Kinds  []store.Kind  // without their limits
 	Specs  []*store.Spec // one for each resource
@@ -37,7 +38,7 @@ func (f Flag) Read() (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; pass --file, or run the command in the schema's folder", err)
 	}
-	s := &Schema{File: f.File, Stores: from.Stores}
+	s := &Schema{File: f.File, Owner: from.Owner, Stores: from.Stores}
 	for _, k := range from.Kinds {
 		s.Kinds = append(s.Kinds, store.Kind{Name: k.Name, Prefix: k.Name + "-", Parent: k.Parent})
 	}

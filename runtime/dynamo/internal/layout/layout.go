@@ -333,13 +333,17 @@ const ownerAttribute = "owner"
 
 // Claim compares the owner that v's table records with own. It records own in a table without an owner, on
 // the condition that no other process has recorded one meanwhile. An own of "" fits every table. Claim ends
-// with CheckCarrying, whose error it returns for a table of own.
+// with CheckCarrying, whose error it returns for a table of own. It takes wire.CheckTime at most.
 //
 // It returns:
 //   - a *store.SetupError that names both owners, if the table is another owner's,
 //   - no error but a warning, if the role may not write to a table without an owner,
 //   - wire.CallError otherwise.
 func (v *Version) Claim(ctx context.Context, api wire.API, logger *slog.Logger, table, own string) error {
+	return wire.InTime(ctx, table, func(ctx context.Context) error { return v.claim(ctx, api, logger, table, own) })
+}
+
+func (v *Version) claim(ctx context.Context, api wire.API, logger *slog.Logger, table, own string) error {
 	if own == "" || v.Owner == own {
 		return v.CheckCarrying(table)
 	}
@@ -362,6 +366,16 @@ func (v *Version) Claim(ctx context.Context, api wire.API, logger *slog.Logger, 
 		return wire.CallError(table, err)
 	}
 	return v.CheckCarrying(table)
+}
+
+// CheckOwner returns a *store.SetupError if table records another owner than own, or wire.CallError. It fits
+// every owner while it records none. CheckOwner writes nothing.
+func CheckOwner(ctx context.Context, client wire.Getter, table, own string) error {
+	v, err := readVersion(ctx, client, table)
+	if err != nil || v.Owner == "" || v.Owner == own {
+		return err
+	}
+	return store.OtherOwner("table "+table, v.Owner, own)
 }
 
 // recordOwner returns a write that records the owner of table, unless one is recorded.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -21,6 +23,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -116,6 +119,7 @@ type ownerWrites struct {
 	once   sync.Once
 	before func()
 	err    error
+	hangs  bool // the real ones never answer
 }
 
 func (c *ownerWrites) UpdateItem(
@@ -126,6 +130,10 @@ func (c *ownerWrites) UpdateItem(
 	}
 	if c.err != nil {
 		return nil, c.err
+	}
+	if c.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	return c.Client.UpdateItem(ctx, in, opts...)
 }
@@ -173,6 +181,62 @@ func TestOwnerUnwritten(t *testing.T) {
 		warned := log.Len() > 0
 		if _, refused := errors.AsType[*store.SetupError](err); refused != want || warned == refused {
 			t.Errorf("%s: %v, warned %t: %s", code, errtext.Of(err), warned, log.String())
+		}
+	}
+}
+
+// TestOwnerHangs: a service that answers all calls of Check but the write of the owner does not stop Check
+// for ever.
+func TestOwnerHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := memdynamo.New().Client()
+		if _, err := operator.CreateTable(t.Context(), client, "limits"); err != nil {
+			t.Fatal(err)
+		}
+		l, err := limits.New(dynamo.New(&ownerWrites{Client: client, hangs: true}, "limits"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		err = l.Check(ctx)
+		_, down := errors.AsType[*runtime.UnavailableError](err)
+		if took := time.Since(began); !down || !errors.Is(err, context.DeadlineExceeded) || took != 10*time.Second {
+			t.Errorf("after %v, want 10s: %v", took, err)
+		}
+	})
+}
+
+// TestCheckOwner: a table fits its owner, and everyone while it records none. A caller without an owner gets
+// an error of its own. Nothing is written.
+func TestCheckOwner(t *testing.T) {
+	client := dynamotest.Client(t)
+	table := newTable(t, client)
+	check := func(own string) string {
+		err := operator.CheckOwner(t.Context(), client, table, own)
+		if err == nil {
+			return ""
+		}
+		return strings.ReplaceAll(errtext.Of(err), table, "TABLE")
+	}
+	for _, own := range []string{"", "acme"} {
+		if text := check(own); text != "" || recordedOwner(t, client, table) != "" {
+			t.Errorf("%q on a table without an owner: %s", own, text)
+		}
+	}
+	put := &dynamodb.PutItemInput{TableName: &table, Item: ownedItem("beta")}
+	if _, err := client.PutItem(t.Context(), put); err != nil {
+		t.Fatal(err)
+	}
+	for own, want := range map[string]string{
+		"beta": "",
+		"acme": errtext.Of(store.OtherOwner("table TABLE", "beta", "acme")),
+		"": "setup: table TABLE belongs to owner beta, and there is no limits.yaml to compare it with | " +
+			"name the limits.yaml of that owner, or the owner",
+	} {
+		if text := check(own); text != want {
+			t.Errorf("%q: got  %s\nwant %s", own, text, want)
 		}
 	}
 }
