@@ -50,8 +50,8 @@ func TestMemoryPerBucket(t *testing.T) {
 	use(buckets, 3*buckets)
 	flooded := float64(heap()-before) / buckets
 	t.Logf("%.0f bytes after a flood of others", flooded)
-	if flooded > 1.1*each { // what is more is the map's, which the flood made grow
-		t.Errorf("%.0f bytes per bucket after a flood of others, want at most a tenth more than %.0f", flooded, each)
+	if flooded > 1.1*each { // the map has grown
+		t.Errorf("%.0f bytes each after a flood of others, want at most a tenth above %.0f", flooded, each)
 	}
 	if n := p.session.scheduler.cache.buckets.Len(); n != buckets {
 		t.Errorf("%d buckets are remembered, want %d", n, buckets)

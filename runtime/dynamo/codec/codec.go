@@ -3,12 +3,17 @@
 package codec
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -92,4 +97,209 @@ func noBound(v int64) (string, bool) {
 		return unbounded, true
 	}
 	return "", false
+}
+
+// Write carries one write of one bucket: the store puts numbers in, a generated builder puts text and values
+// in. All vectors are in schema order, in millitokens. The store owns it; a builder keeps nothing of it.
+//
+// A Write is used again, for any bucket of any resource: the maps, and what their values point to, are then
+// those of the write before. So they are the reader's until the next use only, and a Write is not copied.
+type Write struct {
+	Entity string         // as stored: user-123
+	Image  *bucket.Image  // what the condition was computed from; nil for Create and Adjust
+	Limits []bucket.Limit // parameters to store, for Create and Reshape
+	Cost   []int64        // what is taken; negative for what is given back
+	Fill   []int64        // refill claimed, for Normal and Reshape
+	Lo, Hi []int64        // bounds of each balance; math.MinInt64 and math.MaxInt64 stand for none
+	RF     int64          // rf to store, ms
+	CV     int64          // cv to store, for Create and Reshape
+	TTL    int64          // ttl to store, s
+	Op     string         // id of this write
+
+	Key          Item // set by SetKey; builders leave it alone
+	Item         Item // Create's item
+	Update, Cond string
+	Names        map[string]string
+	Values       Item // entries are replaced by N, S and Bound only
+
+	hash, sort types.AttributeValueMemberS // what Key holds
+	operands   []*operand                  // in the order in which they were given
+	given      int                         // how many of them this update has
+	digits     []byte                      // of all numbers
+}
+
+// operand is an entry of Values: a text or a number.
+type operand struct {
+	name   string // "" for one that is not in Values
+	text   types.AttributeValueMemberS
+	number types.AttributeValueMemberN
+	end    int // of its digits, which start where those of the operand before end
+}
+
+// SetKey makes Key the primary key of hash and sort.
+func (w *Write) SetKey(hash, sort string) {
+	if w.Key == nil {
+		w.Key = Item{item.PK: &w.hash, item.SK: &w.sort}
+	}
+	w.hash.Value, w.sort.Value = hash, sort
+}
+
+// Begin starts an update: it sets Update and Cond to its text, Names to what all updates name, and clears
+// Item. N, S and Bound follow, for each placeholder of the text, and End.
+//
+// An update of the same text has the same placeholders. Their entries are then in Values already, and only
+// the values they hold are set anew: filling the map would be most of the work.
+func (w *Write) Begin(update, cond string) {
+	w.Item = nil
+	if w.Update != update || w.Cond != cond || len(w.Values) != w.given {
+		w.clear()
+	}
+	w.Update, w.Cond = update, cond
+	w.given, w.digits = 0, w.digits[:0]
+}
+
+// clear empties the maps, except for what all updates name.
+func (w *Write) clear() {
+	if w.Names == nil {
+		w.Names = make(map[string]string, 1)
+	}
+	clear(w.Names)
+	w.Names["#ttl"] = "ttl" // a reserved word
+	if w.Values == nil {
+		w.Values = make(Item, 5+4*len(w.Cost)) // what Normal has, the most common update
+	}
+	clear(w.Values)
+	for _, o := range w.operands {
+		o.name = ""
+	}
+}
+
+// N gives a placeholder an integer.
+func (w *Write) N(name string, v int64) {
+	w.digits = strconv.AppendInt(w.digits, v, 10)
+	w.number(name)
+}
+
+// Bound gives a placeholder a bound of a BETWEEN, as the function Bound encodes it.
+func (w *Write) Bound(name string, v int64) {
+	if n, ok := noBound(v); ok {
+		w.number(name).number.Value = n
+		return
+	}
+	w.N(name, v)
+}
+
+// S gives a placeholder a string.
+func (w *Write) S(name, v string) {
+	o := w.next()
+	o.text.Value = v
+	if o.name != name {
+		o.name, w.Values[name] = name, &o.text
+	}
+}
+
+// End ends an update: the digits of all numbers become one string, the one allocation of a build.
+func (w *Write) End() {
+	digits, start := string(w.digits), 0
+	for _, o := range w.operands[:w.given] {
+		if start < o.end { // else a text, or no bound
+			o.number.Value = digits[start:o.end]
+			start = o.end
+		}
+	}
+}
+
+// number gives a placeholder a number, whose digits End fills in.
+func (w *Write) number(name string) *operand {
+	o := w.next()
+	if o.name != name {
+		o.name, w.Values[name] = name, &o.number
+	}
+	return o
+}
+
+// next returns an operand to fill in.
+func (w *Write) next() *operand {
+	if w.given == len(w.operands) {
+		w.operands = append(w.operands, new(operand))
+	}
+	o := w.operands[w.given]
+	o.end = len(w.digits)
+	w.given++
+	return o
+}
+
+// maxExpression is the longest expression that DynamoDB takes, in bytes.
+const maxExpression = 4096
+
+// Check holds the output of a builder against itself, for the tests of generated code. No expression may be
+// longer than DynamoDB takes. Every placeholder needs a name or a value, and every name and value a
+// placeholder. It returns the first mistake.
+func (w *Write) Check() error {
+	if n := max(len(w.Update), len(w.Cond)); n > maxExpression {
+		return fmt.Errorf("an expression of %d bytes, more than DynamoDB's %d", n, maxExpression)
+	}
+	const letters = ":#_abcdefghijklmnopqrstuvwxyz0123456789"
+	used := strings.FieldsFunc(w.Update+" "+w.Cond, func(c rune) bool {
+		return !strings.ContainsRune(letters, c)
+	})
+	for _, word := range used {
+		_, named := w.Names[word]
+		_, valued := w.Values[word]
+		if strings.ContainsAny(word, ":#") && !named && !valued {
+			return fmt.Errorf("%s is used and not given", word)
+		}
+	}
+	given := slices.Concat(slices.Collect(maps.Keys(w.Names)), slices.Collect(maps.Keys(w.Values)))
+	slices.Sort(given)
+	for _, word := range given {
+		if !slices.Contains(used, word) {
+			return fmt.Errorf("%s is given and not used", word)
+		}
+	}
+	return nil
+}
+
+// The methods and functions here are for generated code. Each fills in what one limit, or the bucket itself,
+// has in an expression or in an item.
+
+// Charge gives the placeholders of limit i's change of tokens, the refill less the cost, and of its cost.
+func (w *Write) Charge(i int, net, use string) {
+	w.N(net, bucket.Sub(w.Fill[i], w.Cost[i]))
+	w.N(use, w.Cost[i])
+}
+
+// Take is Charge without a refill.
+func (w *Write) Take(i int, net, use string) {
+	w.N(net, -w.Cost[i])
+	w.N(use, w.Cost[i])
+}
+
+// Bounds gives the placeholders of the bounds of limit i's balance.
+func (w *Write) Bounds(i int, lo, hi string) {
+	w.Bound(lo, w.Lo[i])
+	w.Bound(hi, w.Hi[i])
+}
+
+// Numbers gives the placeholders of the parameters of limit i: capacity, burst, refill amount and refill
+// period.
+func (w *Write) Numbers(i int, cp, bx, ra, rp string) {
+	limit := &w.Limits[i]
+	w.N(cp, limit.Capacity)
+	w.N(bx, limit.Burst)
+	w.N(ra, limit.Refill)
+	w.N(rp, limit.Period)
+}
+
+// Full returns the balance of limit i in a new bucket: the burst less the cost.
+func (w *Write) Full(i int) bucket.Balance {
+	return bucket.Balance{
+		Limit: w.Limits[i], Tokens: bucket.Sub(w.Limits[i].Burst, w.Cost[i]), Consumed: w.Cost[i],
+	}
+}
+
+// Put makes w the put of a whole item, on a condition without placeholders.
+func (w *Write) Put(item Item, cond string) {
+	w.Item, w.Update, w.Cond = item, "", cond
+	w.Names, w.Values = nil, nil
 }

@@ -99,7 +99,7 @@ func (s *session) futureBucket(ctx context.Context, f firstUse) (b *perlimit.Buc
 	if err != nil {
 		return nil, false, err
 	}
-	b, err = newBucket(spec, shape, f.entity, unmarked, s.now())
+	b, err = newBucket(spec, shape, f.entity, unmarked, s.conn.Now())
 	return b, false, err
 }
 
@@ -109,17 +109,18 @@ func (s *session) items(
 	spec *store.Spec,
 	entity string,
 ) (items []perlimit.Item, err error) {
-	began := s.env.Clock.Now()
+	began := s.conn.Env.Clock.Now()
 	report := func(out *dynamodb.QueryOutput, err error) {
 		if err != nil {
 			out = &dynamodb.QueryOutput{}
 		}
-		s.report(ctx, spec.Resource,
-			wire.ReadEvent("Query", "perlimit", began, len(out.Items) > 0, out.ConsumedCapacity, err))
-		began = s.env.Clock.Now()
+		event := wire.ReadEvent("Query", "perlimit", began, len(out.Items) > 0, out.ConsumedCapacity, err)
+		event.Resource = spec.Resource
+		s.conn.Report(ctx, event)
+		began = s.conn.Env.Clock.Now()
 	}
 	err = s.retrier.Do(ctx, func() error {
-		items, err = readItems(ctx, s.api, s.retrier.Table, entity, spec.Resource, report)
+		items, err = readItems(ctx, s.conn.API, s.conn.Table, entity, spec.Resource, report)
 		return err
 	})
 	return items, ofResource(spec, err)
@@ -131,22 +132,9 @@ func (s *session) shape(
 ) (shape *override.Resolved, err error) {
 	get := func(keys []item.Item) (wire.Batch, error) {
 		var got wire.Batch
-		err := s.retrier.Do(ctx, func() error {
-			event := store.StoreEvent{
-				Call: "BatchGetItem", Path: "levels", Outcome: "found", Began: s.env.Clock.Now(),
-			}
-			var err error
-			got, err = wire.BatchGet(ctx, s.api, s.retrier.Table, keys, true)
-			switch {
-			case err != nil:
-				event.Outcome = "failed"
-			case len(got.Items) == 0:
-				event.Outcome = "missing"
-			}
-			event.Read = got.Units
-			s.report(ctx, spec.Resource, event)
-			if err == nil && len(got.Unprocessed) > 0 {
-				return &types.ProvisionedThroughputExceededException{
+		err := s.retrier.Do(ctx, func() (err error) {
+			if got, _, err = s.conn.ReadAll(ctx, spec.Resource, keys, true); err == nil && len(got.Unprocessed) > 0 {
+				err = &types.ProvisionedThroughputExceededException{
 					Message: aws.String("keys of the batch were not read"),
 				}
 			}
@@ -154,14 +142,16 @@ func (s *session) shape(
 		})
 		return got, ofResource(spec, err)
 	}
-	return readShape(spec, kind, entity, s.now(), get)
+	return readShape(spec, kind, entity, s.conn.Now(), get)
 }
 
 // send sends the transaction that makes b, once. The error explains an outcome other than Applied.
 func (s *session) send(ctx context.Context, spec *store.Spec, b *perlimit.Bucket) (wire.Outcome, error) {
-	in := b.Transaction(s.retrier.Table, b.Image())
-	event := store.StoreEvent{Call: "TransactWriteItems", Path: "carry", Began: s.env.Clock.Now()}
-	out, err := s.api.TransactWriteItems(ctx, in, wire.NoRetry)
+	in := b.Transaction(s.conn.Table, b.Image())
+	event := store.StoreEvent{
+		Call: "TransactWriteItems", Path: "carry", Resource: spec.Resource, Began: s.conn.Env.Clock.Now(),
+	}
+	out, err := s.conn.API.TransactWriteItems(ctx, in, wire.NoRetry)
 	outcome := wire.Applied
 	if err == nil {
 		for _, used := range out.ConsumedCapacity {
@@ -170,11 +160,11 @@ func (s *session) send(ctx context.Context, spec *store.Spec, b *perlimit.Bucket
 	} else {
 		outcome, err = wire.ClassifyTransaction(err, len(in.TransactItems))
 		event.Write = wire.CancelledUnits(outcome, len(in.TransactItems))
-		err = wire.Explain(s.retrier.Table, outcome, err)
+		err = wire.Explain(s.conn.Table, outcome, err)
 	}
-	s.retrier.Budget.Answered(outcome)
+	s.conn.Budget.Answered(outcome)
 	event.Outcome = outcome.String()
-	s.report(ctx, spec.Resource, event)
+	s.conn.Report(ctx, event)
 	return outcome, err
 }
 
@@ -191,35 +181,15 @@ func ofResource(spec *store.Spec, err error) error {
 func (s *session) recordCarrying(ctx context.Context) {
 	s.recorded.Do(func() {
 		s.background.Start(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.Env.SettleTimeout)
 			defer cancel()
-			if err := s.note(ctx, layout.Update(s.retrier.Table, layout.Buckets, layout.Carrying)); err != nil {
-				s.env.Logger.LogAttrs(ctx, slog.LevelWarn,
+			if err := s.conn.Note(ctx, layout.Update(s.conn.Table, layout.Buckets, layout.Carrying)); err != nil {
+				s.conn.Env.Logger.LogAttrs(ctx, slog.LevelWarn,
 					"sluice: could not note in the table that per-limit items are carried over",
-					slog.String("table", s.retrier.Table), slog.Any("error", err))
+					slog.String("table", s.conn.Table), slog.Any("error", err))
 			}
 		})
 	})
-}
-
-// note sends in, whose condition fails if there is nothing to note.
-func (s *session) note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
-	event := store.StoreEvent{Call: "UpdateItem", Path: "system", Began: s.env.Clock.Now()}
-	out, err := s.api.UpdateItem(ctx, in)
-	outcome := wire.Applied
-	if err != nil {
-		outcome, _ = wire.Classify(err)
-		event.Write = wire.WriteUnits(outcome, nil)
-	} else {
-		event.Write = wire.WriteUnits(outcome, out.ConsumedCapacity)
-	}
-	event.Outcome = outcome.String()
-	s.report(ctx, "", event)
-	if outcome == wire.Refused {
-		return nil
-	}
-	return err
 }
 
 // readItems reads the per-limit items of entity on resource, sorted by limit. It calls report after each

@@ -27,7 +27,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
-	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 	streams "github.com/sluice-go/sluice/runtime/usage"
 )
@@ -730,10 +729,7 @@ type account struct {
 
 // TestCarryOverReported compares the calls that an observer sees with what the engine bills.
 func TestCarryOverReported(t *testing.T) {
-	db := memdynamo.New()
-	client := db.Client()
-	name := dynamotest.Table(t, client, operator.Table)
-	e := &engine{Table: storetest.Table{Client: client, Name: name}, ttl: time.Minute}
+	e, db := newFaulty(t)
 	e.putOld(t)
 	db.ResetConsumed()
 	d := startRates(t, e, e.Client)
@@ -766,6 +762,50 @@ func TestCarryOverReported(t *testing.T) {
 		if !slices.Contains(paths, want) {
 			t.Errorf("no call was %q: %q", want, paths)
 		}
+	}
+}
+
+// TestCarryOverAnswers: each reply is an answer to the breaker, also those about per-limit items.
+func TestCarryOverAnswers(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	var events storetest.Events
+	var answers atomic.Int64 // one call is in the background
+	def := rates(t)
+	session, err := New(e.Client, e.Name).Open(&store.Env{
+		Clock: &e.clock, Observer: events.Observer(), Logger: slog.New(slog.DiscardHandler),
+		SettleTimeout: time.Minute, CacheTTL: e.ttl, Answered: func() { answers.Add(1) },
+	}, def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &store.Call{Called: e.clock.Now(), Parts: []store.Part{{
+		Def: def, Cost: []int64{1000, 1000}, Buckets: []store.Bucket{{Entity: "user-1"}},
+	}}}
+	if err := session.Acquire(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	if err := session.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, calls := answers.Load(), len(events.All); got != 7 || calls != 7 {
+		t.Errorf("%d answers of %d calls, want 7 of 7", got, calls)
+	}
+}
+
+// TestCarryOverHostAhead: a host whose clock is an hour ahead carries over by DynamoDB's date. The bucket's
+// refill would stop for an hour otherwise.
+func TestCarryOverHostAhead(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	ahead := &engine{Table: e.Table, ttl: e.ttl}
+	ahead.clock.Set(time.Hour.Milliseconds())
+	if _, err := startRates(t, ahead, e.Client).Acquire(t.Context(), "1", tokens{5, 100}); err != nil {
+		t.Fatal(err)
+	}
+	rf := number(e.Get(t, item.BucketKey("user-1", "gpt-4"))["rf"]) - storetest.T0
+	if rf < 0 || rf > 1000 { // a date is rounded down to a second
+		t.Errorf("rf is %d ms after the date, want 0 to 1000", rf)
 	}
 }
 

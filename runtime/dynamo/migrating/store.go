@@ -67,12 +67,11 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	if err != nil {
 		return nil, err
 	}
+	conn := wire.NewConn(s.api, s.table, env)
+	retrier := conn.Retrier(dynamo.DefaultAttempts, rand.Float64)
+	retrier.Budget = conn.Budget
 	return &session{
-		Session: inner, env: env, api: s.api, background: background.Tasks{Within: &s.running},
-		retrier: wire.Retrier{
-			Table: s.table, Attempts: dynamo.DefaultAttempts, Budget: wire.NewBudget(wire.BudgetTokens),
-			After: env.Clock.After, Jitter: rand.Float64,
-		},
+		Session: inner, conn: conn, retrier: retrier, background: background.Tasks{Within: &s.running},
 		seen: seen, looking: map[bucketKey]*look{},
 	}, nil
 }
@@ -83,8 +82,7 @@ var _ store.Store = (*Store)(nil)
 type session struct {
 	store.Session
 
-	env        *store.Env
-	api        wire.API
+	conn       *wire.Conn
 	retrier    wire.Retrier
 	background background.Tasks
 	recorded   sync.Once // that buckets are carried over, in the table
@@ -308,14 +306,3 @@ func (s *session) Check(ctx context.Context) error {
 func (s *session) Close(ctx context.Context) error {
 	return errors.Join(s.Session.Close(ctx), s.background.Wait(ctx))
 }
-
-// report reports a call to the observer. It has just ended.
-func (s *session) report(ctx context.Context, resource string, e store.StoreEvent) {
-	if f := s.env.Observer.Store; f != nil {
-		e.System, e.Resource, e.Took = "dynamodb", resource, s.env.Clock.Now().Sub(e.Began)
-		f(context.WithoutCancel(ctx), e)
-	}
-}
-
-// now returns the time in ms.
-func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
