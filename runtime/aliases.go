@@ -7,6 +7,8 @@ import "github.com/sluice-go/sluice/runtime/store"
 type (
 	// Store keeps buckets: dynamo.New and redisstore.New return one. Only this module's stores implement it.
 	Store = store.Store
+	// Entity is what a call charges, and its ancestors. Only generated kinds implement it, such as limits.User.
+	Entity = store.Entity
 	// Clock is time as the limiter sees it (WithClock): it dates refills and paces waits.
 	Clock = store.Clock
 	// Policy says what becomes of an acquire when the store cannot answer: Allow, Deny or Local.

@@ -195,25 +195,25 @@ func (a *ancestry) unavailable(spec *store.Spec, err error) error {
 }
 
 // nearest returns the first link of entity's chain and the link's stored id, or what is wrong with it. The
-// errors name resource, unless it is empty.
-func nearest(
-	resource string, kinds []store.Kind, entity store.Entity,
-) (link store.Link, stored string, err error) {
+// errors name resource, unless it is empty. It warns of swapped ids in the whole chain.
+func (c *core) nearest(resource string, entity Entity) (link store.Link, stored string, err error) {
 	if entity == nil {
 		return store.Link{}, "", &InvalidError{Resource: resource, Field: "entity", Reason: "is nil"}
 	}
-	link = entity.Chain(nil)[0]
-	if link.Kind >= len(kinds) {
+	links := entity.Chain(nil)
+	link = links[0]
+	if link.Kind >= len(c.kinds) {
 		return store.Link{}, "", &InvalidError{
 			Resource: resource, Field: "entity", Value: link.ID,
 			Reason: "is of another limits.yaml: use this Limiter's package",
 		}
 	}
-	kind := &kinds[link.Kind]
+	kind := &c.kinds[link.Kind]
 	if reason := store.CheckID(kind.Prefix, link.ID); reason != "" {
 		return store.Link{}, "", &InvalidError{
 			Resource: resource, Field: "id of " + kind.Name, Value: link.ID, Reason: reason,
 		}
 	}
+	c.warnOfSwappedIDs(links)
 	return link, kind.Prefix + link.ID, nil
 }

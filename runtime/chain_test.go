@@ -473,23 +473,55 @@ func quiet() runtime.Option { return runtime.WithLogger(slog.New(slog.DiscardHan
 
 // TestPrefixTwice: an id that begins with its kind's prefix is refused, wherever it is in the chain.
 func TestPrefixTwice(t *testing.T) {
-	_, r := open(t, &fake{})
-	_, err := r.Acquire(t.Context(), user{"user-1"}, cost{TPM: 1})
-	checkReason(t, err, `invalid gpt-4 id user "user-1" begins with user-, and is stored behind another one: `+
-		"leave it out")
-	_, err = r.Acquire(t.Context(), user{"user1"}, cost{TPM: 1})
+	lim, r := openAs(t, &fake{members: &members{known: map[string]store.Member{}}},
+		tree(together, ofUser, ofProject))
+	const twice = "invalid %s %q begins with %s-, and is stored behind another one: leave it out"
+	_, err := r.Acquire(t.Context(), typed("user-1", "2", "3", "4"), cost{TPM: 1})
+	checkReason(t, err, fmt.Sprintf(twice, "gpt-4 id user", "user-1", "user"))
+	_, err = r.Acquire(t.Context(), typed("1", "2", "project-3", "4"), cost{TPM: 1})
+	checkReason(t, err, fmt.Sprintf(twice, "gpt-4 id project", "project-3", "project"))
+	err = lim.Entities().Put(t.Context(), typed("1", "team-2", "3", "4"))
+	checkReason(t, err, fmt.Sprintf(twice, "id team", "team-2", "team"))
+	_, err = r.Acquire(t.Context(), typed("user1", "2", "project3", "4"), cost{TPM: 1})
 	check(t, err, "")
 }
 
-// TestSwappedIDs: an id with the prefix of another kind is admitted, and logged once.
+// TestSwappedIDs: an id with the prefix of another kind is admitted, and logged once, wherever it is in the
+// chain and whichever call is first.
 func TestSwappedIDs(t *testing.T) {
-	var log bytes.Buffer
-	_, r := open(t, &fake{}, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	for range 3 {
-		_, err := r.Acquire(t.Context(), user{"project-1"}, cost{TPM: 1})
-		check(t, err, "")
-	}
-	if n := strings.Count(log.String(), "kind=user id=project-1 other=project"); n != 1 {
-		t.Errorf("logged %d times, want once:\n%s", n, &log)
+	swapped, ctx := typed("1", "2", "user-3", "4"), t.Context()
+	for name, call := range map[string]func(*runtime.Limiter, *resource, *runtime.Config[entity, limits]) error{
+		"Acquire": func(_ *runtime.Limiter, r *resource, _ *runtime.Config[entity, limits]) error {
+			_, err := r.Acquire(ctx, swapped, cost{TPM: 1})
+			return err
+		},
+		"Put": func(lim *runtime.Limiter, _ *resource, _ *runtime.Config[entity, limits]) error {
+			return lim.Entities().Put(ctx, swapped)
+		},
+		"Config.Entity": func(_ *runtime.Limiter, _ *resource, c *runtime.Config[entity, limits]) error {
+			_, _, err := c.Entity(swapped).Get(ctx)
+			return err
+		},
+		"Reset": func(_ *runtime.Limiter, _ *resource, c *runtime.Config[entity, limits]) error {
+			return c.Reset(ctx, swapped)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			def := tree(together, ofUser, ofProject)
+			backend := &fake{overrides: &overrides{}, members: &members{known: map[string]store.Member{}}}
+			b := runtime.NewBuilder(backend,
+				runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			r := runtime.Bind[entity](b, def, toVector, fromVector)
+			config := runtime.BindConfig[entity](b, def, toLimits, fromLimits)
+			lim, err := b.Limiter()
+			check(t, err, "")
+			for range 3 {
+				check(t, call(lim, r, config), "")
+			}
+			if n := strings.Count(log.String(), "kind=project id=user-3 other=user"); n != 1 {
+				t.Errorf("logged %d times, want once:\n%s", n, &log)
+			}
+		})
 	}
 }

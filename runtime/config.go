@@ -12,7 +12,7 @@ import (
 // Config reaches one resource's overrides. It is separate from Resource, since it needs other rights and has
 // other users. L is the generated struct of optional limits. For each limit the first that names it decides:
 // the entity's override, its kind's, the schema. Config is safe for concurrent use.
-type Config[E store.Entity, L any] struct {
+type Config[E Entity, L any] struct {
 	*resource
 	toLimits   func(L, []*Rate) []*Rate
 	fromLimits func([]*Rate) L
@@ -49,7 +49,7 @@ type Overridden[L any] struct {
 // Entity is the override of one entity. Its parents are not looked at. A bad id is reported by the Override's
 // methods.
 func (c *Config[E, L]) Entity(entity E) *Override[L] {
-	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
+	link, stored, err := c.core.nearest(c.spec.Resource, entity)
 	o := c.override(link.Kind, stored, err)
 	o.reset = func(ctx context.Context) error { return c.Reset(ctx, entity) }
 	return o
@@ -78,7 +78,7 @@ func (c *Config[E, L]) override(kind int, at string, err error) *Override[L] {
 // of them that each region keeps, "floor", then comes after the entity's override. It decides where neither
 // an operator nor a quota in force does.
 func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], error) {
-	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
+	link, stored, err := c.core.nearest(c.spec.Resource, entity)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func Refill() SetOption { return func(o *setOptions) { o.refill = true } }
 // It fails like Resource.Peek, and with a *ContendedError if the bucket gets other limits at each attempt.
 // Then, and after an *UnavailableError, it may be called again.
 func (c *Config[E, L]) Reset(ctx context.Context, entity E) error {
-	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
+	link, stored, err := c.core.nearest(c.spec.Resource, entity)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (o *Override[L]) Delete(ctx context.Context, prev Revision) error {
 
 // BindConfig adds a resource's overrides. Generated constructors call it: toLimits appends the limits in
 // schema order, fromLimits undoes that.
-func BindConfig[E store.Entity, L any](
+func BindConfig[E Entity, L any](
 	b *Builder, def store.Definition,
 	toLimits func(L, []*Rate) []*Rate, fromLimits func([]*Rate) L,
 ) *Config[E, L] {

@@ -29,8 +29,8 @@ func LeaveChildren() EraseOption { return func(e *store.Erasing) { e.LeaveChildr
 // that caches the entity's link, overrides or bucket may store them anew if it serves another call, as may an
 // aggregator or regional sync. So calls for the entity end first; an Erase after WithCacheTTL removes the
 // rest. On Redis it visits all keys by SCAN.
-func (e *Entities) Erase(ctx context.Context, entity store.Entity, opts ...EraseOption) (Erased, error) {
-	_, stored, err := nearest("", e.core.kinds, entity)
+func (e *Entities) Erase(ctx context.Context, entity Entity, opts ...EraseOption) (Erased, error) {
+	_, stored, err := e.core.nearest("", entity)
 	if err != nil {
 		return Erased{}, err
 	}

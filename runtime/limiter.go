@@ -105,7 +105,7 @@ func (b *Builder) Limiter() (*Limiter, error) {
 
 // Bind adds a resource. Generated constructors call it: toVector appends a cost in schema order, fromVector
 // undoes that.
-func Bind[E store.Entity, C any](
+func Bind[E Entity, C any](
 	b *Builder, def store.Definition, toVector func(C, []int64) []int64, fromVector func([]int64) C,
 ) *Resource[E, C] {
 	b.defs = append(b.defs, def)

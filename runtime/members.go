@@ -19,8 +19,8 @@ func (l *Limiter) Entities() *Entities { return &Entities{core: l.core} }
 // entity's own link, not its parent's parent. A parent without id means none: look-ups that need it then
 // fail. Other processes that have looked entity up use what was stored before, for as long as WithCacheTTL
 // says.
-func (e *Entities) Put(ctx context.Context, entity store.Entity, opts ...PutOption) error {
-	link, stored, err := nearest("", e.core.kinds, entity)
+func (e *Entities) Put(ctx context.Context, entity Entity, opts ...PutOption) error {
+	link, stored, err := e.core.nearest("", entity)
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (e *Entities) Put(ctx context.Context, entity store.Entity, opts ...PutOpti
 }
 
 // Get returns what is stored of entity; found is false if nothing is.
-func (e *Entities) Get(ctx context.Context, entity store.Entity) (m store.Member, found bool, err error) {
-	_, stored, err := nearest("", e.core.kinds, entity)
+func (e *Entities) Get(ctx context.Context, entity Entity) (m store.Member, found bool, err error) {
+	_, stored, err := e.core.nearest("", entity)
 	if err != nil {
 		return store.Member{}, false, err
 	}
@@ -56,8 +56,8 @@ func (e *Entities) Get(ctx context.Context, entity store.Entity) (m store.Member
 
 // Delete removes the link that is stored of entity, if there is one. Its children stay stored, and so do its
 // buckets and overrides.
-func (e *Entities) Delete(ctx context.Context, entity store.Entity) error {
-	_, stored, err := nearest("", e.core.kinds, entity)
+func (e *Entities) Delete(ctx context.Context, entity Entity) error {
+	_, stored, err := e.core.nearest("", entity)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (e *Entities) Delete(ctx context.Context, entity store.Entity) error {
 
 // Children yields the stored ids of the entities whose parent is entity, sorted, and ends with the first
 // error.
-func (e *Entities) Children(ctx context.Context, entity store.Entity) iter.Seq2[string, error] {
-	_, stored, err := nearest("", e.core.kinds, entity)
+func (e *Entities) Children(ctx context.Context, entity Entity) iter.Seq2[string, error] {
+	_, stored, err := e.core.nearest("", entity)
 	if err != nil {
 		return func(yield func(string, error) bool) { yield("", err) }
 	}
@@ -77,5 +77,5 @@ func (e *Entities) Children(ctx context.Context, entity store.Entity) iter.Seq2[
 // PutOption changes what Put stores.
 type PutOption func(*store.Member)
 
-// WithoutCascade makes calls on the entity, when it is looked up, charge only its own bucket.
-func WithoutCascade() PutOption { return func(m *store.Member) { m.Cascade = false } }
+// NoCascade makes calls on the entity, when it is looked up, charge only its own bucket.
+func NoCascade() PutOption { return func(m *store.Member) { m.Cascade = false } }

@@ -81,7 +81,7 @@ func TestEntities(t *testing.T) {
 			store.Member{Entity: "org-4", Cascade: true}},
 		{"its parent's parent is looked up", append(typed("6", "", "", "")[:1], lookedUp(ofTeam, "2")...), nil,
 			store.Member{Entity: "user-6", Parent: "team-2", Cascade: true}},
-		{"without cascade", typed("1", "2", "3", "4"), []runtime.PutOption{nil, runtime.WithoutCascade()},
+		{"without cascade", typed("1", "2", "3", "4"), []runtime.PutOption{nil, runtime.NoCascade()},
 			store.Member{Entity: "user-1", Parent: "team-2"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

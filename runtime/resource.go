@@ -12,7 +12,7 @@ import (
 )
 
 // Acquirer is what *Resource implements: the type a handler takes, so that a test can pass a fake.
-type Acquirer[E store.Entity, C any] interface {
+type Acquirer[E Entity, C any] interface {
 	Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error)
 	Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error)
 	Do(
@@ -30,7 +30,7 @@ type LimitOf[C any] interface {
 
 // Resource is the typed entry to one resource: E is the kinds it accepts, C its cost struct. It is safe for
 // concurrent use.
-type Resource[E store.Entity, C any] struct {
+type Resource[E Entity, C any] struct {
 	*resource
 	defaults   callOptions
 	toVector   func(C, []int64) []int64

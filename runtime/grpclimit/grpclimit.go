@@ -21,7 +21,6 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/edge"
-	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // ErrUnlimited is returned by ask for a call or a message that costs nothing: nothing is charged, and there
@@ -32,7 +31,7 @@ var ErrUnlimited = errors.New("grpclimit: not limited")
 // request. It may fail with a status, or with an error that Error knows. Any other error is answered with
 // INTERNAL, without its text, which goes to the resource's log (runtime.WithLogger). A resource's With
 // sets how long an acquire may take, and what happens in an outage.
-func Unary[E store.Entity, C any](
+func Unary[E runtime.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error),
 	opts ...Option,
 ) grpc.UnaryServerInterceptor {
@@ -69,13 +68,13 @@ func Lease[C any](ctx context.Context) *runtime.Lease[C] {
 type leaseKey[C any] struct{}
 
 // limited is what an interceptor acquires from, and how.
-type limited[E store.Entity, C any] struct {
+type limited[E runtime.Entity, C any] struct {
 	options
 
 	r runtime.Acquirer[E, C]
 }
 
-func newLimited[E store.Entity, C any](r runtime.Acquirer[E, C], opts []Option) *limited[E, C] {
+func newLimited[E runtime.Entity, C any](r runtime.Acquirer[E, C], opts []Option) *limited[E, C] {
 	l := &limited[E, C]{r: r}
 	for _, opt := range opts {
 		opt(&l.options)

@@ -9,12 +9,11 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Stream acquires before a handler of streams: one lease for all of a stream, which knows of no message yet.
 // ask and all else is as with Unary.
-func Stream[E store.Entity, C any](
+func Stream[E runtime.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, info *grpc.StreamServerInfo) (E, C, error),
 	opts ...Option,
 ) grpc.StreamServerInterceptor {
@@ -43,7 +42,7 @@ func Stream[E store.Entity, C any](
 // it was not ended, when the next one is received; a panic, and ReleaseOn, give back that of the last one.
 //
 // A client whose policy repeats a stream sends all its messages again, and each is charged again.
-func StreamMessages[E store.Entity, C any](
+func StreamMessages[E runtime.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, msg any, info *grpc.StreamServerInfo) (E, C, error),
 	opts ...Option,
 ) grpc.StreamServerInterceptor {

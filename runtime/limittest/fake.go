@@ -20,7 +20,7 @@ import (
 //   - Its leases and snapshots show no balances.
 //
 // All else is as with a *runtime.Resource.
-type Fake[E store.Entity, C any] struct {
+type Fake[E runtime.Entity, C any] struct {
 	mu      sync.Mutex
 	denial  *denial // nil: none
 	failure error   // nil: none
@@ -35,7 +35,7 @@ type denial struct {
 }
 
 // Call is one recorded Acquire, Wait or Do.
-type Call[E store.Entity, C any] struct {
+type Call[E runtime.Entity, C any] struct {
 	Method         string // Acquire, Wait, Do, or More of a lease that is neither Shadowed nor Degraded
 	Entity         E
 	Cost, Settled  C     // Settled is what Settle stated, if it was called
@@ -47,7 +47,7 @@ type Call[E store.Entity, C any] struct {
 // NewFake returns a Fake. Its argument only has the types, and is not used:
 //
 //	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
-func NewFake[E store.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { return &Fake[E, C]{} }
+func NewFake[E runtime.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { return &Fake[E, C]{} }
 
 // Admit ends what Deny or Fail began.
 func (f *Fake[E, C]) Admit() { f.set(nil, nil) }

@@ -69,7 +69,7 @@ func lookups(w *world) {
 		w.Fatalf("%v", err)
 	}
 	if err := entities.Put(ctx, limits.User{ID: "bob", Project: limits.Project{ID: "p"}},
-		runtime.WithoutCascade()); err != nil {
+		runtime.NoCascade()); err != nil {
 		w.Fatalf("%v", err)
 	}
 	for id, want := range map[string]store.Member{

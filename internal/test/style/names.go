@@ -105,6 +105,30 @@ func names(f *file) []Finding {
 	return found
 }
 
+// options finds functions of runtime whose names do not tell options of New, With.., from those of calls.
+func options(f *file) []Finding {
+	if f.folder() != "runtime" || f.test {
+		return nil
+	}
+	var found []Finding
+	for _, decl := range f.ast.Decls {
+		fn, ok := decl.(*ast.FuncDecl)
+		if !ok || fn.Recv != nil || !fn.Name.IsExported() {
+			continue
+		}
+		forNew := false
+		if results := fn.Type.Results; results != nil && len(results.List) == 1 {
+			result, ok := results.List[0].Type.(*ast.Ident)
+			forNew = ok && result.Name == "Option"
+		}
+		if forNew != strings.HasPrefix(fn.Name.Name, "With") {
+			found = append(found, Finding{Options, f.path, f.line(fn.Pos()),
+				fn.Name.Name + ": With.. returns Option, an option of New, and nothing else does"})
+		}
+	}
+	return found
+}
+
 // private returns the first private word of an identifier, or "", and what is used instead.
 func private(name string) (word, instead string) {
 	if instead, ok := wholeNames[name]; ok {
