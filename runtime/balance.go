@@ -10,6 +10,7 @@ import (
 // Balance is what is left of one limit in one bucket. It names the limit, so that code can show it without
 // knowing the resource's cost struct.
 type Balance struct {
+	Resource  string       // its name: gpt-4
 	Entity    string       // whose bucket it is, as stored: user-123
 	Limit     string       // its name: tpm
 	Params    bucket.Limit // in force for the bucket
@@ -55,7 +56,7 @@ func balancesAt(spec *store.Spec, buckets []store.Bucket, now int64) []Balance {
 				full = spec.Regions.Window
 			}
 			all = append(all, Balance{
-				Entity: buckets[i].Entity, Limit: spec.Limits[j], Params: b.Limit,
+				Resource: spec.Resource, Entity: buckets[i].Entity, Limit: spec.Limits[j], Params: b.Limit,
 				Available: max(0, bucket.Spendable(b, refilled, now)) / bucket.Milli, Full: full,
 			})
 		}

@@ -34,10 +34,14 @@ func TestBalances(t *testing.T) {
 		tokens, all := bucket.Per(10_000, time.Minute).WithBurst(15_000),
 			bucket.Per(100_000, time.Minute).WithBurst(150_000)
 		want := []runtime.Balance{
-			{Entity: "user-1", Limit: "rpm", Params: own, Available: 99, Full: 600 * time.Millisecond},
-			{Entity: "user-1", Limit: "tpm", Params: tokens, Available: 9_000, Full: 36 * time.Second},
-			{Entity: "project-2", Limit: "rpm", Params: shared, Available: 999, Full: 60 * time.Millisecond},
-			{Entity: "project-2", Limit: "tpm", Params: all, Available: 144_000, Full: 3600 * time.Millisecond},
+			{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Params: own,
+				Available: 99, Full: 600 * time.Millisecond},
+			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Params: tokens,
+				Available: 9_000, Full: 36 * time.Second},
+			{Resource: "gpt-4", Entity: "project-2", Limit: "rpm", Params: shared,
+				Available: 999, Full: 60 * time.Millisecond},
+			{Resource: "gpt-4", Entity: "project-2", Limit: "tpm", Params: all,
+				Available: 144_000, Full: 3600 * time.Millisecond},
 		}
 		same := func(name string, got []runtime.Balance) {
 			t.Helper()
@@ -77,8 +81,8 @@ func TestBalanceOfClosedQuota(t *testing.T) {
 	_, err := b.Limiter()
 	check(t, err, "")
 	want := []runtime.Balance{
-		{Entity: "user-1", Limit: "rpm", Params: quotas[0], Available: 30},
-		{Entity: "user-1", Limit: "tpm", Params: quotas[1], Full: 10 * time.Second},
+		{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Params: quotas[0], Available: 30},
+		{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Params: quotas[1], Full: 10 * time.Second},
 	}
 	if diff := cmp.Diff(want, acquire(t, r, user{"1"}, cost{}).Balances()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -122,7 +122,7 @@ func TestBy(t *testing.T) {
 	denied = store.AddRefusal(denied, store.Refusal{Resource: "images", Limit: "ipm", RetryAfter: time.Minute})
 	for _, test := range []struct {
 		denied *store.DeniedError
-		limit  limitName
+		limit  store.LimitName
 		want   bool
 	}{
 		{denied, limitName{"gpt-4", "rpm"}, true},
@@ -130,6 +130,7 @@ func TestBy(t *testing.T) {
 		{denied, limitName{"gpt-4", "tpm"}, false},
 		{denied, limitName{"images", "rpm"}, false},
 		{denied, limitName{}, false},
+		{denied, nil, false},
 		{&store.DeniedError{Resource: "gpt-4", Limit: "rpm"}, limitName{"gpt-4", "rpm"}, true},
 	} {
 		if got := test.denied.By(test.limit); got != test.want {

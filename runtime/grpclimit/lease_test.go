@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/grpclimit"
 )
 
@@ -132,6 +133,77 @@ func TestLease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKept: once its handler has returned, a lease is over.
+func TestKept(t *testing.T) {
+	for _, opts := range [][]grpclimit.Option{nil, {when(codes.Aborted)}} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := newFake()
+			var leases []*limits.GPT4Lease
+			keep := func(ctx context.Context) error {
+				leases = append(leases, grpclimit.Lease[limits.GPT4Cost](ctx))
+				return nil
+			}
+			client := serve(t, &service{unary: keep}, unary(fake, opts...))
+			if _, err := client.UnaryCall(t.Context(), request(700)); err != nil {
+				t.Fatal(err)
+			}
+			for _, with := range []func(limits.GPT4Acquirer, ...grpclimit.Option) []grpc.ServerOption{
+				stream, messages,
+			} {
+				client := serve(t, &service{replies: func(
+					s grpc.ServerStreamingServer[pb.StreamingOutputCallResponse],
+				) error {
+					return keep(s.Context())
+				}}, with(fake, opts...))
+				replies, err := client.StreamingOutputCall(t.Context(), message(700))
+				if err == nil {
+					_, err = replies.Recv()
+				}
+				if !errors.Is(err, io.EOF) {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			if len(leases) != 3 {
+				t.Fatalf("%d leases, want 3", len(leases))
+			}
+			for i, lease := range leases {
+				if err := lease.Settle(t.Context(), limits.GPT4Cost{TPM: 3}); !errors.Is(err, runtime.ErrSettled) {
+					t.Errorf("lease %d: %v, want ErrSettled", i, err)
+				}
+			}
+			for _, call := range fake.Calls() {
+				if call.Done {
+					t.Errorf("%+v, want it to stand as charged", call)
+				}
+			}
+		})
+	}
+}
+
+// TestMessagesKept: the lease of a message is over when the next one is received, whatever that costs.
+func TestMessagesKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake, n := newFake(), 0
+		var before *limits.GPT4Lease
+		client := serve(t, &service{duplex: echo(func(ctx context.Context) error {
+			if n++; n%2 == 0 {
+				if err := before.Settle(ctx, limits.GPT4Cost{TPM: 3}); !errors.Is(err, runtime.ErrSettled) {
+					t.Errorf("message %d: %v, want ErrSettled for the one before", n, err)
+				}
+			}
+			before = grpclimit.Lease[limits.GPT4Cost](ctx)
+			return nil
+		})}, messages(fake))
+		if answered, err := say(t, client, 10, 20, 30, 0); answered != 4 || !errors.Is(err, io.EOF) {
+			t.Fatalf("%d answered, %v", answered, err)
+		}
+		if calls := fake.Calls(); len(calls) != 3 || calls[0].Done || calls[2].Done {
+			t.Errorf("%+v, want them to stand as charged", calls)
+		}
+	})
 }
 
 // codeOf is the code with which a stream ended.

@@ -56,7 +56,7 @@ func pair(what string, limit store.LimitName) style {
 		if limit == nil {
 			return
 		}
-		s := edge.Find(limits, limit.String())
+		s := edge.Find(limits, limit.Resource(), limit.String())
 		if s == nil {
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/redisstore"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 var all = []httplimit.Option{httplimit.Headers(), httplimit.XHeaders(),
@@ -112,6 +113,42 @@ func TestHeaders(t *testing.T) {
 		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
 		see("not asked for", "user=2&tpm=600", 200, map[string]string{})
 	})
+}
+
+// TestOpenAIHeadersOfAnotherResource: a limit is shown for its resource alone, and Middleware refuses others.
+func TestOpenAIHeadersOfAnotherResource(t *testing.T) {
+	for name, test := range map[string]struct {
+		opt    httplimit.Option
+		panics bool
+	}{
+		"its own": {httplimit.OpenAIHeaders(limits.GPT4RPM, nil), false},
+		"none":    {httplimit.OpenAIHeaders[limits.GPT4Cost](nil, nil), false},
+		"another": {httplimit.OpenAIHeaders(limits.EmbeddingsRPS, nil), true},
+	} {
+		func() {
+			defer func() {
+				if panicked := recover() != nil; panicked != test.panics {
+					t.Errorf("%s: panics is %v", name, panicked)
+				}
+			}()
+			httplimit.Middleware(newFake(), ask, test.opt)
+		}()
+	}
+
+	fake := newFake()
+	client := limited(t, fake, nothing, httplimit.OpenAIHeaders(limits.GPT4RPM, limits.GPT4TPM))
+	for resource, want := range map[string]map[string]string{
+		limits.GPT4: {"Retry-After": "3", "x-ratelimit-remaining-tokens": "20", "x-ratelimit-reset-tokens": "3s"},
+		"gpt-5":     {"Retry-After": "3"},
+	} {
+		fake.Fail(store.AddRefusal(nil, runtime.Refusal{
+			Resource: resource, Entity: "user-1", Limit: limits.GPT4TPM.String(), Requested: 500, Available: 20,
+			RetryAfter: 3 * time.Second,
+		}))
+		if diff := cmp.Diff(want, fields(get(t, client, "user=1&tpm=500").Header)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", resource, diff)
+		}
+	}
 }
 
 // TestHeadersOnRedis: what Redis refuses shows the same as what DynamoDB does, though its time is not the

@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/edge"
-	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // ErrUnlimited is returned by ask for a request that costs nothing: nothing is charged, and there is no
@@ -38,10 +37,10 @@ var ErrUnlimited = errors.New("httplimit: not limited")
 // A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's
 // context. A handler that has hijacked the connection settles before it returns. A streamed answer settles
 // when its stream ends; its headers show what was left when it began.
-func Middleware[E store.Entity, C any](
+func Middleware[E runtime.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(*http.Request) (E, C, error), opts ...Option,
 ) func(http.Handler) http.Handler {
-	o := newOptions(opts)
+	o := newOptions[C](opts)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			entity, cost, err := ask(req)

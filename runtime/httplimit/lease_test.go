@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 )
 
@@ -87,6 +88,38 @@ func TestLease(t *testing.T) {
 				}
 				if got := (end{calls[0].Settled.TPM == 3, calls[0].Released, err != nil}); got != test.want {
 					t.Errorf("%+v, want %+v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestKept: once the handler has returned, its lease is over.
+func TestKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		next http.HandlerFunc
+		opts []httplimit.Option
+	}{
+		"returns": {nothing, nil},
+		"aborts":  {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil},
+		"ReleaseOn: another status": {nothing,
+			[]httplimit.Option{httplimit.ReleaseOn(func(status int) bool { return status == 500 })}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fake := newFake()
+				var lease *limits.GPT4Lease
+				client := limited(t, fake, func(w http.ResponseWriter, r *http.Request) {
+					lease = httplimit.Lease[limits.GPT4Cost](r.Context())
+					test.next(w, r)
+				}, test.opts...)
+				_, _ = tryGet(t.Context(), client, "user=1&tpm=700")
+				synctest.Wait()
+				if err := lease.Settle(t.Context(), limits.GPT4Cost{TPM: 3}); !errors.Is(err, runtime.ErrSettled) {
+					t.Errorf("%v, want ErrSettled", err)
+				}
+				if calls := fake.Calls(); len(calls) != 1 || calls[0].Done {
+					t.Errorf("%+v, want it to stand as charged", calls)
 				}
 			})
 		})

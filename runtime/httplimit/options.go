@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -16,12 +17,21 @@ type options struct {
 	onError   func(http.ResponseWriter, *http.Request, error) // nil: none
 	releaseOn func(status int) bool                           // nil: never
 	styles    []style
+	costs     []any // a nil pointer to the cost of each resource whose limits are named
 }
 
-func newOptions(opts []Option) *options {
+// newOptions returns the options of a Middleware on the resource whose cost is C. It panics if they name
+// limits of another one: requests would not show the mistake.
+func newOptions[C any](opts []Option) *options {
 	o := &options{}
 	for _, opt := range opts {
 		opt(o)
+	}
+	for _, cost := range o.costs {
+		if _, ok := cost.(*C); !ok {
+			panic(fmt.Sprintf("httplimit: OpenAIHeaders has limits of %T on the resource of %T: pass this resource's",
+				cost, (*C)(nil)))
+		}
 	}
 	return o
 }
@@ -87,11 +97,12 @@ func XHeaders() Option {
 }
 
 // OpenAIHeaders shows x-ratelimit-limit-requests, -remaining- and -reset-, and the same of tokens, as clients
-// of OpenAI read them. The arguments are the limits to show, such as limits.GPT4RPM and limits.GPT4TPM, of
-// the resource that the Option is for. The headers of one that is nil are omitted. Reset is a duration in
-// whole seconds, such as 1m30s.
+// of OpenAI read them. The arguments are the limits to show, such as limits.GPT4RPM and limits.GPT4TPM.
+// Middleware panics if its resource is another one. The headers of an argument that is nil are omitted. Reset
+// is a duration in whole seconds, such as 1m30s.
 func OpenAIHeaders[C any](requests, tokens runtime.LimitOf[C]) Option {
 	return func(o *options) {
+		o.costs = append(o.costs, (*C)(nil))
 		o.styles = append(o.styles, pair("Requests", requests), pair("Tokens", tokens))
 	}
 }

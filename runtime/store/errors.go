@@ -49,8 +49,12 @@ func (e *DeniedError) Error() string {
 	return s
 }
 
-// By reports whether limit is one of those that denied the call, in whichever bucket of its chain.
+// By reports whether limit is one of those that denied the call, in whichever bucket of its chain. It is
+// false for nil.
 func (e *DeniedError) By(limit LimitName) bool {
+	if limit == nil {
+		return false
+	}
 	resource, name := limit.Resource(), limit.String()
 	return e.Resource == resource && e.Limit == name || slices.ContainsFunc(e.Refusals, func(r Refusal) bool {
 		return r.Resource == resource && r.Limit == name

@@ -13,19 +13,19 @@ import (
 
 // Standing is what an answer shows of one limit.
 type Standing struct {
-	Limit     string
-	Params    bucket.Limit // zero if they are not known
-	Available int64        // whole tokens
-	Wait      time.Duration
-	Refused   bool
+	Resource, Limit string
+	Params          bucket.Limit // zero if they are not known
+	Available       int64        // whole tokens
+	Wait            time.Duration
+	Refused         bool
 }
 
 // Admitted returns, for each limit, the bucket with the least of it: the nearest of equal ones.
 func Admitted(balances []runtime.Balance) []Standing {
 	var limits []Standing
 	for _, b := range balances {
-		one := Standing{Limit: b.Limit, Params: b.Params, Available: b.Available, Wait: b.Full}
-		if at := Find(limits, b.Limit); at == nil {
+		one := Standing{b.Resource, b.Limit, b.Params, b.Available, b.Full, false}
+		if at := Find(limits, b.Resource, b.Limit); at == nil {
 			limits = append(limits, one)
 		} else if one.Available < at.Available {
 			*at = one
@@ -48,29 +48,29 @@ func Refused(err error, balances []runtime.Balance) []Standing {
 		limits[i].Wait = min(limits[i].Wait, denied.RetryAfter)
 	}
 	for _, r := range longest(denied.Refusals) {
-		at := Find(limits, r.Limit)
+		at := Find(limits, r.Resource, r.Limit)
 		if at == nil {
-			limits = append(limits, Standing{Limit: r.Limit})
+			limits = append(limits, Standing{})
 			at = &limits[len(limits)-1]
 		}
-		*at = Standing{r.Limit, paramsOf(balances, r.Entity, r.Limit), r.Available, r.RetryAfter, true}
+		*at = Standing{r.Resource, r.Limit, paramsOf(balances, r), r.Available, r.RetryAfter, true}
 	}
 	return limits
 }
 
-func paramsOf(balances []runtime.Balance, entity, limit string) (params bucket.Limit) {
+func paramsOf(balances []runtime.Balance, r store.Refusal) (params bucket.Limit) {
 	for _, b := range balances {
-		if b.Entity == entity && b.Limit == limit {
+		if b.Resource == r.Resource && b.Entity == r.Entity && b.Limit == r.Limit {
 			return b.Params
 		}
 	}
 	return params
 }
 
-// Find returns the Standing of limit, or nil.
-func Find(limits []Standing, limit string) *Standing {
+// Find returns the Standing of a resource's limit, or nil.
+func Find(limits []Standing, resource, limit string) *Standing {
 	for i := range limits {
-		if limits[i].Limit == limit {
+		if limits[i].Resource == resource && limits[i].Limit == limit {
 			return &limits[i]
 		}
 	}
