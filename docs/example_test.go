@@ -120,6 +120,21 @@ func override(ctx context.Context, lim *limits.Limiter) error {
 	return err
 }
 
+// refill raises a limit for a user who waits, and forgives what its project owes.
+func refill(ctx context.Context, lim *limits.Limiter) error {
+	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
+	override := lim.Config.GPT4.Entity(user)
+	_, revision, err := override.Get(ctx)
+	if err != nil {
+		return err
+	}
+	raised := limits.GPT4Limits{TPM: &runtime.Rate{Capacity: 20_000}}
+	if _, err := override.Set(ctx, raised, revision, runtime.Refill()); err != nil {
+		return err
+	}
+	return lim.Config.GPT4.Reset(ctx, user.Project) // its limits stay; its bucket is full, and has no debt
+}
+
 // Example is what the functions above come to in a program.
 func Example() {
 	ctx := context.Background()
@@ -131,7 +146,7 @@ func Example() {
 	user := limits.User{ID: "123", Project: limits.Project{ID: "1", Org: limits.Org{ID: "acme"}}}
 	err = errors.Join(
 		denial(ctx, lim, user), others(ctx, log.Writer(), lim, user), both(ctx, lim, user),
-		lookUp(ctx, lim), override(ctx, lim),
+		lookUp(ctx, lim), override(ctx, lim), refill(ctx, lim),
 	)
 	if err != nil {
 		log.Print(err)

@@ -44,6 +44,16 @@ func TestReadmeRuns(t *testing.T) {
 		},
 		"look-ups":  lookUp,
 		"overrides": override,
+		"refills": func(ctx context.Context, lim *limits.Limiter) error {
+			_, err := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 15_000})
+			err = errors.Join(err, refill(ctx, lim))
+			for entity, want := range map[limits.GPT4Entity]int64{user: 20_000, user.Project: 150_000} {
+				if snap, failed := lim.GPT4.Peek(ctx, entity); failed != nil || snap.Buckets[0].Available.TPM != want {
+					err = errors.Join(err, failed, fmt.Errorf("%s: %+v is left, want %d", entity, snap, want))
+				}
+			}
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

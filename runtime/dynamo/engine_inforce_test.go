@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -367,6 +368,30 @@ func TestStaleOverridesServe(t *testing.T) {
 	e.clock.set(62_000)
 	acquire()
 	d.callsBeside(t, "normal applied", "levels missing")
+}
+
+// TestDeniedOverridesFail: overrides that are due and may not be read do not serve.
+func TestDeniedOverridesFail(t *testing.T) {
+	_, embeddings := generated(t)
+	e := newEngine(t)
+	e.ttl = time.Minute
+	var failure error
+	api := &batches{
+		API:    e.client,
+		answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) { return nil, failure },
+	}
+	d := e.desk(t, api, withNumbers(embeddings, 1, *per(200)))
+	if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
+		t.Fatal(err)
+	}
+	e.clock.set(60_000)
+	failure = &smithy.GenericAPIError{Code: "AccessDeniedException"}
+	for range 2 {
+		_, err := d.Acquire(t.Context(), "1", tokens{1})
+		if _, ok := errors.AsType[*store.SetupError](err); !ok {
+			t.Errorf("%v, want a *SetupError", err)
+		}
+	}
 }
 
 // TestOverridesAreReadOnce in a call, however short they are remembered, and whether they can be read or not.

@@ -131,8 +131,8 @@ func TestMalformedOverride(t *testing.T) {
 	}
 }
 
-// noReads answers no HGETALL while it is down.
-type noReads struct{ down bool }
+// noReads answers HGETALL with an error while there is one.
+type noReads struct{ failure error }
 
 func (n *noReads) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn,
@@ -143,8 +143,8 @@ func (n *noReads) DialHook(next redis.DialHook) redis.DialHook {
 func (n *noReads) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (n *noReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if n.down && strings.EqualFold(cmds[0].Name(), "hgetall") {
-			return redisError("LOADING")
+		if n.failure != nil && strings.EqualFold(cmds[0].Name(), "hgetall") {
+			return n.failure
 		}
 		return next(ctx, cmds)
 	}
@@ -158,7 +158,7 @@ func TestOverridesUnread(t *testing.T) {
 	client.AddHook(n)
 	d := s.process(t, client, def, runtime.WithClock(clock))
 	d.left(t, alice, tokens2{60, 6000})
-	n.down = true
+	n.failure = redisError("LOADING")
 	if _, err := d.Acquire(t.Context(), bob, tokens2{1, 0}); !isA[*store.UnavailableError](err) {
 		t.Errorf("%v, want that bob's are not known", err)
 	}
@@ -169,11 +169,17 @@ func TestOverridesUnread(t *testing.T) {
 		}
 	}
 	clock.pass(time.Second)
-	n.down = false
+	n.failure = nil
 	d.left(t, alice, tokens2{58, 6000})
 	d.calls(t, "levels missing", "peek missing", "levels failed", "levels failed", "acquire applied",
 		"acquire applied",
 		"levels missing", "peek found")
+
+	n.failure = redisError("NOPERM this user has no permissions to run the 'hgetall' command")
+	clock.pass(time.Minute)
+	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*store.SetupError](err) {
+		t.Errorf("%v, want a SetupError: what may not be read does not serve", err)
+	}
 }
 
 // TestMembers: an entity's parent is stored, looked up and cached, and Children omits entities that have
