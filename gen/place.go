@@ -15,20 +15,21 @@ import (
 )
 
 // checkInside returns a problem if out is outside of the module around folder, the schema's: a schema from
-// elsewhere does not write to any folder of this machine. Without a module around the schema, out is in its
+// elsewhere does not write to any folder of this machine, through a symbolic link neither. Without a module around the schema, out is in its
 // folder or in a module.
 func checkInside(s *schema.Schema, folder, out string) (problems Problems, err error) {
-	root, err := gomod.Root(folder)
-	none := errors.Is(err, fs.ErrNotExist)
-	if none {
-		if root, err = filepath.Abs(folder); err != nil {
-			return nil, err
-		}
+	if folder, err = resolve(folder); err != nil {
+		return nil, err
 	}
+	at, err := resolve(out)
 	if err != nil {
 		return nil, err
 	}
-	at, err := filepath.Abs(out)
+	root, err := gomod.Root(folder)
+	none := errors.Is(err, fs.ErrNotExist)
+	if none {
+		root, err = folder, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +47,25 @@ func checkInside(s *schema.Schema, folder, out string) (problems Problems, err e
 		return problems, nil
 	}
 	return nil, nil
+}
+
+// resolve returns path as an absolute one without symbolic links. Folders at its end need not exist yet.
+func resolve(path string) (string, error) {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	missing := ""
+	for {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return filepath.Join(real, missing), nil
+		}
+		if exists(at) { // a link to nothing, or in a circle
+			return "", fmt.Errorf("resolve the folder to generate into: %w", err)
+		}
+		at, missing = filepath.Dir(at), filepath.Join(filepath.Base(at), missing)
+	}
 }
 
 // checkPlace fails if out is a folder of another package, or if the schema has generated another folder. A

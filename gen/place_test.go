@@ -92,10 +92,27 @@ func TestOutside(t *testing.T) {
 		{"no module", "./limits", nil, false},
 		{"no module, above", "../../etc", nil, true},
 		{"no module, into one", "../../c/limits", []string{"../../c"}, false},
+		{"a link out of the module", "./away/limits", []string{"."}, true},
+		{"a link out of the schema's folder", "./away", nil, true},
+		{"a link inside the module", "./within/limits", []string{".."}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			root := t.TempDir()
 			folder := filepath.Join(root, "a", "b")
+			for link, to := range map[string]string{"away": filepath.Join(root, "etc"), "within": "../c"} {
+				if err := os.MkdirAll(filepath.Join(root, "etc"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.MkdirAll(filepath.Join(root, "a", "c"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.MkdirAll(folder, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Symlink(to, filepath.Join(folder, link)); err != nil {
+					t.Skip(err) // Windows allows links to some users only
+				}
+			}
 			for _, dir := range append([]string{"."}, tc.modules...) {
 				if err := os.MkdirAll(filepath.Join(folder, dir), 0o755); err != nil {
 					t.Fatal(err)

@@ -7,6 +7,34 @@ import (
 	"testing"
 )
 
+// TestImportOnRedis: what export prints of one Redis, import writes into another one.
+func TestImportOnRedis(t *testing.T) {
+	from, to := newRedis(t, demo), newRedis(t, demo)
+	set := append(strings.Fields("override set user-123 gpt-4 rpm=200,burst=300"), from.flags...)
+	if code, _, errs := command(t.Context(), set...); code != 0 {
+		t.Fatal(errs)
+	}
+	for _, format := range []string{"jsonl", "csv"} {
+		code, text, errs := command(t.Context(), append([]string{"override", "export", "--format", format},
+			from.flags...)...)
+		if code != 0 || errs != "exported 1 override\n" {
+			t.Fatalf("exit code %d, %s", code, errs)
+		}
+		file := filepath.Join(t.TempDir(), "all."+format)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		to.server.FlushAll()
+		to.run("override import "+file+" --dry-run", 0, `AT        RESOURCE  LIMIT       CAPACITY  BURST  REFILL
+user-123  gpt-4     rpm    was         -      -  -
+                           now       200    300  200 every 1m
+would write 1 override; 0 unchanged
+`, "")
+		to.run("override import "+file, 0, "wrote 1 override; 0 unchanged\n", takenUp)
+		to.run("override import "+file, 0, "wrote 0 overrides; 1 unchanged\n", "")
+	}
+}
+
 // TestImport: the output of export is imported; a dry run prints what changes, and mistakes have their lines.
 func TestImport(t *testing.T) {
 	s, _ := newSession(t, demo)
@@ -33,12 +61,12 @@ would write 2 overrides; 0 unchanged
 		t.Errorf("the dry run wrote %d items", n)
 	}
 	s.run("override import "+first+" --rate 1000", 0, "wrote 2 overrides; 0 unchanged\n", takenUp)
-	s.run("override import "+first, 0, "wrote 0 overrides; 2 unchanged\n", takenUp)
+	s.run("override import "+first, 0, "wrote 0 overrides; 2 unchanged\n", "")
 	code, lines, errs := sluice(t, start, append(strings.Fields("override export gpt-4"), s.flags...)...)
 	if want := "exported 2 overrides\n"; code != 0 || errs != want || strings.Count(lines, "\n") != 2 {
 		t.Fatalf("exit code %d, %s%s", code, lines, errs)
 	}
-	s.run("override import "+file("same.jsonl", lines), 0, "wrote 0 overrides; 2 unchanged\n", takenUp)
+	s.run("override import "+file("same.jsonl", lines), 0, "wrote 0 overrides; 2 unchanged\n", "")
 	both := file("both.jsonl", lines+lines)
 	s.run("override import "+both, 1, "", both+":3: project on gpt-4 is in line 1 already: leave one out\n"+
 		both+":4: user-123 on gpt-4 is in line 2 already: leave one out\nsluice: nothing was written\n")

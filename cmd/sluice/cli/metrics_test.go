@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -19,5 +20,24 @@ func TestMetrics(t *testing.T) {
 		}
 		code, out, errs := run(t, strings.Fields(line)...)
 		expect(t, code, out, errs, 0, string(want), "")
+	}
+}
+
+// TestMetricsJSON: an object per metric, with the names of the table.
+func TestMetricsJSON(t *testing.T) {
+	_, table, _ := run(t, "metrics", "list")
+	code, out, errs := run(t, "metrics", "list", "--json")
+	if code != 0 || errs != "" || strings.Count(out, "\n") != strings.Count(table, "\n")-1 {
+		t.Fatalf("exit code %d, %s%s", code, out, errs)
+	}
+	for line := range strings.Lines(out) {
+		var m struct {
+			Metric, Kind, Unit, Prometheus string
+			Labels                         []string
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Metric == "" || m.Labels == nil ||
+			!strings.Contains(table, m.Metric) || !strings.Contains(table, m.Prometheus) {
+			t.Errorf("%v of %s", err, line)
+		}
 	}
 }

@@ -9,9 +9,13 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// article puts a or an before a name.
+// article puts a or an before a name, as it is spoken: an initialism such as LLMKey begins with the name of
+// its first letter.
 func article(name string) string {
-	if strings.ContainsAny(name[:1], "AEIOaeio") {
+	first, second := name[:1], name[1:min(2, len(name))]
+	initialism := second == "" || strings.ToLower(second) == strings.ToUpper(second) || // a digit
+		second != strings.ToLower(second)
+	if strings.Contains("AEIOaeio", first) || initialism && strings.Contains("FHLMNRSX", first) {
 		return "an " + name
 	}
 	return "a " + name

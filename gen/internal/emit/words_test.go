@@ -51,6 +51,20 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+func TestArticle(t *testing.T) {
+	for name, want := range map[string]string{
+		"User": "a User", "Org": "an Org", "APIKey": "an APIKey", "LLMKey": "an LLMKey", "MCPServer": "an MCPServer",
+		"FTPUser": "an FTPUser", "HTTPCall": "an HTTPCall", "NPC": "an NPC", "RPCClient": "an RPCClient",
+		"S3Bucket": "an S3Bucket", "XMLFile": "an XMLFile", "X": "an X", "Model": "a Model", "Space": "a Space",
+		"UUID": "a UUID", "USDAccount": "a USDAccount", "URL": "a URL", "Unit": "a Unit", "BU": "a BU",
+		"Region": "a Region", "T1": "a T1", "B": "a B",
+	} {
+		if got := article(name); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestParentNote(t *testing.T) {
 	many := strings.Split(strings.Repeat("x", 13), "")
 	for want, k := range map[string]*model.Kind{

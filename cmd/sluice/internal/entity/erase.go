@@ -78,17 +78,18 @@ func (c eraseCommand) Run(ctx context.Context, p program.Env) error {
 
 // unreached says what an erase does not reach.
 func (e entities) unreached(redis bool) string {
+	expiry := fmt.Sprintf("after %s by default", format.Span(store.DefaultCacheTTL))
 	lines := []string{
 		"its data stays in backups and point-in-time recovery, for a day in the table's stream, and in usage " +
 			"that was exported",
 		"a process that serves a call of it, an aggregator that is behind, and a process with cached links, " +
 			"overrides or buckets store data again: end its calls, and repeat the command once their caches expire, " +
-			"after 1m by default",
+			expiry,
 	}
 	if redis {
 		lines[0] = "its data stays in backups of Redis, and in append-only files until they are rewritten"
 		lines[1] = "a process that serves a call of it, or has cached its link or overrides, stores data again: " +
-			"end its calls, and repeat the command once their caches expire, after 1m by default"
+			"end its calls, and repeat the command once their caches expire, " + expiry
 	}
 	for _, spec := range e.Specs {
 		if spec.Regions != nil {

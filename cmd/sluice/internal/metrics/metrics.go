@@ -4,6 +4,7 @@ package metrics
 import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/internal/tool/oncall"
+	"github.com/sluice-go/sluice/runtime/metrics"
 )
 
 // Command is `sluice metrics`.
@@ -15,7 +16,9 @@ type Command struct {
 	Collector      collector      `cmd:"" help:"Print the exporter of OpenTelemetry's collector for the alarms."`
 }
 
-type list struct{}
+type list struct {
+	JSON bool `name:"json" help:"Print a JSON object per metric on a line."`
+}
 
 // Help says what records the metrics.
 func (list) Help() string {
@@ -25,7 +28,23 @@ func (list) Help() string {
 }
 
 // Run prints the list.
-func (list) Run(p program.Env) error { return p.Print(oncall.List()) }
+func (c list) Run(p program.Env) error {
+	if !c.JSON {
+		return p.Print(oncall.List())
+	}
+	for _, m := range metrics.All() {
+		if err := p.JSONLine(struct {
+			Metric     string   `json:"metric"`
+			Kind       string   `json:"kind"`
+			Unit       string   `json:"unit"`
+			Prometheus string   `json:"prometheus"`
+			Labels     []string `json:"labels"`
+		}{m.Name, m.Kind.String(), m.Unit, m.Prometheus(), append([]string{}, m.Labels...)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 type grafana struct{}
 

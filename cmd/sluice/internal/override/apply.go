@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -58,13 +59,13 @@ func check(s *schemafile.Schema, rows []row) (fit []imported, wrong problems) {
 			wrong.add(r.line, "overrides no limit: leave it out, and run `sluice override delete %s %s` to end one",
 				term.Argument(r.At), r.Resource)
 		}
-		for name, numbers := range r.Limits {
+		for _, name := range slices.Sorted(maps.Keys(r.Limits)) {
 			i, err := l.Limit(name)
 			if err != nil {
 				wrong.add(r.line, "%s", term.Escape(err.Error()))
 				continue
 			}
-			limit := bucket.Limit(numbers)
+			limit := bucket.Limit(r.Limits[name])
 			if reason := limit.Check(l.Own().PerCall[i]); reason != "" {
 				wrong.add(r.line, "limit %s of %s: %s", name, term.Quote(r.At), reason)
 			}

@@ -161,7 +161,9 @@ func (c importCommand) Run(ctx context.Context, p program.Env) error {
 		return fmt.Errorf("%w; %d of %d are written: run the command again, and it goes on", at.Explain(err),
 			written, len(changes))
 	}
-	p.Note("%s\n", bucketstore.TakenUp())
+	if written > 0 {
+		p.Note("%s\n", bucketstore.TakenUp())
+	}
 	return nil
 }
 

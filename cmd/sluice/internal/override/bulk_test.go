@@ -326,3 +326,16 @@ func TestBadRows(t *testing.T) {
 		}
 	}
 }
+
+// TestProblemsOfALine: the problems of one line come in the order of its limits' names.
+func TestProblemsOfALine(t *testing.T) {
+	const line = `{"at":"user-1","resource":"gpt-4","revision":"none","limits":{"e":{},"d":{},"c":{},"b":{},"a":{}}}`
+	for range 8 { // Go iterates over a map in any order
+		rows, _ := readRows(strings.NewReader(line), formatLines)
+		_, wrong := check(demo(t), rows)
+		if !slices.IsSortedFunc(wrong, func(a, b problem) int { return strings.Compare(a.text, b.text) }) ||
+			len(wrong) != 5 {
+			t.Fatalf("%+v", wrong)
+		}
+	}
+}

@@ -24,6 +24,7 @@ type explainCommand struct {
 
 	Entity   string `arg:"" type:"entity" help:"${entity}"`
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	JSON     bool   `name:"json" help:"Print a JSON object on a line, in millitokens."`
 }
 
 // Help describes the command.
@@ -63,23 +64,33 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
+	if c.JSON {
+		return p.JSONLine(o.explained(all, stored))
+	}
+	return o.explain(p, all, stored, s.File)
+}
+
+// explain prints the overrides that apply, the limits in force, and each bucket of the entity.
+func (o overrides) explain(
+	p program.Env, all []bucketstore.Bucket, stored []store.Stored, file string,
+) error {
 	p.Say("%s%s\n", o, o.sync(stored))
 	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.overriding(stored)); err != nil {
 		return err
 	}
-	if l.Spec.Shadow {
+	if o.Spec.Shadow {
 		p.Say("in shadow: these limits are charged but never deny a call\n")
 	}
 	if len(all) == 0 {
 		p.Say("no bucket is stored: the next acquire makes a full one with the limits in force\n")
 	}
-	if err := o.showBuckets(p, all, stored, s.File); err != nil {
+	if err := o.showBuckets(p, all, stored, file); err != nil {
 		return err
 	}
 	if above := o.Charges(); len(above) > 0 {
 		commands := make([]string, len(above))
 		for i, kind := range above {
-			commands[i] = fmt.Sprintf("`sluice override explain %s-<id> %s`", kind, c.Resource)
+			commands[i] = fmt.Sprintf("`sluice override explain %s-<id> %s`", kind, o.Spec.Resource)
 		}
 		p.Say("a call on kind %s charges its %s too: run %s\n",
 			o.Own().Name, strings.Join(above, " and its "), strings.Join(commands, " and "))
@@ -118,11 +129,7 @@ func (Command) FlagHelp() kong.Vars {
 // overriding returns the rows of the overrides that apply and of the limits in force.
 func (o overrides) overriding(stored []store.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}
-	deciding := o.deciding(stored)
-	said := slices.Clone(stored)
-	if o.Spec.Regions != nil {
-		said = slices.Insert(said, 1, deciding[1])
-	}
+	deciding, said := o.deciding(stored), o.levels(stored)
 	for i, name := range o.Spec.Limits {
 		decided := decides(deciding, i)
 		add := func(at string, limit *bucket.Limit) {
@@ -141,6 +148,15 @@ func (o overrides) overriding(stored []store.Stored) [][]string {
 		add(schemaLevel, &o.Own().Limits[i])
 	}
 	return rows
+}
+
+// levels returns what is stored, and what a region keeps if regions divide the limits, in order of
+// precedence.
+func (o overrides) levels(stored []store.Stored) []store.Stored {
+	if o.Spec.Regions == nil {
+		return stored
+	}
+	return slices.Insert(slices.Clone(stored), 1, o.deciding(stored)[1])
 }
 
 // state says whether b has the limits in force, and else when it gets them.

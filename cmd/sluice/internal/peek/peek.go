@@ -3,10 +3,12 @@ package peek
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
@@ -41,10 +43,12 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		if err := c.CheckKnown(c.Entity, c.Resource); err != nil {
-			return err
-		}
+	switch why := c.Unknown(c.Entity, c.Resource); {
+	case why == "":
+	case len(all) == 0:
+		return fmt.Errorf("%s on %s: no bucket is stored, and %s", term.Quote(c.Entity), c.Resource, why)
+	default:
+		p.Note("note: no call has this bucket: %s\n", term.Escape(why))
 	}
 	if c.JSON {
 		return c.print(p, all)

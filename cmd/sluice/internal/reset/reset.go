@@ -26,6 +26,7 @@ type Command struct {
 	Resource string   `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit only; repeatable. Default: all."`
 	Owner    *string  `placeholder:"NAME" help:"Owner of the table. The default is that of limits.yaml."`
+	JSON     bool     `name:"json" help:"Print a JSON object per bucket on a line, in millitokens."`
 }
 
 // Help describes the command.
@@ -105,8 +106,14 @@ func (c Command) fill(
 	if after == nil || len(filled) == 0 { // it has expired since the read
 		return errors.New(bucketstore.NotStored(c.Entity, c.Resource))
 	}
-	p.Say("%s: filled\n", b.Title(all))
-	if err := texttable.Write(p.Stdout, "  ", "lrrr", filledRows(b, *after, filled)); err != nil {
+	say := p.Say
+	if c.JSON {
+		say, err = p.Note, p.JSONLine(filledOf(b, *after, filled))
+	} else {
+		p.Say("%s: filled\n", b.Title(all))
+		err = texttable.Write(p.Stdout, "  ", "lrrr", filledRows(b, *after, filled))
+	}
+	if err != nil {
 		return err
 	}
 	kind, _, _ := strings.Cut(c.Entity, "-")
@@ -115,11 +122,43 @@ func (c Command) fill(
 		return at.Explain(err)
 	}
 	if bucketstore.Versions(stored) > after.Overrides {
-		p.Say("the bucket does not have the latest overrides yet: run this again once "+
+		say("the bucket does not have the latest overrides yet: run this again once "+
 			"`sluice override explain %s %s` says that it has the limits in force\n", term.Argument(c.Entity),
 			c.Resource)
 	}
 	return nil
+}
+
+// filledJSON is a bucket that was filled. A limit has no balance before or after if the bucket did not have
+// it: a reshape adds and removes limits.
+type filledJSON struct {
+	Entity   string            `json:"entity"`
+	Resource string            `json:"resource"`
+	Root     string            `json:"root,omitempty"` // in Redis: the last entity of its chain
+	Limits   []filledLimitJSON `json:"limits"`         // those that were filled
+}
+
+type filledLimitJSON struct {
+	Limit  string `json:"limit"`
+	Before *int64 `json:"before_milli"`
+	After  *int64 `json:"after_milli"`
+	Burst  *int64 `json:"burst_milli"`
+}
+
+// filledOf returns what JSON has of a reset. Calls may have consumed some again after it.
+func filledOf(before, after bucketstore.Bucket, filled []string) filledJSON {
+	out := filledJSON{before.Entity, before.Resource, before.Root, []filledLimitJSON{}}
+	for _, limit := range filled {
+		one := filledLimitJSON{Limit: limit}
+		if l := before.At(limit); l != nil {
+			one.Before = &l.Available
+		}
+		if l := after.At(limit); l != nil {
+			one.After, one.Burst = &l.Available, &l.Burst
+		}
+		out.Limits = append(out.Limits, one)
+	}
+	return out
 }
 
 // filledRows returns the rows of the filled limits. Calls may have consumed some again after the reset.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -180,18 +179,17 @@ func (s *Schema) Resource(name string) (*store.Spec, error) {
 	return s.Specs[i], nil
 }
 
-// CheckKnown returns an error if the schema does not have the resource, of which nothing is stored for
-// entity. Without a schema it returns nil.
-func (f Flag) CheckKnown(entity, resource string) error {
+// Unknown says why no call of the schema has a bucket of entity on resource: the schema has no such resource
+// or kind, or that kind has no bucket. It returns an empty string if calls have one, and without a schema.
+func (f Flag) Unknown(entity, resource string) string {
 	s, err := f.Read()
-	if err != nil {
-		return nil //nolint:nilerr // a table has the limits too: the schema is optional
+	if err != nil { // a table has the limits too: the schema is optional
+		return ""
 	}
-	if _, err := s.Resource(resource); err != nil {
-		//nolint:errorlint // no mistake in the command line
-		return fmt.Errorf("%s on %s: no bucket is stored, and %v", term.Quote(entity), resource, err)
+	if _, err := s.Scope(entity, resource); err != nil {
+		return strings.TrimPrefix(err.Error(), "sluice: ")
 	}
-	return nil
+	return ""
 }
 
 // Scope is an entity or a kind on a resource: what an override is for.

@@ -1,0 +1,58 @@
+package override
+
+import (
+	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// The parts of an explanation in JSON.
+type (
+	explainedJSON struct {
+		Entity   string               `json:"entity"`
+		Resource string               `json:"resource"`
+		Shadow   bool                 `json:"shadow"` // the limits are charged and never deny a call
+		Limits   []explainedLimitJSON `json:"limits"`
+		Buckets  []explainedBucket    `json:"buckets"`
+	}
+	explainedLimitJSON struct {
+		Limit  string      `json:"limit"`
+		Levels []levelJSON `json:"levels"` // in order of precedence
+	}
+	// levelJSON has no numbers where nothing is overridden.
+	levelJSON struct {
+		At string `json:"at"` // an entity, a kind, or schema
+		*bucketstore.LimitJSON
+		InForce bool `json:"in_force"`
+	}
+	// explainedBucket is in force if it has the limits in force.
+	explainedBucket struct {
+		bucketstore.BucketJSON
+		InForce bool `json:"in_force"`
+	}
+)
+
+// explained returns what JSON has of the overrides that apply, the limits in force and the buckets.
+func (o overrides) explained(all []bucketstore.Bucket, stored []store.Stored) explainedJSON {
+	out := explainedJSON{Entity: o.At, Resource: o.Spec.Resource, Shadow: o.Spec.Shadow,
+		Limits: []explainedLimitJSON{}, Buckets: []explainedBucket{}}
+	deciding := o.deciding(stored)
+	for i, name := range o.Spec.Limits {
+		limit, decided := explainedLimitJSON{Limit: name}, decides(deciding, i)
+		add := func(at string, l *bucket.Limit) {
+			limit.Levels = append(limit.Levels,
+				levelJSON{at, (*bucketstore.LimitJSON)(l), at == decided})
+		}
+		for _, level := range o.levels(stored) {
+			add(level.At, level.Limits[i])
+		}
+		add(schemaLevel, &o.Own().Limits[i])
+		out.Limits = append(out.Limits, limit)
+	}
+	inForce := store.Resolve(o.Own().Limits, deciding...)
+	for _, b := range all {
+		out.Buckets = append(out.Buckets, explainedBucket{bucketstore.JSONOf(b),
+			!b.Pending && len(differing(o.Scope, b, inForce)) == 0})
+	}
+	return out
+}
