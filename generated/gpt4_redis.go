@@ -7,8 +7,8 @@ const gpt4Script1 = `
 -- Charges calls on gpt-4 to one bucket, each all or none.
 --
 -- KEYS   2 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0
---        if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
+-- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
+--        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, floor, ceil = redis.call, math.floor, math.ceil
@@ -16,24 +16,26 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rpm
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rpm
 local rpm_burst, rpm_rate = ARGV[1] + 0, ARGV[2] + 0
 local rpm_stored, rpm_since = rpm_burst, now
 if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
+if rpm_stored > rpm_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpm_burst = rpm_stored end
 local rpm_tokens = rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate
 if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
 local rpm_before = rpm_tokens
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tpm
-local tpm_burst, tpm_rate = ARGV[3] + 0, ARGV[4] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tpm
+local tpm_burst, tpm_rate = ARGV[4] + 0, ARGV[5] + 0
 local tpm_stored, tpm_since = tpm_burst, now
 if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
+if tpm_stored > tpm_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tpm_burst = tpm_stored end
 local tpm_tokens = tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate
 if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
 local tpm_before = tpm_tokens
 
 local reply, refused = {now, 0, 0}
-for i = 5, #ARGV, 3 do
+for i = 7, #ARGV, 3 do
   local rpm_cost, tpm_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0)
@@ -92,8 +94,8 @@ const gpt4Script2 = `
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   4 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0
---        if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
+-- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
+--        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, floor, ceil = redis.call, math.floor, math.ceil
@@ -101,40 +103,44 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rpm of bucket 1
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rpm of bucket 1
 local rpm_burst1, rpm_rate1 = ARGV[1] + 0, ARGV[2] + 0
 local rpm_stored1, rpm_since1 = rpm_burst1, now
 if bucket[1] then rpm_stored1, rpm_since1 = bucket[1] + 0, bucket[2] + 0 end
+if rpm_stored1 > rpm_burst1 and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpm_burst1 = rpm_stored1 end
 local rpm_tokens1 = rpm_stored1 + (now > rpm_since1 and now - rpm_since1 or 0) * rpm_rate1
 if rpm_tokens1 > rpm_burst1 then rpm_tokens1 = rpm_burst1 end
 local rpm_before1 = rpm_tokens1
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tpm of bucket 1
-local tpm_burst1, tpm_rate1 = ARGV[3] + 0, ARGV[4] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tpm of bucket 1
+local tpm_burst1, tpm_rate1 = ARGV[4] + 0, ARGV[5] + 0
 local tpm_stored1, tpm_since1 = tpm_burst1, now
 if bucket[1] then tpm_stored1, tpm_since1 = bucket[1] + 0, bucket[2] + 0 end
+if tpm_stored1 > tpm_burst1 and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tpm_burst1 = tpm_stored1 end
 local tpm_tokens1 = tpm_stored1 + (now > tpm_since1 and now - tpm_since1 or 0) * tpm_rate1
 if tpm_tokens1 > tpm_burst1 then tpm_tokens1 = tpm_burst1 end
 local tpm_before1 = tpm_tokens1
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- rpm of bucket 2
-local rpm_burst2, rpm_rate2 = ARGV[5] + 0, ARGV[6] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- rpm of bucket 2
+local rpm_burst2, rpm_rate2 = ARGV[7] + 0, ARGV[8] + 0
 local rpm_stored2, rpm_since2 = rpm_burst2, now
 if bucket[1] then rpm_stored2, rpm_since2 = bucket[1] + 0, bucket[2] + 0 end
+if rpm_stored2 > rpm_burst2 and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then rpm_burst2 = rpm_stored2 end
 local rpm_tokens2 = rpm_stored2 + (now > rpm_since2 and now - rpm_since2 or 0) * rpm_rate2
 if rpm_tokens2 > rpm_burst2 then rpm_tokens2 = rpm_burst2 end
 local rpm_before2 = rpm_tokens2
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- tpm of bucket 2
-local tpm_burst2, tpm_rate2 = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tpm of bucket 2
+local tpm_burst2, tpm_rate2 = ARGV[10] + 0, ARGV[11] + 0
 local tpm_stored2, tpm_since2 = tpm_burst2, now
 if bucket[1] then tpm_stored2, tpm_since2 = bucket[1] + 0, bucket[2] + 0 end
+if tpm_stored2 > tpm_burst2 and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then tpm_burst2 = tpm_stored2 end
 local tpm_tokens2 = tpm_stored2 + (now > tpm_since2 and now - tpm_since2 or 0) * tpm_rate2
 if tpm_tokens2 > tpm_burst2 then tpm_tokens2 = tpm_burst2 end
 local tpm_before2 = tpm_tokens2
 
 local reply, refused = {now, 0, 0, 0, 0}
-for i = 9, #ARGV, 5 do
+for i = 13, #ARGV, 5 do
   local rpm_cost1, tpm_cost1, rpm_cost2, tpm_cost2 = ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens1 + 1e-9 >= rpm_cost1 or rpm_cost1 <= 0)

@@ -6,13 +6,14 @@ import (
 	"sync"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // bucketKey identifies a bucket in the cache. The bucket's keys in Redis follow from it.
 type bucketKey struct {
 	*resource
-	root, entity string // as stored
+	root, entity string // as stored; root as keys.root has it
 }
 
 // cachedBucket is a bucket as the session last saw it, with the limits in force for it.
@@ -27,20 +28,21 @@ type cachedBucket struct {
 	ofKind  *override // the kind's override from which inForce was made, together with own
 	inForce *limitSet // nil until the overrides have been read
 	img     *bucket.Image
+	seenAt  int64 // Redis's time of img, ms
 }
 
 // limitSet is the limits in force for a bucket. As long as they stay the same, the pointer stays the same, so
 // requests compare pointers to find out whether they can share a script call.
 type limitSet struct {
 	*cachedBucket
-	limits []bucket.Limit
-	// of each limit, its burst in tokens and its refill in tokens per ms: strings, as ARGV has them
-	params []any
+	limits  []bucket.Limit
+	version int64 // of the overrides that they are from
+	params  []any // of each limit, as ARGV has them
 }
 
 // lookup returns the cached bucket of a chain that ends with root; it adds one to the cache if there is none.
 func (s *session) lookup(r *resource, kind int, root, entity string) *cachedBucket {
-	key := bucketKey{r, root, entity}
+	key := bucketKey{r, s.keys.root(root), entity}
 	if b, ok := s.buckets.Get(key); ok {
 		return b
 	}
@@ -61,11 +63,25 @@ func (b *cachedBucket) snapshot() (*limitSet, *bucket.Image) {
 	return b.inForce, b.img
 }
 
-// update records img as the bucket's latest state.
-func (b *cachedBucket) update(img *bucket.Image) {
+// mostLate is how late a reply may be, in ms. One that is older than an image from before that shows that
+// Redis's clock was set back.
+const mostLate = 10_000
+
+// update records img, which Redis had at seenAt, as the bucket's latest state, unless a newer one is known.
+func (b *cachedBucket) update(img *bucket.Image, seenAt int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.img = img
+	if b.img != nil && seenAt < b.seenAt && img.Refilled-b.img.Refilled < mostLate {
+		return
+	}
+	b.img, b.seenAt = img, seenAt
+}
+
+// invalidate drops the bucket's image.
+func (b *cachedBucket) invalidate() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.img = nil
 }
 
 // setOverrides computes b's limits from own and ofKind, unless they were computed from these already. The
@@ -75,19 +91,23 @@ func (b *cachedBucket) setOverrides(own, ofKind *override) {
 		return
 	}
 	b.own, b.ofKind = own, ofKind
-	limits := store.Resolve(b.spec.Kinds[b.kind].Limits, own.Stored, ofKind.Stored)
-	if b.inForce != nil && slices.Equal(b.inForce.limits, limits) {
+	limits, version := resolved(b.spec, b.kind, own.Stored, ofKind.Stored)
+	if b.inForce != nil && b.inForce.version == version && slices.Equal(b.inForce.limits, limits) {
 		return
 	}
-	next := &limitSet{cachedBucket: b, limits: limits}
+	next := &limitSet{cachedBucket: b, limits: limits, version: version}
 	for _, l := range limits {
-		burst := float64(l.Burst) / bucket.Milli
-		perMillisecond := float64(l.Refill) / bucket.Milli / float64(l.Period)
-		next.params = append(next.params, formatFloat(burst), formatFloat(perMillisecond))
+		next.params = append(next.params, text.Params(l, version)...)
 	}
 	b.inForce = next
 }
 
-// formatFloat writes f so that it parses back to the same number, and without an exponent: miniredis does not
-// take 1e+06 for a number.
-func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+// resolved returns the limits in force for a bucket of a kind, and the version of overrides, which grows with
+// each write of one of them. They are the entity's and the kind's.
+func resolved(spec *store.Spec, kind int, overrides ...store.Stored) (limits []bucket.Limit, version int64) {
+	for _, o := range overrides {
+		n, _ := strconv.ParseInt(string(o.Revision), 10, 64) // "" is 0; decodeOverride has refused other text
+		version += n
+	}
+	return store.Resolve(spec.Kinds[kind].Limits, overrides...), version
+}

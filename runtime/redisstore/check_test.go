@@ -260,6 +260,38 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestCheckEviction: Check itself warns, by what INFO says.
+func TestCheckEviction(t *testing.T) {
+	s := simulated(t)
+	var log bytes.Buffer
+	client := s.client(t)
+	client.AddHook(info{"redis_version:7.0.0\r\nmaxmemory:7\r\nmaxmemory_policy:allkeys-lru\r\n"})
+	d := s.process(t, client, gpt4(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err := d.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "maxmemory-policy=allkeys-lru maxmemory=7") {
+		t.Errorf("logged %q, want the policy", log.String())
+	}
+}
+
+// info is a client's hook that answers INFO with its text.
+type info struct{ text string }
+
+func (i info) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (i info) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (i info) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if answer, ok := cmd.(*redis.StringCmd); ok && cmd.Name() == "info" {
+			answer.SetVal(i.text)
+			return nil
+		}
+		return next(ctx, cmd)
+	}
+}
+
 // answers is a client's hook that answers CONFIG GET itself.
 type answers struct {
 	redis.Hook

@@ -37,7 +37,7 @@ func evalArgs(head []any, portions []portion, anyNumber bool, extra int) []any {
 	for i := range portions {
 		keys += len(portions[i].keys)
 	}
-	args := append(append(make([]any, 0, 4+3*keys+extra), head...), keys)
+	args := append(append(make([]any, 0, 4+4*keys+extra), head...), keys)
 	for i := range portions {
 		args = append(args, portions[i].keys...)
 	}

@@ -22,10 +22,10 @@ func (s *Store) Inspect(ctx context.Context, resource, root, entity string, limi
 	return &page.Buckets[0], nil
 }
 
-// Fill fills the named limits of the bucket that Inspect reads. It fails as Buckets does. It is safe while
-// other processes acquire.
-func (s *Store) Fill(ctx context.Context, resource, root, entity string, limits ...string) error {
-	for _, key := range s.bucketKeys(resource, root, entity, limits) { // a missing bucket is a full one
+// Delete deletes the named limits of the bucket that Inspect reads. They are full for the next call, by the
+// limits that the caller has. It fails as Buckets does. It is safe while other processes acquire.
+func (s *Store) Delete(ctx context.Context, resource, root, entity string, limits ...string) error {
+	for _, key := range s.bucketKeys(resource, root, entity, limits) {
 		if err := s.client.Del(ctx, key).Err(); err != nil {
 			return s.operationError(ctx, err)
 		}

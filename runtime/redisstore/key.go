@@ -26,6 +26,14 @@ func (k keys) bucket(resource, limit, root, entity string) string {
 	return k.buckets(resource) + limit + ":{" + root + "}#" + entity
 }
 
+// root returns what the keys of buckets have of a chain's root: "" if nothing.
+func (k keys) root(root string) string {
+	if !k.hashTags {
+		return ""
+	}
+	return root
+}
+
 // buckets returns the start of the keys of resource's buckets.
 func (k keys) buckets(resource string) string { return k.prefix + escaped(resource) + ":" }
 

@@ -4,15 +4,16 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -45,9 +46,9 @@ func (s *session) Overrides() store.OverrideStore {
 			r.changed.Add(1)
 		}
 	}, filled: func(resource, root, entity string) {
-		b, ok := s.buckets.Peek(bucketKey{named(s.resources, resource), root, entity})
+		b, ok := s.buckets.Peek(bucketKey{named(s.resources, resource), s.keys.root(root), entity})
 		if ok {
-			b.update(nil)
+			b.invalidate()
 		}
 	}}
 }
@@ -82,11 +83,11 @@ func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]
 func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
 	args := []any{string(s.Revision), rand.Text()}
 	for i, name := range spec.Limits {
-		text := ""
+		limit := ""
 		if s.Limits[i] != nil {
-			text = limitText(*s.Limits[i])
+			limit = text.Limit(*s.Limits[i])
 		}
-		args = append(args, limitField(name), text)
+		args = append(args, text.LimitField(name), limit)
 	}
 	defer o.changed(spec.Resource)
 	all := o.keys.configs(spec.Resource)
@@ -104,10 +105,38 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 	return store.Revision(revision), nil
 }
 
-// Fill implements store.OverrideStore: a missing bucket is a full one.
-func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, _ int, entity, root string) error {
+// fillScript fills one limit of a bucket.
+//
+//go:embed fill.lua
+var fillScript string
+
+// Fill implements store.OverrideStore.
+func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
+	return o.FillLimits(ctx, spec, kind, entity, root, spec.Limits...)
+}
+
+// FillLimits is Fill of the named limits alone. It stores a missing bucket too: callers that have older
+// overrides would take it for full by those.
+func (o *Overrides) FillLimits(
+	ctx context.Context, spec *store.Spec, kind int, entity, root string, limits ...string,
+) error {
 	defer o.filled(spec.Resource, root, entity)
-	return o.Store.Fill(ctx, spec.Resource, root, entity, spec.Limits...)
+	overrides, err := o.Get(ctx, spec, entity, spec.Kinds[kind].Name)
+	if err != nil {
+		return err
+	}
+	inForce, version := resolved(spec, kind, overrides...)
+	for i, limit := range spec.Limits {
+		if !slices.Contains(limits, limit) {
+			continue
+		}
+		key, args := o.keys.bucket(spec.Resource, limit, root, entity), text.Params(inForce[i], version)
+		err := redis.NewScript(fillScript).Run(ctx, o.client, []string{key}, args...).Err()
+		if err != nil && !errors.Is(err, redis.Nil) { // it replies with nothing
+			return o.operationError(ctx, onKey(key, err))
+		}
+	}
+	return nil
 }
 
 // Heartbeat implements store.OverrideStore: on Redis no limits are divided among regions.
@@ -160,8 +189,8 @@ func (s *Store) decodeOverride(
 	stored.Revision = store.Revision(hash["ver"])
 	_, err := strconv.ParseInt(hash["ver"], 10, 64)
 	for i, name := range spec.Limits {
-		if text, ok := hash[limitField(name)]; ok && err == nil {
-			stored.Limits[i], err = parseLimit(name, text)
+		if limit, ok := hash[text.LimitField(name)]; ok && err == nil {
+			stored.Limits[i], err = text.ParseLimit(name, limit)
 		}
 	}
 	if err != nil {
@@ -172,34 +201,4 @@ func (s *Store) decodeOverride(
 		}
 	}
 	return stored, nil
-}
-
-// limitField returns the name of a limit's field.
-func limitField(limit string) string { return "l_" + limit }
-
-// limitText returns a limit as its field stores it: capacity, burst, refill and period, in millitokens and
-// ms.
-func limitText(l bucket.Limit) string {
-	return fmt.Sprintf("%d %d %d %d", l.Capacity, l.Burst, l.Refill, l.Period)
-}
-
-// parseLimit is the inverse of limitText.
-func parseLimit(name, text string) (*bucket.Limit, error) {
-	l := &bucket.Limit{}
-	into := [...]*int64{&l.Capacity, &l.Burst, &l.Refill, &l.Period}
-	words := strings.Fields(text)
-	if len(words) != len(into) {
-		return nil, fmt.Errorf("limit %s: %q: want capacity, burst, refill and period", name, text)
-	}
-	for i, word := range words {
-		n, err := strconv.ParseInt(word, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("limit %s: %q: %q is not a number", name, text, word)
-		}
-		*into[i] = n
-	}
-	if wrong := l.Check(0); wrong != "" {
-		return nil, fmt.Errorf("limit %s: %s", name, wrong)
-	}
-	return l, nil
 }

@@ -2,10 +2,12 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -113,6 +116,116 @@ func TestFillOfOverrides(t *testing.T) {
 	d.left(t, alice, tokens2{1, 6000})
 }
 
+// TestFillForOthers: a process that has cached older limits leaves the tokens of a bucket that newer ones
+// have filled, and has them once its cache expires. Limits that are newer yet cut them off.
+func TestFillForOthers(t *testing.T) {
+	s := newServer(t)
+	def, clock := slow(), &handClock{}
+	old := s.process(t, s.client(t), def, runtime.WithClock(clock))
+	d := s.process(t, s.client(t), def)
+	ctx, backend := t.Context(), d.session.Overrides()
+	set := func(tokens int64, prev store.Revision) store.Revision {
+		t.Helper()
+		to := store.Stored{At: "user-alice", Limits: rpm(tokens), Revision: prev}
+		next, err := backend.Set(ctx, def.spec, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	acquire := func(cost int64) {
+		t.Helper()
+		if _, err := old.Acquire(ctx, alice, tokens2{cost, 0}); err != nil {
+			t.Error(err)
+		}
+	}
+	old.left(t, alice, tokens2{60, 6000}) // there is no bucket yet: it would be full by the cached limits
+	raised := set(600, "")
+	if err := backend.Fill(ctx, def.spec, 0, "user-alice", "user-alice"); err != nil {
+		t.Fatal(err)
+	}
+	acquire(1)
+	d.left(t, alice, tokens2{599, 6000})
+	clock.pass(time.Minute)
+	acquire(598)
+	d.left(t, alice, tokens2{1, 6000})
+	if err := backend.Fill(ctx, def.spec, 0, "user-alice", "user-alice"); err != nil {
+		t.Fatal(err)
+	}
+	set(60, set(70, raised))
+	if _, err := d.Acquire(ctx, alice, tokens2{1, 0}); err != nil {
+		t.Error(err)
+	}
+	d.left(t, alice, tokens2{59, 6000})
+}
+
+// TestFillByOlder: who fills by older overrides than the bucket was filled by changes nothing.
+func TestFillByOlder(t *testing.T) {
+	s := newServer(t)
+	client := s.client(t)
+	d := s.process(t, client, slow())
+	key := keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "", "user-alice")
+	fill := func(limits []*bucket.Limit, version int64) {
+		t.Helper()
+		args := text.Params(*limits[0], version)
+		err := redis.NewScript(fillScript).Run(t.Context(), client, []string{key}, args...).Err()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatal(err)
+		}
+	}
+	fill(rpm(50), 2)
+	fill(rpm(40), 1)
+	d.left(t, alice, tokens2{50, 6000})
+	fill(rpm(30), 2)
+	d.left(t, alice, tokens2{30, 6000})
+}
+
+// TestFillForgets: a fill drops the image of the bucket that calls have cached.
+func TestFillForgets(t *testing.T) {
+	s := newServer(t)
+	def := slow()
+	d := s.process(t, s.client(t), def)
+	with := caller{"alice", "1"} // its chain has another root
+	if _, err := d.Acquire(t.Context(), with, tokens2{10, 0}); err != nil {
+		t.Fatal(err)
+	}
+	if all := d.Lookup(with); len(all) != 4 {
+		t.Fatalf("%+v is cached, want two buckets of two limits", all)
+	}
+	if err := d.session.Overrides().Fill(t.Context(), def.spec, 0, "user-alice", "project-1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range d.Lookup(with) {
+		if b.Entity == "user-alice" {
+			t.Errorf("%+v is still cached", b)
+		}
+	}
+}
+
+// TestUpdateInOrder: an older reply that comes late does not replace a newer image, unless it is so late that
+// Redis's clock must have been set back.
+func TestUpdateInOrder(t *testing.T) {
+	b := &cachedBucket{}
+	at := func(now int64) *bucket.Image { return &bucket.Image{Refilled: now} }
+	newer, late, back := at(1000), at(1000+mostLate-1), at(1000+mostLate)
+	b.update(newer, 500)
+	for _, step := range []struct {
+		img    *bucket.Image
+		seenAt int64
+		want   *bucket.Image
+	}{{late, 499, newer}, {back, 499, back}, {newer, 499, newer}} {
+		b.update(step.img, step.seenAt)
+		if _, got := b.snapshot(); got != step.want {
+			t.Errorf("after a reply of %d: %+v, want %+v", step.seenAt, got, step.want)
+		}
+	}
+	b.invalidate()
+	b.update(late, 1)
+	if _, got := b.snapshot(); got != late {
+		t.Errorf("%+v after invalidate, want the next image, whenever it is from", got)
+	}
+}
+
 // TestMalformedOverride is named, with the cure.
 func TestMalformedOverride(t *testing.T) {
 	s := newServer(t)
@@ -180,6 +293,71 @@ func TestOverridesUnread(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*store.SetupError](err) {
 		t.Errorf("%v, want a SetupError: what may not be read does not serve", err)
 	}
+}
+
+// TestExpiredOfKind: a bucket that serves by expired overrides does not bring back a kind's override that
+// another bucket has replaced.
+func TestExpiredOfKind(t *testing.T) {
+	s := newServer(t)
+	def, clock, n := slow(), &handClock{}, &noReads{}
+	client := s.client(t)
+	client.AddHook(n)
+	d := s.process(t, client, def, runtime.WithClock(clock))
+	d.left(t, alice, tokens2{60, 6000})
+	d.left(t, bob, tokens2{60, 6000})
+	others := s.process(t, s.client(t), def).session.Overrides()
+	if _, err := others.Set(t.Context(), def.spec, store.Stored{At: "user", Limits: rpm(30)}); err != nil {
+		t.Fatal(err)
+	}
+	clock.pass(time.Minute)
+	d.left(t, bob, tokens2{30, 6000})
+	n.down = true
+	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); err != nil {
+		t.Fatal(err)
+	}
+	d.left(t, alice, tokens2{29, 6000})
+	d.left(t, bob, tokens2{30, 6000})
+}
+
+// heldRead holds the reply to the next HGETALL.
+type heldRead struct {
+	noReads
+	replied, deliver chan struct{}
+	once             sync.Once
+}
+
+func (h *heldRead) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if strings.EqualFold(cmds[0].Name(), "hgetall") {
+			h.once.Do(func() {
+				close(h.replied)
+				<-h.deliver
+			})
+		}
+		return err
+	}
+}
+
+// TestLateRead: overrides that were read before a Set of this process, and whose reply comes after it, serve
+// the calls that waited for them and no later ones.
+func TestLateRead(t *testing.T) {
+	s := newServer(t)
+	def, h := slow(), &heldRead{replied: make(chan struct{}), deliver: make(chan struct{})}
+	client := s.client(t)
+	client.AddHook(h)
+	d := s.process(t, client, def)
+	first := d.ask(t.Context(), alice, tokens2{1, 0})
+	<-h.replied
+	_, err := d.session.Overrides().Set(t.Context(), def.spec, store.Stored{At: "user-alice", Limits: rpm(30)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(h.deliver)
+	if err := first.end(); err != nil {
+		t.Fatal(err)
+	}
+	d.left(t, alice, tokens2{30, 6000})
 }
 
 // TestMembers: an entity's parent is stored, looked up and cached, and Children omits entities that have
@@ -343,6 +521,65 @@ func TestErase(t *testing.T) {
 	if got, err := backend.Erase(ctx, "project-1", store.Erasing{LeaveChildren: true}); err != nil ||
 		got != (store.Erased{}) { // nothing but its children is stored of it
 		t.Errorf("a parent: %+v, %v", got, err)
+	}
+}
+
+// failing rejects the write at one position, from 0, of those that come.
+type failing struct {
+	noReads
+	writes, at int
+}
+
+func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if name := cmd.Name(); name == "del" || name == "srem" {
+			f.writes++
+			if f.writes == f.at+1 {
+				cmd.SetErr(redisError("LOADING"))
+				return cmd.Err()
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestEraseResumes: after a failure of any of its writes, Erase says so and what it has erased, and the next
+// one erases the rest.
+func TestEraseResumes(t *testing.T) {
+	s := newServer(t)
+	ctx, k, whole := t.Context(), keys{prefix: s.prefix}, store.Erased{Buckets: 2, Overrides: 1, Other: 3}
+	for at, done := 0, false; !done; at++ {
+		client, f := s.client(t), &failing{at: -1}
+		client.AddHook(f)
+		backend := New(client, Prefix(s.prefix)).Members()
+		if err := backend.Put(ctx, store.Member{Entity: "user-1", Parent: "project-1"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{k.bucket("api", "rpm", "", "user-1"), k.bucket("gone", "rpm", "", "user-1")} {
+			client.HSet(ctx, key, tokensField, "1", sinceField, "1")
+		}
+		client.HSet(ctx, k.config("api", "user-1"), "ver", "1")
+		client.SAdd(ctx, k.configs("api"), "user-1")
+		f.writes, f.at = 0, at
+		first, err := backend.Erase(ctx, "user-1", store.Erasing{})
+		if done = f.writes <= at; done {
+			if first != whole || err != nil || at < 6 {
+				t.Errorf("%d writes: %+v, %v, want %+v after at least 6", at, first, err, whole)
+			}
+			break
+		}
+		if !isA[*store.UnavailableError](err) {
+			t.Errorf("write %d: %v", at, err)
+		}
+		second, err := backend.Erase(ctx, "user-1", store.Erasing{})
+		sum := store.Erased{Buckets: first.Buckets + second.Buckets, Overrides: first.Overrides + second.Overrides,
+			Other: first.Other + second.Other}
+		if sum != whole || err != nil {
+			t.Errorf("write %d: %+v and then %+v, %v, want %+v in all", at, first, second, err, whole)
+		}
+		if left, err := scan(ctx, New(client), s.prefix+"*"); len(left) > 0 || err != nil {
+			t.Errorf("write %d: left are %q, %v", at, left, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -38,6 +39,9 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 		}
 		return found, err
 	})
+	if err == nil && slices.ContainsFunc(balances, func(b *redis.IntSliceCmd) bool { return !finite(b.Val()) }) {
+		err = s.setupError(errNotFinite)
+	}
 	if _, refused := errors.AsType[*store.SetupError](err); refused {
 		if wrong := s.findMalformed(context.WithoutCancel(ctx), err, r.portions); wrong != nil {
 			return wrong
@@ -53,8 +57,9 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 			continue
 		}
 		p := &r.portions[i]
-		r.images[i] = p.inForce.image(balances[i].Val()[1:], now)
-		p.update(r.images[i])
+		reply := balances[i].Val()
+		r.images[i] = p.inForce.image(reply[1:], now)
+		p.update(r.images[i], reply[0])
 	}
 	r.fillCall(true)
 	return nil

@@ -230,13 +230,18 @@ func (p *pipeline) refundAbandoned(r *request) {
 // readReply decodes the reply for each of c's requests. Redis's clock has determined the balances; from
 // here on this process's clock measures their age.
 func (c *call) readReply() {
-	reply, now := c.command.Val()[1:], c.pipeline.now()
+	reply, now := c.command.Val(), c.pipeline.now()
+	seenAt, reply := reply[0], reply[1:]
+	if !finite(reply[:len(c.requests[0].args)-1]) {
+		c.outcome, c.err = failed, errNotFinite
+		return
+	}
 	portions := c.requests[0].portions
 	images := make([]*bucket.Image, len(portions))
 	keys := 0
 	for i, p := range portions {
 		images[i] = p.inForce.image(reply[keys:], now)
-		p.update(images[i])
+		p.update(images[i], seenAt)
 		keys += len(p.keys)
 	}
 	reply = reply[keys:]

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -79,10 +79,8 @@ func (s *session) newRequest(
 	}
 	for i := range call.Parts {
 		part := &call.Parts[i]
-		of, c, root := s.resource(part.Def), cost(part), ""
-		if s.keys.hashTags {
-			root = cmp.Or(part.Root, part.Buckets[len(part.Buckets)-1].Entity)
-		}
+		of, c := s.resource(part.Def), cost(part)
+		root := cmp.Or(part.Root, part.Buckets[len(part.Buckets)-1].Entity)
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			cached := s.lookup(of, b.Kind, root, b.Entity)
@@ -129,23 +127,10 @@ func (r *request) encode() *request {
 	r.args = append(r.args, fits)
 	for i := range r.portions {
 		for _, milli := range r.portions[i].cost {
-			r.args = append(r.args, tokens(milli))
+			r.args = append(r.args, text.Tokens(milli))
 		}
 	}
 	return r
-}
-
-// tokens writes millitokens as tokens, exactly.
-func tokens(milli int64) any {
-	if milli%bucket.Milli == 0 {
-		return milli / bucket.Milli
-	}
-	text := strconv.FormatInt(milli/bucket.Milli, 10)
-	if milli < 0 && milli > -bucket.Milli {
-		text = "-0"
-	}
-	part := milli % bucket.Milli
-	return text + "." + strconv.FormatInt(bucket.Milli+max(part, -part), 10)[1:]
 }
 
 // refundRequest returns a request that refunds what r was charged.

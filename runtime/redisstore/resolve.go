@@ -174,14 +174,16 @@ func (s resolver) useExpired(r *request, now int64, err error) error {
 			continue
 		}
 		p.mu.Lock()
-		own, ofKind := p.own, p.ofKind
+		own, ofKind := p.own, p.kinds[p.kind].Load() // another bucket may have read the kind's since
 		p.mu.Unlock()
 		if own == nil {
 			return err
 		}
 		extend := func(o *override) *override {
-			return &override{o.Stored, s.graceRead(now),
-				p.changed.Load()}
+			if s.current(p.resource, o, now) {
+				return o
+			}
+			return &override{o.Stored, s.graceRead(now), p.changed.Load()}
 		}
 		p.useOverrides(extend(own), extend(ofKind))
 	}

@@ -2,14 +2,16 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -35,7 +37,7 @@ func (p *pipeline) explain(c *call) error {
 // findMalformed returns an error that names the key of portions that is not a bucket, if Redis has rejected a
 // script with err for that reason; else nil.
 func (s *session) findMalformed(ctx context.Context, err error, portions []portion) error {
-	if text := err.Error(); !strings.Contains(text, wrongType) && !strings.Contains(text, "script") {
+	if said := err.Error(); !strings.Contains(said, wrongType) && !strings.Contains(said, "script") {
 		return nil
 	}
 	for _, p := range portions {
@@ -63,6 +65,13 @@ func (s *session) findMalformed(ctx context.Context, err error, portions []porti
 	return nil
 }
 
+// errNotFinite is the error of a script call whose balances are not all numbers.
+var errNotFinite = errors.New("the script replied with a balance that is no number")
+
+// finite reports whether balances that a script has returned are numbers: for infinite ones and for no number
+// Redis returns the least int64.
+func finite(balances []int64) bool { return !slices.Contains(balances, math.MinInt64) }
+
 // malformed returns the error for a key that holds something else than a bucket.
 func malformed(key string, err error) error {
 	return &store.SetupError{
@@ -79,9 +88,8 @@ func decodeBucket(fields []any, err error) (*StoredLimit, error) {
 	}
 	numbers := [2]float64{}
 	for i, field := range []string{tokensField, sinceField} {
-		text, _ := fields[i].(string)
-		if numbers[i], err = strconv.ParseFloat(text, 64); err != nil {
-			return nil, fmt.Errorf("%s is %q, which is not a number", field, text)
+		if numbers[i], err = text.Number(field, fields[i]); err != nil {
+			return nil, err
 		}
 	}
 	// Rounded down as in the script.

@@ -84,6 +84,9 @@ func TestMalformed(t *testing.T) {
 				1).Err()
 		},
 			`tokens is "many", which is not a number`},
+		"infinite": {func() error {
+			return client.HSet(t.Context(), key, "tokens", "-inf", "lastRefill", 1).Err()
+		}, `tokens is "-inf", which is not a number`},
 		"one field": {func() error { return client.HSet(t.Context(), key, "tokens", "1").Err() },
 			`lastRefill is "", which is not a number`},
 	} {
@@ -187,7 +190,7 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
-// TestBuckets: stored buckets are listed by entity, also among other keys, and can be filled.
+// TestBuckets: stored buckets are listed by entity, also among other keys, and can be deleted.
 func TestBuckets(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
@@ -234,7 +237,7 @@ func TestBuckets(t *testing.T) {
 	if _, malformed := list(""); malformed != 1 {
 		t.Errorf("%d malformed, want 1", malformed)
 	}
-	if err := d.store.Fill(t.Context(), "gpt-4", "", "user-b", "rpm", "tpm"); err != nil {
+	if err := d.store.Delete(t.Context(), "gpt-4", "", "user-b", "rpm", "tpm"); err != nil {
 		t.Fatal(err)
 	}
 	d.left(t, caller{"b", ""}, tokens2{60, 6000})

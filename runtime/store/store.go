@@ -134,9 +134,9 @@ type OverrideStore interface {
 	// List yields every override of spec's resource, and ends with the first error.
 	List(ctx context.Context, spec *Spec) iter.Seq2[Stored, error]
 	// Fill fills the bucket of an entity, as stored, of a kind: with the limits in force for it, up to their
-	// bursts. It does nothing if there is no bucket. Root is the last bucket of the entity's chain, as stored: a
-	// store may keep a bucket by it. It fails with a *ContendedError if the bucket's limits change at each
-	// attempt.
+	// bursts. It need not store a missing bucket, which is full. Root is the last bucket of the entity's
+	// chain, as stored: a store may keep a bucket by it. It fails with a *ContendedError if the bucket's
+	// limits change at each attempt.
 	Fill(ctx context.Context, spec *Spec, kind int, entity, root string) error
 	// Heartbeat returns what regional sync says of itself: the zero Heartbeat if it never did.
 	Heartbeat(ctx context.Context) (Heartbeat, error)

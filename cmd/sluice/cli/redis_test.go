@@ -142,6 +142,8 @@ func TestSameOnRedis(t *testing.T) {
 		"peek project-7 gpt-4",
 		take{user.Project, limits.GPT4Cost{RPM: 1}, nil}, // rpm alone
 		"reset project-7 gpt-4 --limit tpm",
+		"override set user gpt-4 rpm=1 --refill", "override set user-123 gpt-4 rpm=400,burst=400 --refill",
+		"peek user-123 gpt-4",
 		"override delete user-123 gpt-4 --revision 1", "override delete user-123 gpt-4", "override list gpt-4",
 		"entity delete user-123", "entity children project-7",
 		"peek user gpt-4", "peek user-123 GPT#4", "reset user-123 gpt-4 --limit=", "override set user-123 gpt-4 " +

@@ -88,6 +88,9 @@ under project-7, the bucket has the limits in force
 	r.run("reset user-1 gpt-4", 0,
 		"user-1 on gpt-4: filled\n  LIMIT  BEFORE   AFTER   BURST\n  rpm        99     100     100\n"+
 			"  tpm    15,000  15,000  15,000\n", "")
+	for _, limit := range []string{"rpm", "tpm"} {
+		r.server.Del("sluice:gpt-4:" + limit + ":{project-8}#user-1")
+	}
 	r.run("peek user-1 gpt-4", 0, "user-1 on gpt-4\n"+under7, "") // searched for
 	r.run("reset user-1 gpt-4 --root project-8", 1, "", "sluice: "+nothing)
 

@@ -8,7 +8,7 @@ import (
 )
 
 // perKey is how many parameters of each key stand in ARGV, in front of the calls.
-const perKey = 2
+const perKey = 3
 
 // start writes a comment on arguments and reply, and reads the clock.
 func (w *writer) start(r *model.Resource, chain int, keys []key) {
@@ -25,10 +25,10 @@ func (w *writer) start(r *model.Resource, chain int, keys []key) {
 	}
 	w.line("--")
 	w.line("-- KEYS   %s: tokens, which were there at lastRefill, in ms; one that is missing is full", hashes)
-	w.line("-- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 " +
-		"if it is to fit, 0")
-	w.line("--        if it is charged whatever there is, and its cost of each key, which is below 0 where it " +
-		"gives back")
+	w.line("-- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their " +
+		"overrides; then of")
+	w.line("--        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, " +
+		"below 0 for a refund")
 	w.line("-- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is " +
 		"charged, else 1")
 	w.line("--        and, of each key that refused, after how many ms it would not, 0 for the others")
@@ -43,11 +43,14 @@ func (w *writer) read(k key) {
 	burst, rate, stored, since, tokens := k.local("burst"), k.local("rate"), k.local("stored"), k.local(
 		"since"), k.local("tokens")
 	w.line("")
-	w.line("bucket = call('HMGET', KEYS[%d], 'tokens', 'lastRefill') -- %s", k.number, k)
+	w.line("bucket = call('HMGET', KEYS[%d], 'tokens', 'lastRefill', 'filled') -- %s", k.number, k)
 	w.folded("", fmt.Sprintf("local %s, %s =", burst, rate),
-		fmt.Sprintf("ARGV[%d] + 0, ARGV[%d] + 0", perKey*k.number-1, perKey*k.number))
+		fmt.Sprintf("ARGV[%d] + 0, ARGV[%d] + 0", perKey*k.number-2, perKey*k.number-1))
 	w.folded("", fmt.Sprintf("local %s, %s =", stored, since), burst+", now")
 	w.folded("", "if bucket[1] then", fmt.Sprintf("%s, %s = bucket[1] + 0, bucket[2] + 0 end", stored, since))
+	w.folded("", fmt.Sprintf("if %s > %s and bucket[3]", stored, burst),
+		fmt.Sprintf("and bucket[3] + 0 > ARGV[%d] + 0 then", perKey*k.number),
+		fmt.Sprintf("%s = %s end", burst, stored))
 	w.folded("", fmt.Sprintf("local %s = %s", tokens, stored),
 		fmt.Sprintf("+ (now > %s and now - %s or 0)", since, since), "* "+rate)
 	w.cap("", k)

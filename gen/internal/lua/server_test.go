@@ -55,6 +55,8 @@ type bucket struct {
 	half          bool // but for lastRefill
 	tokens        float64
 	since         int64
+	filled        int64   // the version of the overrides that filled it; 0 if none has
+	version       int64   // of the overrides that the call has
 	burst, refill float64 // refill in tokens per ms
 }
 
@@ -75,6 +77,9 @@ func (s *server) store(t testing.TB, prefix string, buckets []bucket) {
 		pipe.Del(t.Context(), key)
 		if !b.missing {
 			pipe.HSet(t.Context(), key, "tokens", number(b.tokens))
+		}
+		if b.filled > 0 {
+			pipe.HSet(t.Context(), key, "filled", b.filled)
 		}
 		if !b.missing || b.half {
 			pipe.HSet(t.Context(), key, "lastRefill", b.since)
@@ -112,7 +117,7 @@ func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []b
 	}
 	for i, b := range buckets {
 		keys[i] = s.prefix + prefix + b.key
-		args = append(args, number(b.burst), number(b.refill))
+		args = append(args, number(b.burst), number(b.refill), b.version)
 	}
 	for _, c := range calls {
 		fit := 0

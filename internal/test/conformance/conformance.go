@@ -169,6 +169,8 @@ var behaviours = []behaviour{
 	{"override precedence", roomy, overridePrecedence},
 	{"override conflicts", roomy, overrideConflicts},
 	{"override noticed", roomy, overrideNoticed},
+	{"refill", roomy, overrideRefill},
+	{"reset", roomy, resetEntity},
 	{"unavailable: allow", plain, unavailableAllow},
 	{"unavailable: deny", plain, unavailableDeny},
 	{"unavailable: local", plain, unavailableLocal},

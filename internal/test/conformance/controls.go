@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"slices"
 	"sync"
@@ -17,17 +18,29 @@ import (
 
 // fault is a way for a session to be wrong.
 type fault struct {
-	name    string
+	name string
+	want string // a pattern of what the suite says of it
+	// only is the behaviour that has to see it; "" if behaviours, histories and crowds have to
+	only    string
 	acquire func(context.Context, *faulty, *store.Call) error // nil: as it should be
 	settle  func(context.Context, *faulty, *store.Call) error
+	fill    func(_ context.Context, _ store.OverrideStore, _ *store.Spec, kind int, entity, root string) error
 }
 
-// faults are what the suite has to see: in its behaviours, its histories and its crowds.
+// faults are what the suite has to see.
 var faults = []fault{
-	{name: "admits with a token too few", acquire: overAdmit},
-	{name: "gives back twice", settle: giveBackTwice},
-	{name: "loses refill", acquire: loseRefill},
-	{name: "charges the parent of a child that refuses", acquire: chargeParent},
+	{name: "admits with a token too few", acquire: overAdmit,
+		want: `refuses, and was not named next: <nil>|^peek: \S+ has \S+ mt of [rt]pm, want`},
+	{name: "gives back twice", want: `^(settle|release|peek): \S+ has \S+ mt of [rt]pm, want`,
+		settle: giveBackTwice},
+	{name: "loses refill", want: ` has -.*, want|was left with -|Available:0 .* which has the tokens`,
+		acquire: loseRefill},
+	{name: "charges the parent of a child that refuses", want: `project-\S+ has \S+ mt of [rt]pm, want`,
+		acquire: chargeParent},
+	{name: "fills nothing", only: "refill", fill: fillNothing,
+		want: `user-alice has 0'100 mt of rpm, want 39'000|Requested:39 .* which has the tokens`},
+	{name: "fills the parent too", want: `^peek: project-p has 1000'000 mt of rpm, want 990'000`, only: "reset",
+		fill: fillParent},
 }
 
 // faulty is a store, and a session, with a fault.
@@ -65,6 +78,38 @@ func (f *faulty) Settle(ctx context.Context, call *store.Call) error {
 		return f.Session.Settle(ctx, call)
 	}
 	return f.fault.settle(ctx, f, call)
+}
+
+// Overrides implements store.Session.
+func (f *faulty) Overrides() store.OverrideStore {
+	return &faultyOverrides{f.Session.Overrides(), f.fault}
+}
+
+// faultyOverrides is an override store with a fault.
+type faultyOverrides struct {
+	store.OverrideStore
+	fault *fault
+}
+
+// Fill implements store.OverrideStore.
+func (f *faultyOverrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
+	if f.fault.fill == nil {
+		return f.OverrideStore.Fill(ctx, spec, kind, entity, root)
+	}
+	return f.fault.fill(ctx, f.OverrideStore, spec, kind, entity, root)
+}
+
+// fillNothing leaves the bucket as it is.
+func fillNothing(context.Context, store.OverrideStore, *store.Spec, int, string, string) error {
+	return nil
+}
+
+// fillParent fills the bucket, and that of the parent.
+func fillParent(
+	ctx context.Context, o store.OverrideStore, spec *store.Spec, kind int, entity, root string,
+) error {
+	parent := spec.Kinds[kind].Parent
+	return errors.Join(o.Fill(ctx, spec, kind, entity, root), o.Fill(ctx, spec, parent, root, root))
 }
 
 // overAdmit takes a token less where that admits.
@@ -175,8 +220,8 @@ func watch(ctx context.Context, test func(T)) string {
 	return w.said
 }
 
-// runControls holds that every fault is seen by behaviours, by histories of either kind, and by crowds where
-// it shows there.
+// runControls holds that every fault is seen: by behaviours, by histories of either kind, and by crowds where
+// it shows there, or by the one behaviour that is about it.
 func runControls(t *testing.T, open Open) {
 	t.Helper()
 	for i := range faults {
@@ -187,30 +232,37 @@ func runControls(t *testing.T, open Open) {
 				store.Store = &faulty{Store: store.Store, fault: f, mu: &sync.Mutex{}, seen: map[string]*bucket.Image{}}
 				return store
 			}
-			caught(t, "behaviours", len(behaviours), func(w T, i int) {
+			behaviours := slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool {
+				return f.only != "" && b.name != f.only
+			})
+			caught(t, f, "behaviours", len(behaviours), func(w T, i int) {
 				behaviours[i].run(newWorld(w, opened(), behaviours[i].schema))
 			})
+			if f.only != "" {
+				return
+			}
 			for _, whole := range []bool{true, false} {
 				histories, store := rapid.Custom(drawHistory(whole)), opened()
-				caught(t, fmt.Sprintf("histories (whole %t)", whole), 300, func(w T, i int) {
+				caught(t, f, fmt.Sprintf("histories (whole %t)", whole), 300, func(w T, i int) {
 					h := histories.Example(i)
 					h.play(newWorld(w, store, h.schema), i, tally{})
 				})
 			}
-			caught(t, "crowds", len(crowds), func(w T,
-				i int) {
+			caught(t, f, "crowds", len(crowds), func(w T, i int) {
 				crowds[i].run(newWorld(w, opened(), crowds[i].schema))
 			})
 		})
 	}
 }
 
-// caught runs up to n tests until one fails.
-func caught(t *testing.T, what string, n int, test func(w T, i int)) {
+// caught runs up to n tests until one fails, which has to say what f is.
+func caught(t *testing.T, f *fault, what string, n int, test func(w T, i int)) {
 	t.Helper()
 	for i := range n {
 		if said := watch(t.Context(), func(w T) { test(w, i) }); said != "" {
-			t.Logf("%s, %d of %d: %s", what, i+1, n, said)
+			if !regexp.MustCompile(f.want).MatchString(said) {
+				t.Errorf("%s, %d of %d: %s\nwant that it says %s", what, i+1, n, said, f.want)
+			}
 			return
 		}
 	}

@@ -16,13 +16,13 @@ import (
 type level = runtime.Override[limits.GPT4Limits]
 
 // set has l override at, in place of what did. From then on new processes go by it.
-func (w *world) set(at *level, l limits.GPT4Limits) store.Revision {
+func (w *world) set(at *level, l limits.GPT4Limits, opts ...runtime.SetOption) store.Revision {
 	w.Helper()
 	_, rev, err := at.Get(w.Context())
 	if err != nil {
 		w.Fatalf("get: %v", err)
 	}
-	next, err := at.Set(w.Context(), l, rev)
+	next, err := at.Set(w.Context(), l, rev, opts...)
 	if err != nil {
 		w.Fatalf("set: %v", err)
 	}
@@ -51,6 +51,11 @@ func describe(l limits.GPT4Limits) string {
 // inForce has the model go by limits for entity, from the last take on: next to no time has passed since.
 func (w *world) inForce(entity string, limits ...bucket.Limit) {
 	w.bucket(entity).reshape(limits)
+}
+
+// filled has the model take entity's bucket for full, by these limits.
+func (w *world) filled(entity string, numbers ...bucket.Limit) {
+	w.buckets[[2]string{limits.GPT4, entity}] = newIdeal(numbers)
 }
 
 // overridden returns all overrides as List has them: their levels.
@@ -131,8 +136,8 @@ func overridePrecedence(w *world) {
 	w.set(w.Config.GPT4.Kind(limits.User{}), limits.GPT4Limits{RPM: rate(rpm), TPM: rate(tpm)})
 	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: rate(own)})
 	w.inForce("user-alice", own, tpm)
-	w.buckets[[2]string{limits.GPT4, "user-alice"}] = newIdeal([]bucket.Limit{own, tpm})
-	w.buckets[[2]string{limits.GPT4, "user-bob"}] = newIdeal([]bucket.Limit{rpm, tpm})
+	w.filled("user-alice", own, tpm)
+	w.filled("user-bob", rpm, tpm)
 	w.left(w.admitted(alice, 1, 160), 6, 40)
 	w.left(w.admitted(bob, 13, 1), 7, 199)
 	explained, err := w.Config.GPT4.Explain(w.Context(), alice)
@@ -172,6 +177,40 @@ func overrideConflicts(w *world) {
 	_, _, err = w.Config.GPT4.Entity(limits.User{}).Get(ctx)
 	failed[*store.InvalidError](w, "an empty id", err)
 	w.listed("user-alice: " + describe(limits.GPT4Limits{RPM: rate(low)}))
+}
+
+// overrideRefill: a raised limit with Refill admits at once. A process that has cached the limit before takes
+// from the bucket without cutting it off.
+func overrideRefill(w *world) {
+	old := w.process(runtime.WithCacheTTL(time.Minute))
+	w.admitted(alice, 9, 10)
+	if _, err := w.acquireIn(old, alice, cost(1, 1)); err != nil {
+		w.Fatalf("%v", err)
+	}
+	high := per(40, 4, time.Second)
+	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: rate(high)}, runtime.Refill())
+	w.store.Advance(1100 * time.Millisecond) // a process may deny by what it saw before
+	w.filled("user-alice", high, w.schema.user[1])
+	if _, err := w.acquireIn(old, alice, cost(1, 1)); err != nil {
+		w.Errorf("with the limit before: %v", err)
+	}
+	w.left(w.admitted(alice, 39, 1), 0, 148)
+	w.denied(alice, 1, 1)
+}
+
+// resetEntity: a bucket in debt is full after Reset, and its parent's is as before. A missing bucket is full.
+func resetEntity(w *world) {
+	w.settle(w.admitted(alice, 10, 50), 10, 300)
+	for _, who := range []limits.User{alice, bob} {
+		if err := w.Config.GPT4.Reset(w.Context(), who); err != nil {
+			w.Fatalf("reset: %v", err)
+		}
+		w.filled("user-"+who.ID, w.schema.user...)
+	}
+	w.peek(project)
+	w.left(w.admitted(alice, 10, 150), 0, 0)
+	w.denied(alice, 1, 1)
+	w.left(w.admitted(bob, 10, 150), 0, 0)
 }
 
 // overrideNoticed: a process that remembers other limits goes by them until its memory is too old.

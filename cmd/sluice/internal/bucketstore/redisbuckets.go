@@ -143,22 +143,21 @@ func (s *Redis) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 	if len(limits) == 0 {
 		limits = all
 	}
-	if err := s.Buckets.Fill(ctx, b.Resource, b.Root, b.Entity, limits...); err != nil {
+	l, err := s.schema.Scope(b.Entity, b.Resource)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.Buckets.Overrides().FillLimits(ctx, l.Spec, l.Kind, b.Entity, b.Root, limits...); err != nil {
 		return nil, nil, s.Explain(err)
 	}
 	after, err := s.Inspect(ctx, b.Entity, b.Resource, b.Root)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(after) > 0 {
-		return &after[0], limits, nil
+	if len(after) == 0 { // another operator has deleted it since
+		return nil, nil, nil
 	}
-	full := b // Redis stores no full bucket
-	full.Limits = slices.Clone(b.Limits)
-	for i, l := range full.Limits {
-		full.Limits[i].Available, full.Limits[i].FullIn = l.Burst, 0
-	}
-	return &full, limits, nil
+	return &after[0], limits, nil
 }
 
 // notIn returns the error for a limit that b does not have.

@@ -91,8 +91,7 @@ func (c *Command) place(ctx context.Context, s *schemafile.Schema) (*place, erro
 		store: func() store.Store { return redisstore.New(r.Client, redisstore.Prefix(prefix)) },
 		delete: func(ctx context.Context, buckets []chargedBucket) error {
 			for _, b := range buckets {
-				// Redis deletes a full bucket
-				if err := r.Buckets.Fill(ctx, b.spec.Resource, b.root, b.entity, b.spec.Limits...); err != nil {
+				if err := r.Buckets.Delete(ctx, b.spec.Resource, b.root, b.entity, b.spec.Limits...); err != nil {
 					return err
 				}
 			}

@@ -15,7 +15,7 @@ import (
 // not serve it.
 const generation = 2
 
-const _ = store.Generation3
+const _ = store.Generation4
 
 // Command is `sluice version`.
 type Command struct{}

@@ -7,8 +7,8 @@ const swiftPairScript1 = `
 -- Charges calls on swift-pair to one bucket, each all or none.
 --
 -- KEYS   2 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0
---        if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
+-- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
+--        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, floor, ceil = redis.call, math.floor, math.ceil
@@ -16,24 +16,26 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rps
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rps
 local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
 local rps_stored, rps_since = rps_burst, now
 if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
+if rps_stored > rps_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rps_burst = rps_stored end
 local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
 if rps_tokens > rps_burst then rps_tokens = rps_burst end
 local rps_before = rps_tokens
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tps
-local tps_burst, tps_rate = ARGV[3] + 0, ARGV[4] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tps
+local tps_burst, tps_rate = ARGV[4] + 0, ARGV[5] + 0
 local tps_stored, tps_since = tps_burst, now
 if bucket[1] then tps_stored, tps_since = bucket[1] + 0, bucket[2] + 0 end
+if tps_stored > tps_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tps_burst = tps_stored end
 local tps_tokens = tps_stored + (now > tps_since and now - tps_since or 0) * tps_rate
 if tps_tokens > tps_burst then tps_tokens = tps_burst end
 local tps_before = tps_tokens
 
 local reply, refused = {now, 0, 0}
-for i = 5, #ARGV, 3 do
+for i = 7, #ARGV, 3 do
   local rps_cost, tps_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rps_tokens + 1e-9 >= rps_cost or rps_cost <= 0)

@@ -7,8 +7,8 @@ const imageGenerationHd202411Script1 = `
 -- Charges calls on image-generation-hd/2024-11 to one bucket, each all or none.
 --
 -- KEYS   2 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0
---        if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
+-- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
+--        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, floor, ceil = redis.call, math.floor, math.ceil
@@ -16,12 +16,15 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody
 local requests_per_minute_of_everybody_burst, requests_per_minute_of_everybody_rate = ARGV[1] + 0, ARGV[2] + 0
 local requests_per_minute_of_everybody_stored, requests_per_minute_of_everybody_since =
   requests_per_minute_of_everybody_burst, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored, requests_per_minute_of_everybody_since = bucket[1] + 0, bucket[2] + 0 end
+if requests_per_minute_of_everybody_stored > requests_per_minute_of_everybody_burst and bucket[3]
+  and bucket[3] + 0 > ARGV[3] + 0 then
+  requests_per_minute_of_everybody_burst = requests_per_minute_of_everybody_stored end
 local requests_per_minute_of_everybody_tokens = requests_per_minute_of_everybody_stored
   + (now > requests_per_minute_of_everybody_since and now - requests_per_minute_of_everybody_since or 0)
   * requests_per_minute_of_everybody_rate
@@ -29,12 +32,15 @@ if requests_per_minute_of_everybody_tokens > requests_per_minute_of_everybody_bu
   requests_per_minute_of_everybody_tokens = requests_per_minute_of_everybody_burst end
 local requests_per_minute_of_everybody_before = requests_per_minute_of_everybody_tokens
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model
-local tokens_per_minute_of_every_model_burst, tokens_per_minute_of_every_model_rate = ARGV[3] + 0, ARGV[4] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model
+local tokens_per_minute_of_every_model_burst, tokens_per_minute_of_every_model_rate = ARGV[4] + 0, ARGV[5] + 0
 local tokens_per_minute_of_every_model_stored, tokens_per_minute_of_every_model_since =
   tokens_per_minute_of_every_model_burst, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored, tokens_per_minute_of_every_model_since = bucket[1] + 0, bucket[2] + 0 end
+if tokens_per_minute_of_every_model_stored > tokens_per_minute_of_every_model_burst and bucket[3]
+  and bucket[3] + 0 > ARGV[6] + 0 then
+  tokens_per_minute_of_every_model_burst = tokens_per_minute_of_every_model_stored end
 local tokens_per_minute_of_every_model_tokens = tokens_per_minute_of_every_model_stored
   + (now > tokens_per_minute_of_every_model_since and now - tokens_per_minute_of_every_model_since or 0)
   * tokens_per_minute_of_every_model_rate
@@ -43,7 +49,7 @@ if tokens_per_minute_of_every_model_tokens > tokens_per_minute_of_every_model_bu
 local tokens_per_minute_of_every_model_before = tokens_per_minute_of_every_model_tokens
 
 local reply, refused = {now, 0, 0}
-for i = 5, #ARGV, 3 do
+for i = 7, #ARGV, 3 do
   local requests_per_minute_of_everybody_cost, tokens_per_minute_of_every_model_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (requests_per_minute_of_everybody_tokens + 1e-9 >= requests_per_minute_of_everybody_cost
@@ -120,8 +126,8 @@ const imageGenerationHd202411Script2 = `
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   4 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0
---        if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
+-- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
+--        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, floor, ceil = redis.call, math.floor, math.ceil
@@ -129,12 +135,15 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 1
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 1
 local requests_per_minute_of_everybody_burst1, requests_per_minute_of_everybody_rate1 = ARGV[1] + 0, ARGV[2] + 0
 local requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 =
   requests_per_minute_of_everybody_burst1, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 = bucket[1] + 0, bucket[2] + 0 end
+if requests_per_minute_of_everybody_stored1 > requests_per_minute_of_everybody_burst1 and bucket[3]
+  and bucket[3] + 0 > ARGV[3] + 0 then
+  requests_per_minute_of_everybody_burst1 = requests_per_minute_of_everybody_stored1 end
 local requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_stored1
   + (now > requests_per_minute_of_everybody_since1 and now - requests_per_minute_of_everybody_since1 or 0)
   * requests_per_minute_of_everybody_rate1
@@ -142,12 +151,15 @@ if requests_per_minute_of_everybody_tokens1 > requests_per_minute_of_everybody_b
   requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_burst1 end
 local requests_per_minute_of_everybody_before1 = requests_per_minute_of_everybody_tokens1
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 1
-local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[3] + 0, ARGV[4] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 1
+local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[4] + 0, ARGV[5] + 0
 local tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 =
   tokens_per_minute_of_every_model_burst1, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 = bucket[1] + 0, bucket[2] + 0 end
+if tokens_per_minute_of_every_model_stored1 > tokens_per_minute_of_every_model_burst1 and bucket[3]
+  and bucket[3] + 0 > ARGV[6] + 0 then
+  tokens_per_minute_of_every_model_burst1 = tokens_per_minute_of_every_model_stored1 end
 local tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_stored1
   + (now > tokens_per_minute_of_every_model_since1 and now - tokens_per_minute_of_every_model_since1 or 0)
   * tokens_per_minute_of_every_model_rate1
@@ -155,12 +167,15 @@ if tokens_per_minute_of_every_model_tokens1 > tokens_per_minute_of_every_model_b
   tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_burst1 end
 local tokens_per_minute_of_every_model_before1 = tokens_per_minute_of_every_model_tokens1
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 2
-local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[5] + 0, ARGV[6] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 2
+local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[7] + 0, ARGV[8] + 0
 local requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 =
   requests_per_minute_of_everybody_burst2, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 = bucket[1] + 0, bucket[2] + 0 end
+if requests_per_minute_of_everybody_stored2 > requests_per_minute_of_everybody_burst2 and bucket[3]
+  and bucket[3] + 0 > ARGV[9] + 0 then
+  requests_per_minute_of_everybody_burst2 = requests_per_minute_of_everybody_stored2 end
 local requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_stored2
   + (now > requests_per_minute_of_everybody_since2 and now - requests_per_minute_of_everybody_since2 or 0)
   * requests_per_minute_of_everybody_rate2
@@ -168,12 +183,15 @@ if requests_per_minute_of_everybody_tokens2 > requests_per_minute_of_everybody_b
   requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_burst2 end
 local requests_per_minute_of_everybody_before2 = requests_per_minute_of_everybody_tokens2
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 2
-local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 2
+local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[10] + 0, ARGV[11] + 0
 local tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 =
   tokens_per_minute_of_every_model_burst2, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 = bucket[1] + 0, bucket[2] + 0 end
+if tokens_per_minute_of_every_model_stored2 > tokens_per_minute_of_every_model_burst2 and bucket[3]
+  and bucket[3] + 0 > ARGV[12] + 0 then
+  tokens_per_minute_of_every_model_burst2 = tokens_per_minute_of_every_model_stored2 end
 local tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_stored2
   + (now > tokens_per_minute_of_every_model_since2 and now - tokens_per_minute_of_every_model_since2 or 0)
   * tokens_per_minute_of_every_model_rate2
@@ -182,7 +200,7 @@ if tokens_per_minute_of_every_model_tokens2 > tokens_per_minute_of_every_model_b
 local tokens_per_minute_of_every_model_before2 = tokens_per_minute_of_every_model_tokens2
 
 local reply, refused = {now, 0, 0, 0, 0}
-for i = 9, #ARGV, 5 do
+for i = 13, #ARGV, 5 do
   local requests_per_minute_of_everybody_cost1, tokens_per_minute_of_every_model_cost1,
     requests_per_minute_of_everybody_cost2, tokens_per_minute_of_every_model_cost2 =
     ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0
@@ -305,8 +323,8 @@ const imageGenerationHd202411Script3 = `
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   6 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0
---        if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
+-- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
+--        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, floor, ceil = redis.call, math.floor, math.ceil
@@ -314,12 +332,15 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 1
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 1
 local requests_per_minute_of_everybody_burst1, requests_per_minute_of_everybody_rate1 = ARGV[1] + 0, ARGV[2] + 0
 local requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 =
   requests_per_minute_of_everybody_burst1, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 = bucket[1] + 0, bucket[2] + 0 end
+if requests_per_minute_of_everybody_stored1 > requests_per_minute_of_everybody_burst1 and bucket[3]
+  and bucket[3] + 0 > ARGV[3] + 0 then
+  requests_per_minute_of_everybody_burst1 = requests_per_minute_of_everybody_stored1 end
 local requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_stored1
   + (now > requests_per_minute_of_everybody_since1 and now - requests_per_minute_of_everybody_since1 or 0)
   * requests_per_minute_of_everybody_rate1
@@ -327,12 +348,15 @@ if requests_per_minute_of_everybody_tokens1 > requests_per_minute_of_everybody_b
   requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_burst1 end
 local requests_per_minute_of_everybody_before1 = requests_per_minute_of_everybody_tokens1
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 1
-local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[3] + 0, ARGV[4] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 1
+local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[4] + 0, ARGV[5] + 0
 local tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 =
   tokens_per_minute_of_every_model_burst1, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 = bucket[1] + 0, bucket[2] + 0 end
+if tokens_per_minute_of_every_model_stored1 > tokens_per_minute_of_every_model_burst1 and bucket[3]
+  and bucket[3] + 0 > ARGV[6] + 0 then
+  tokens_per_minute_of_every_model_burst1 = tokens_per_minute_of_every_model_stored1 end
 local tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_stored1
   + (now > tokens_per_minute_of_every_model_since1 and now - tokens_per_minute_of_every_model_since1 or 0)
   * tokens_per_minute_of_every_model_rate1
@@ -340,12 +364,15 @@ if tokens_per_minute_of_every_model_tokens1 > tokens_per_minute_of_every_model_b
   tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_burst1 end
 local tokens_per_minute_of_every_model_before1 = tokens_per_minute_of_every_model_tokens1
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 2
-local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[5] + 0, ARGV[6] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 2
+local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[7] + 0, ARGV[8] + 0
 local requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 =
   requests_per_minute_of_everybody_burst2, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 = bucket[1] + 0, bucket[2] + 0 end
+if requests_per_minute_of_everybody_stored2 > requests_per_minute_of_everybody_burst2 and bucket[3]
+  and bucket[3] + 0 > ARGV[9] + 0 then
+  requests_per_minute_of_everybody_burst2 = requests_per_minute_of_everybody_stored2 end
 local requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_stored2
   + (now > requests_per_minute_of_everybody_since2 and now - requests_per_minute_of_everybody_since2 or 0)
   * requests_per_minute_of_everybody_rate2
@@ -353,12 +380,15 @@ if requests_per_minute_of_everybody_tokens2 > requests_per_minute_of_everybody_b
   requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_burst2 end
 local requests_per_minute_of_everybody_before2 = requests_per_minute_of_everybody_tokens2
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 2
-local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 2
+local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[10] + 0, ARGV[11] + 0
 local tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 =
   tokens_per_minute_of_every_model_burst2, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 = bucket[1] + 0, bucket[2] + 0 end
+if tokens_per_minute_of_every_model_stored2 > tokens_per_minute_of_every_model_burst2 and bucket[3]
+  and bucket[3] + 0 > ARGV[12] + 0 then
+  tokens_per_minute_of_every_model_burst2 = tokens_per_minute_of_every_model_stored2 end
 local tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_stored2
   + (now > tokens_per_minute_of_every_model_since2 and now - tokens_per_minute_of_every_model_since2 or 0)
   * tokens_per_minute_of_every_model_rate2
@@ -366,12 +396,15 @@ if tokens_per_minute_of_every_model_tokens2 > tokens_per_minute_of_every_model_b
   tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_burst2 end
 local tokens_per_minute_of_every_model_before2 = tokens_per_minute_of_every_model_tokens2
 
-bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 3
-local requests_per_minute_of_everybody_burst3, requests_per_minute_of_everybody_rate3 = ARGV[9] + 0, ARGV[10] + 0
+bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 3
+local requests_per_minute_of_everybody_burst3, requests_per_minute_of_everybody_rate3 = ARGV[13] + 0, ARGV[14] + 0
 local requests_per_minute_of_everybody_stored3, requests_per_minute_of_everybody_since3 =
   requests_per_minute_of_everybody_burst3, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored3, requests_per_minute_of_everybody_since3 = bucket[1] + 0, bucket[2] + 0 end
+if requests_per_minute_of_everybody_stored3 > requests_per_minute_of_everybody_burst3 and bucket[3]
+  and bucket[3] + 0 > ARGV[15] + 0 then
+  requests_per_minute_of_everybody_burst3 = requests_per_minute_of_everybody_stored3 end
 local requests_per_minute_of_everybody_tokens3 = requests_per_minute_of_everybody_stored3
   + (now > requests_per_minute_of_everybody_since3 and now - requests_per_minute_of_everybody_since3 or 0)
   * requests_per_minute_of_everybody_rate3
@@ -379,12 +412,15 @@ if requests_per_minute_of_everybody_tokens3 > requests_per_minute_of_everybody_b
   requests_per_minute_of_everybody_tokens3 = requests_per_minute_of_everybody_burst3 end
 local requests_per_minute_of_everybody_before3 = requests_per_minute_of_everybody_tokens3
 
-bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 3
-local tokens_per_minute_of_every_model_burst3, tokens_per_minute_of_every_model_rate3 = ARGV[11] + 0, ARGV[12] + 0
+bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 3
+local tokens_per_minute_of_every_model_burst3, tokens_per_minute_of_every_model_rate3 = ARGV[16] + 0, ARGV[17] + 0
 local tokens_per_minute_of_every_model_stored3, tokens_per_minute_of_every_model_since3 =
   tokens_per_minute_of_every_model_burst3, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored3, tokens_per_minute_of_every_model_since3 = bucket[1] + 0, bucket[2] + 0 end
+if tokens_per_minute_of_every_model_stored3 > tokens_per_minute_of_every_model_burst3 and bucket[3]
+  and bucket[3] + 0 > ARGV[18] + 0 then
+  tokens_per_minute_of_every_model_burst3 = tokens_per_minute_of_every_model_stored3 end
 local tokens_per_minute_of_every_model_tokens3 = tokens_per_minute_of_every_model_stored3
   + (now > tokens_per_minute_of_every_model_since3 and now - tokens_per_minute_of_every_model_since3 or 0)
   * tokens_per_minute_of_every_model_rate3
@@ -393,7 +429,7 @@ if tokens_per_minute_of_every_model_tokens3 > tokens_per_minute_of_every_model_b
 local tokens_per_minute_of_every_model_before3 = tokens_per_minute_of_every_model_tokens3
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0}
-for i = 13, #ARGV, 7 do
+for i = 19, #ARGV, 7 do
   local requests_per_minute_of_everybody_cost1, tokens_per_minute_of_every_model_cost1,
     requests_per_minute_of_everybody_cost2, tokens_per_minute_of_every_model_cost2,
     requests_per_minute_of_everybody_cost3, tokens_per_minute_of_every_model_cost3 =

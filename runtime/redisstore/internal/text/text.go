@@ -1,0 +1,76 @@
+// Package text writes and reads what Redis stores and scripts take as text: limits, costs and balances.
+package text
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// LimitField returns the field of an override's hash for a limit.
+func LimitField(limit string) string { return "l_" + limit }
+
+// Limit returns a limit as its field stores it: capacity, burst, refill and period, in millitokens and ms.
+func Limit(l bucket.Limit) string {
+	return fmt.Sprintf("%d %d %d %d", l.Capacity, l.Burst, l.Refill, l.Period)
+}
+
+// ParseLimit is the inverse of Limit. It fails, naming the limit, for other text.
+func ParseLimit(name, text string) (*bucket.Limit, error) {
+	l := &bucket.Limit{}
+	into := [...]*int64{&l.Capacity, &l.Burst, &l.Refill, &l.Period}
+	words := strings.Fields(text)
+	if len(words) != len(into) {
+		return nil, fmt.Errorf("limit %s: %q: want capacity, burst, refill and period", name, text)
+	}
+	for i, word := range words {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("limit %s: %q: %q is not a number", name, text, word)
+		}
+		*into[i] = n
+	}
+	if wrong := l.Check(0); wrong != "" {
+		return nil, fmt.Errorf("limit %s: %s", name, wrong)
+	}
+	return l, nil
+}
+
+// Params returns the arguments of a script for one limit: its burst in tokens, its refill in tokens per ms,
+// and the version of the overrides that these are from.
+func Params(l bucket.Limit, version int64) []any {
+	burst := float64(l.Burst) / bucket.Milli
+	perMillisecond := float64(l.Refill) / bucket.Milli / float64(l.Period)
+	return []any{float(burst), float(perMillisecond), version}
+}
+
+// float writes f so that it parses back to the same number, and without an exponent: miniredis does not take
+// 1e+06 for a number.
+func float(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// Tokens returns millitokens as tokens, exactly, as an argument of a script.
+func Tokens(milli int64) any {
+	if milli%bucket.Milli == 0 {
+		return milli / bucket.Milli
+	}
+	text := strconv.FormatInt(milli/bucket.Milli, 10)
+	if milli < 0 && milli > -bucket.Milli {
+		text = "-0"
+	}
+	part := milli % bucket.Milli
+	return text + "." + strconv.FormatInt(bucket.Milli+max(part, -part), 10)[1:]
+}
+
+// Number reads the number in a field of a bucket. It fails for what is no finite one, though scripts
+// calculate with it.
+func Number(field string, stored any) (float64, error) {
+	text, _ := stored.(string)
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
+		return 0, fmt.Errorf("%s is %q, which is not a number", field, text)
+	}
+	return n, nil
+}
