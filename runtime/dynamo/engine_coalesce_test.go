@@ -556,6 +556,63 @@ func TestTogetherOnce(t *testing.T) {
 	}
 }
 
+// TestOpOfTheIncluded: requests that come while the outcome of a write is unknown are in none of its
+// repetitions, since its op stands for those that it included. So it is with one that was left over.
+func TestOpOfTheIncluded(t *testing.T) {
+	for name, test := range map[string]struct{ level, late, leftover int64 }{
+		"late":     {15, 5, 0},
+		"leftover": {15, 0, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crowded(t, test.level, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+				t.Helper()
+				c.wire.expect(pass, loseReply, loseReply, pass)
+				first, a := c.ask(5), c.ask(5)
+				var over, late *customer
+				if test.leftover > 0 {
+					over = c.ask(test.leftover)
+				}
+				c.pass()
+				if test.late > 0 {
+					late = c.ask(test.late)
+				}
+				c.end()
+				c.admitted(first, a)
+				calls := []string{"retry applied", "retry unknown", "retry unknown", "retry refused"}
+				if over != nil {
+					c.denied(over)
+				} else {
+					c.admitted(late)
+					calls = append(calls, "retry applied")
+				}
+				c.calls(t, calls...)
+				c.left(test.level - 5 - 5 - test.late)
+			})
+		})
+	}
+}
+
+// TestLateCallerWasNotSent: a caller that comes while the outcome of others' write is unknown, and leaves
+// before there is one, was certainly not charged.
+func TestLateCallerWasNotSent(t *testing.T) {
+	crowded(t, 15, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		c.wire.expect(loseRequest)
+		first := c.ask(5)
+		c.pass()
+		late := c.ask(5, runtime.Budget(time.Second))
+		<-late.ended
+		c.end()
+		c.admitted(first)
+		unavailable, ok := errors.AsType[*store.UnavailableError](late.err)
+		if !ok || unavailable.Attempts != 0 || !errors.Is(late.err, store.ErrNotSent) ||
+			!errors.Is(late.err, context.DeadlineExceeded) {
+			t.Errorf("%v, want that nothing was sent", late.err)
+		}
+		c.left(10)
+	})
+}
+
 // TestReleaseTogetherOnce: a release in a write of unknown outcome is not sent again, and says so; who came
 // with it is served.
 func TestReleaseTogetherOnce(t *testing.T) {

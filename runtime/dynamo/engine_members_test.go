@@ -434,7 +434,7 @@ func TestLookUpTimesOut(t *testing.T) {
 		if !isA[*store.UnavailableError](err) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got a %T", err)
 		}
-		wantErr(t, err, "unavailable look-up user-1: context deadline exceeded")
+		wantErr(t, err, "unavailable look-up user-1 1: context deadline exceeded")
 		_, _, err = process.Member(t.Context(), "user-1") // the same read
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)

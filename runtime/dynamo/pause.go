@@ -53,7 +53,7 @@ func (p *pauser) pause(ctx context.Context) {
 		case r.isOver():
 			p.giveUpOver(r)
 		case !r.settle && (spent || r.attempts-r.free >= p.scheduler.attempts):
-			p.roster.giveUp(r, p.attempt.errFor(r, p.roster.unsure.exists()))
+			p.roster.giveUp(r, r.unsentErr(p.attempt.errFor(r, p.roster.unsure.exists())))
 		}
 	}
 	if p.roster.removeEnded(); len(p.roster.pending) == 0 {

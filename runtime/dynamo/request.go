@@ -262,19 +262,7 @@ func (r *request) isOver() bool {
 // what the attempt under way may charge is given back, so trying again is safe and no failure policy decides.
 // The caller holds the queue's lock.
 func (r *request) leaveErr(lastErr error) error {
-	if u, ok := errors.AsType[*store.UnavailableError](lastErr); ok {
-		own := *u
-		own.Attempts = r.attempts
-		lastErr = &own
-	} else if lost, ok := errors.AsType[*store.ContendedError](lastErr); ok {
-		own := *lost
-		own.Attempts = r.attempts
-		lastErr = &own
-		if r.settle {
-			lastErr = &store.UnavailableError{Resource: lost.Resource, Attempts: r.attempts, Err: errContended}
-		}
-	}
-	return r.overErr(lastErr)
+	return r.overErr((&attempts{lastErr: lastErr}).errFor(r, false))
 }
 
 // overErr returns the error for a caller whose time is over. err is the error of the last attempt, nil if
@@ -286,19 +274,27 @@ func (r *request) overErr(err error) error {
 	if errors.Is(r.ctx.Err(), context.Canceled) {
 		return fmt.Errorf("sluice: %s for %s: %w", name, store.Quote(pn.entity), context.Canceled)
 	}
-	if err == nil && !r.sent {
-		err = fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded)
-		return &store.UnavailableError{Resource: name, Err: err}
-	}
 	if err == nil {
-		return &store.UnavailableError{Resource: name, Attempts: max(r.attempts, 1), Err: context.DeadlineExceeded}
+		err = &store.UnavailableError{Resource: name, Attempts: max(r.attempts, 1), Err: context.DeadlineExceeded}
 	}
 	if u, ok := errors.AsType[*store.UnavailableError](err); ok && !errors.Is(u.Err, context.DeadlineExceeded) {
 		own := *u
 		own.Err = errors.Join(context.DeadlineExceeded, u.Err)
-		return &own
+		err = &own
 	}
-	return err
+	return r.unsentErr(err)
+}
+
+// unsentErr returns err, the error of the last attempt, or says that nothing was sent for r: the attempt was
+// other requests' alone.
+func (r *request) unsentErr(err error) error {
+	u, ok := errors.AsType[*store.UnavailableError](err)
+	if !ok || r.sent {
+		return err
+	}
+	return &store.UnavailableError{
+		Resource: u.Resource, Throttled: u.Throttled, Err: fmt.Errorf("%w: %w", store.ErrNotSent, u.Err),
+	}
 }
 
 // remaining returns the time until a context's deadline, which is the system's, whatever the Clock.

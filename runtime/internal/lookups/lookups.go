@@ -120,7 +120,7 @@ func (m *Members) Member(ctx context.Context, entity string) (member store.Membe
 		return old.member, old.found, nil
 	}
 	what := "look-up of " + store.Quote(entity)
-	return store.Member{}, false, &store.UnavailableError{Resource: what, Err: ctx.Err()}
+	return store.Member{}, false, &store.UnavailableError{Resource: what, Attempts: 1, Err: ctx.Err()}
 }
 
 // lookUp reads an entity for all calls that wait for it, and remembers the answer.
