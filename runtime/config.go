@@ -195,8 +195,8 @@ type setOptions struct{ refill bool }
 func Refill() SetOption { return func(o *setOptions) { o.refill = true } }
 
 // Reset fills the entity's own bucket, with the limits in force for it: debt is forgiven. Buckets of its
-// parents, and what usage counts, stay as they are. It does nothing if there is no bucket, since a missing
-// one is full. This Limiter goes by it at once, others within a second.
+// parents, and what usage counts, stay as they are. A missing bucket is full already. This Limiter goes by it
+// at once, others within a second; on Redis these take from it by the limits that they have cached.
 //
 // Leases from before still give back what they did not use, which the bucket then holds up to its burst. So
 // after a Reset calls may take the burst, the refill, and that.
@@ -217,7 +217,10 @@ func (c *Config[E, L]) Reset(ctx context.Context, entity E) error {
 		return err
 	}
 	chain := call.Parts[0].Buckets
-	return c.core.session.Overrides().Fill(ctx, c.spec, link.Kind, stored, chain[len(chain)-1].Entity)
+	err = c.core.session.Overrides().Fill(ctx, c.spec, link.Kind, stored, chain[len(chain)-1].Entity)
+	// After a failure too: the bucket may be full. The store tells the waiter that this wakes.
+	c.core.waiters.GaveBack(c.spec.Resource, []store.Bucket{{Entity: stored}}, c.now())
+	return err
 }
 
 // Delete ends the override, if prev is still its revision: what is less specific is in force again. It fails

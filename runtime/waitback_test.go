@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,44 @@ func TestGivenBackServesWaiters(t *testing.T) {
 				// Behind nobody, and within its deadline.
 				w.join(within(t, 2*time.Second), "b", 500)
 				w.next("b", time.Second, "")
+			})
+		})
+	}
+}
+
+// filler is an override store whose Fill fills user 1's bucket.
+type filler struct {
+	overrides
+	backend *fake
+}
+
+func (f *filler) Fill(context.Context, *store.Spec, int, string, string) error {
+	f.backend.put(0, 60, 6000)
+	return f.failure
+}
+
+// TestResetServesWaiters: what Reset fills is there for the process's waiters at once, and also if it cannot
+// tell whether it has.
+func TestResetServesWaiters(t *testing.T) {
+	for name, failure := range map[string]error{"filled": nil, "unknown": errors.New("no reply")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				backend := &fake{}
+				backend.overrides = &filler{overrides{failure: failure}, backend}
+				b := runtime.NewBuilder(backend)
+				r := runtime.Bind[entity](b, gpt4(), toVector, fromVector)
+				config := runtime.BindConfig[entity](b, gpt4(), toLimits, fromLimits)
+				lim, err := b.Limiter()
+				check(t, err, "")
+				backend.put(0, 60, 0)
+				w := &waits{t: t, lim: lim, r: r, start: time.Now(), ended: make(chan outcome, 100)}
+				w.join(t.Context(), "a", 5000)
+				elapse(500 * time.Millisecond)
+				w.done(0)
+				if err := config.Reset(t.Context(), user{"1"}); !errors.Is(err, failure) {
+					t.Errorf("%v, want %v", err, failure)
+				}
+				w.next("a", 500*time.Millisecond, "")
 			})
 		})
 	}

@@ -80,8 +80,8 @@ func (l *List) release(queues []*queue) {
 	l.buckets.Store(int64(len(l.queues)))
 }
 
-// GaveBack shows how a settle or a release has left buckets of resource, and wakes those that watch them. now
-// is in ms.
+// GaveBack shows how a settle, a release or a reset has left buckets of resource, and wakes those that watch
+// them. A bucket without After has changed in a way that is not known. now is in ms.
 func (l *List) GaveBack(resource string, buckets []store.Bucket, now int64) {
 	l.mu.Lock()
 	queues := make([]*queue, len(buckets))
