@@ -47,11 +47,15 @@ func (r *Resource[E, C]) more(ctx context.Context, l *lease, cost C) error {
 		return err
 	}
 	var how ending
-	switch l.by.(type) {
+	switch held := l.by.(type) {
 	case unrecorded:
 		return nil
 	case *local.Held:
-		how.by, how.err = r.core.fallback.locals.Acquire(&call.Call)
+		var taken *local.Held
+		if taken, how.err = r.core.fallback.locals.Acquire(&call.Call); how.err == nil {
+			held.Add(taken)
+		}
+		how.by = held
 	default:
 		if how.err = r.ready(ctx, call, l.options); how.err == nil {
 			how.by, how.err = r.attempt(ctx, call, l.options)

@@ -138,6 +138,26 @@ func TestMoreOfADegradedLease(t *testing.T) {
 	})
 }
 
+// TestMoreOfABucketStartedAgain: after an answer of the store the bucket of this process starts again without
+// the charge of a lease. The lease's settle gives back what More took of the new one, and no more.
+func TestMoreOfABucketStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &outages{fake: &fake{}}
+		lim, r := openOn(t, backend, runtime.Local)
+		backend.fail(down())
+		lease := acquire(t, r, user{"1"}, cost{TPM: 1000})
+		elapse(time.Minute) // the charge is refilled
+		backend.fail(nil)
+		acquire(t, r, user{"1"}, cost{TPM: 1})
+		backend.fail(down())
+		acquire(t, r, user{"1"}, cost{TPM: 2000})
+		check(t, lease.More(t.Context(), cost{TPM: 500}), "")
+		equal(t, "taken", here(lim, "user-1"), cost{58, 3499})
+		check(t, lease.Settle(t.Context(), cost{RPM: 1, TPM: 100}), "") // 1400 less than the lease stands for
+		equal(t, "settled", here(lim, "user-1"), cost{58, 3999})
+	})
+}
+
 // TestMoreInShadow: a would-be refusal takes nothing and is reported, and the settle charges all.
 func TestMoreInShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -82,11 +82,11 @@ func (l *Buckets) Acquire(call *store.Call) (*Held, error) {
 		show(call, demands)
 		return nil, denied
 	}
-	by := &Held{buckets: l}
+	by := &Held{buckets: l, taken: map[*local][]int64{}}
 	for _, s := range demands {
 		s.take(s.cost, now)
 		l.buckets.Add(s.bucketKey, s.local)
-		by.of = append(by.of, s.local)
+		by.taken[s.local] = s.cost
 	}
 	l.some.Store(true)
 	show(call, demands)
@@ -241,11 +241,25 @@ func (b *local) follow(img *bucket.Image, now int64) (less bool) {
 // Held settles what was taken from buckets of this process. It is safe for concurrent use.
 type Held struct {
 	buckets *Buckets
-	of      []*local
+	taken   map[*local][]int64 // in millitokens, by limit; the mutex of Buckets guards it
 }
 
-// Settle turns each part's Cost into its Actual. A bucket that has ended, or was started again since, never
-// had the charge: Settle does not change it.
+// Add has h settle what more has taken as well. The buckets of both are the same, unless they were started
+// again meanwhile.
+func (h *Held) Add(more *Held) {
+	h.buckets.mu.Lock()
+	defer h.buckets.mu.Unlock()
+	for of, cost := range more.taken {
+		sum := slices.Clone(cost)
+		for i, c := range h.taken[of] {
+			sum[i] = bucket.Add(sum[i], c)
+		}
+		h.taken[of] = sum
+	}
+}
+
+// Settle turns each part's Cost into its Actual. It gives a bucket back no more than was taken of it. One
+// that has ended, or was started again since, never had the charge: Settle does not change it.
 func (h *Held) Settle(_ context.Context, call *store.Call) error {
 	h.buckets.mu.Lock()
 	defer h.buckets.mu.Unlock()
@@ -253,17 +267,19 @@ func (h *Held) Settle(_ context.Context, call *store.Call) error {
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		name := part.Def.Spec().Resource
-		difference := make([]int64, len(part.Cost))
-		for j := range difference {
-			difference[j] = bucket.Sub(part.Actual[j], part.Cost[j])
-		}
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			own, ok := h.buckets.buckets.Peek(bucketKey{name, b.Entity})
-			if ok && slices.Contains(h.of, own) {
-				own.take(difference, now)
-				b.After = own.image
+			taken := h.taken[own]
+			if !ok || taken == nil {
+				continue
 			}
+			difference := make([]int64, len(part.Cost))
+			for k := range difference {
+				difference[k] = max(bucket.Sub(part.Actual[k], part.Cost[k]), -taken[k])
+			}
+			own.take(difference, now)
+			b.After = own.image
 		}
 	}
 	return nil
