@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -84,12 +85,11 @@ func (b *batch) step(ctx context.Context) {
 	decision := plan.Write
 	if b.roster.unsure.transaction == nil {
 		decision = b.decide()
-		if b.roster.removeEnded(); decision == plan.None {
-			return
-		}
 	}
 	b.attempt.ctx = ctx
+	b.roster.removeEnded()
 	switch {
+	case decision == plan.None:
 	// A pause comes only before something to send. A refused write's image may deny at once, or show that there
 	// is nothing left to race for.
 	case b.attempt.err != nil && !b.skipsPause():
@@ -98,15 +98,28 @@ func (b *batch) step(ctx context.Context) {
 	case b.pace(ctx), !b.enter(ctx): // a read comes after the pause too, so that it is true when the write goes
 	default:
 		defer b.scheduler.turns.Release(1) // also if an observer panics
-		if decision == plan.Read {
-			b.readMissing(ctx)
-			break
-		}
-		b.attempt.err = nil
-		b.send(ctx)
+		b.serve(ctx, decision)
 	}
 	if b.roster.removeEnded(); b.roster.unsure.exists() && len(b.roster.unsure.requests) == 0 {
 		b.dropUnknown()
+	}
+}
+
+// serve reads or writes, as it was decided before the batch got its turn. If requests have ended while it
+// waited for that, it decides anew.
+func (b *batch) serve(ctx context.Context, decision plan.Decision) {
+	if b.roster.unsure.transaction == nil && slices.ContainsFunc(b.roster.pending, (*request).hasEnded) {
+		if b.roster.removeEnded(); len(b.roster.pending) == 0 {
+			return
+		}
+		decision = b.decide()
+	}
+	switch decision {
+	case plan.Read:
+		b.readMissing(ctx)
+	case plan.Write:
+		b.attempt.err = nil
+		b.send(ctx)
 	}
 }
 
@@ -124,14 +137,17 @@ func (b *batch) reset() {
 // dropUnknown gives up a write of unknown outcome for which no caller waits. The tokens of acquires are given
 // back, of each bucket by itself, and only if nobody wrote to it since. No caller waits for that, only Close.
 func (b *batch) dropUnknown() {
-	b.roster.finishUncertain()
+	b.roster.finishUncertain((*request).isLazy)
+	op, ctx := b.attempt.op, b.attempt.ctx
 	for _, t := range b.roster.unsure.targets {
-		for lost := t.sent; lost != nil; lost = lost.earlier { // any one of them may have been applied
-			if slices.ContainsFunc(lost.take, positive) {
-				own, op, ctx := &target{View: t.View, cached: t.cached}, b.attempt.op, b.attempt.ctx
-				own.SettlesOnly = true
-				b.scheduler.background.Start(func() { b.scheduler.reverseCharge(ctx, own, lost, op) })
-			}
+		unknown := t.sent
+		for unknown != nil && !slices.ContainsFunc(unknown.take, positive) {
+			unknown = unknown.earlier
+		}
+		if unknown != nil {
+			own := &target{View: t.View, cached: t.cached}
+			own.SettlesOnly = true
+			b.scheduler.background.Start(func() { b.scheduler.reverseCharge(ctx, own, unknown, op) })
 		}
 	}
 	b.reset()
@@ -189,7 +205,7 @@ func (s *scheduler) refundAll(ctx context.Context, charged []*request) {
 		}
 		running.Wait()
 	})
-	bounded, cancel := withFirstDeadline(ctx, charged)
+	bounded, cancel := withLastDeadline(ctx, charged)
 	defer cancel()
 	select {
 	case <-done:
@@ -197,50 +213,53 @@ func (s *scheduler) refundAll(ctx context.Context, charged []*request) {
 	}
 }
 
-// reverseCharge gives back what acquires took of t by lost, under op, if that is the bucket's last write: its
-// condition is that op and ttl. So it may be sent again when its outcome is unknown, unlike a refund.
-func (s *scheduler) reverseCharge(ctx context.Context, t *target, lost *sent, op string) {
+// reverseCharge gives back what acquires took of t by a write of unknown outcome, or by an earlier one under
+// the same op. Its condition is that op and the write's ttl, so it applies only while that write is the
+// bucket's last. So, unlike a refund, it may be sent again when its own outcome is unknown. No caller asks
+// for it: each attempt counts as a retry, and an outage that has spent these is not multiplied.
+func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *sent, op string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.Env.SettleTimeout)
 	defer cancel()
-	img := lost.plan.Image
-	if lost.plan.Path == plan.Reshape { // if it was applied, the bucket has this schema's limits
-		img = lost.plan.Predict(op)
+	own := wire.NewOp()
+	for n := 1; unknown != nil && t.cached.pacer.TakeRetry(ctx, s.conn.Budget); n++ {
+		switch o := s.tryReverse(ctx, t, unknown, op, own); o {
+		case wire.Refused: // the image says which one was the last write, if any
+			unknown = unknown.before(t.Image, op)
+			continue
+		case wire.Applied, wire.Failed:
+			return
+		}
+		select {
+		case <-s.conn.Env.Clock.After(time.Duration(s.jitter() * float64(wire.Backoff(firstPause, n)))):
+		case <-ctx.Done():
+		}
 	}
-	p := t.adjust(plan.Negated(lost.take), img, s.conn.Now())
-	p.Reverses, p.ReversesTTL = op, lost.plan.TTL
-	r := &request{ctx: ctx, settle: true}
-	r.portions = []portion{{resource: t.Resource, entity: t.Entity, target: t}}
-	r.deadline, _ = ctx.Deadline()
-	b := s.newBatch(&queue{cached: &cachedBucket{}}, r) // beside all queues
-	b.targets, b.attempt.lostAt, b.attempt.op = targets{t}, t, wire.NewOp()
-	for !r.ended {
-		b.count(b.roster.pending, nil)
-		if s.turns.Acquire(ctx, 1) != nil {
-			return
-		}
-		bounded, cancel := withAttemptTimeout(ctx, b.roster.pending)
-		reply := s.write(bounded, t, &p, b.attempt.op)
-		cancel()
-		if reply.Outcome == wire.Applied || reply.Outcome == wire.Refused {
-			b.repay()
-			t.Update(reply.Image, reply.SentAt)
-		}
-		if reply.Outcome == wire.Applied && plan.ExpiresTooSoon(t.Image) {
-			s.repairTTL(ctx, t)
-		}
-		s.turns.Release(1)
-		switch reply.Outcome {
-		case wire.Applied, wire.Refused:
-			return
-		case wire.Conflict:
-			b.attempt.err = b.attempt.contendedErr()
-		case wire.Throttled, wire.NotSent, wire.Unknown:
-			b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), reply.Err)
-		default:
-			return
-		}
-		b.pause(ctx)
+}
+
+// tryReverse sends the write of reverseCharge once, under own, when it has a turn. It is Failed if no time is
+// left.
+func (s *scheduler) tryReverse(ctx context.Context, t *target, unknown *sent, op, own string) wire.Outcome {
+	img := unknown.plan.Image
+	if unknown.plan.Path == plan.Reshape { // if it was applied, the bucket has this schema's limits
+		img = unknown.plan.Predict(op)
 	}
+	p := t.adjust(plan.Negated(unknown.take), img, s.conn.Now())
+	p.Reverses, p.ReversesTTL = op, unknown.plan.TTL
+	if ctx.Err() != nil || s.turns.Acquire(ctx, 1) != nil {
+		return wire.Failed
+	}
+	defer s.turns.Release(1)
+	bounded, cancel := context.WithTimeout(ctx, longestAttempt)
+	defer cancel()
+	reply := s.write(bounded, t, &p, own)
+	if reply.Outcome == wire.Applied || reply.Outcome == wire.Refused {
+		t.cached.pacer.Repay(s.conn.Budget)
+		t.Update(reply.Image, reply.SentAt)
+	}
+	if reply.Outcome == wire.Applied && plan.ExpiresTooSoon(t.Image) {
+		s.repairTTL(ctx, t)
+	}
+	return reply.Outcome
 }
 
 // singleRequest is a request of one bucket and all that serving it alone takes, in one allocation.

@@ -335,6 +335,31 @@ func TestLazyDenied(t *testing.T) {
 	}
 }
 
+// TestLazyOnceAfterItsCaller: the acquirer of a transaction of unknown outcome leaves, and its charge is given
+// back. The lazy settle in it, which takes 6 more, is not written again under another op: it would count
+// twice, and hide the write that is to be given back.
+func TestLazyOnceAfterItsCaller(t *testing.T) {
+	idle(t, func(t *testing.T, i *idler) {
+		t.Helper()
+		lease := i.acquire(t, alicesHome, 10)
+		throttled := reject("ThrottlingException", "")
+		i.wire.expect(append([]mishap{loseReply}, slices.Repeat([]mishap{throttled}, 40)...)...)
+		i.settle(t, lease, 16)
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+		defer cancel()
+		if _, err := i.at[0].Acquire(ctx, alicesHome, tokens{10}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want an error of the deadline", err)
+		}
+		elapse(2 * time.Second)
+		i.wire.expect()
+		if err := i.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		i.holding(t, "project-1 984 16")
+		i.holding(t, "user-1 84 16")
+	})
+}
+
 // TestLazyOnce: whatever befalls the write that a lazy settle rides on, what takes is charged once, and what
 // gives back at most once. How it ended is reported to the observer.
 func TestLazyOnce(t *testing.T) {

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -52,15 +53,15 @@ func (p *pauser) pause(ctx context.Context) {
 		switch {
 		case r.isOver():
 			p.giveUpOver(r)
-		case !r.settle && (spent || r.attempts-r.free >= p.scheduler.attempts):
-			p.roster.giveUp(r, r.unsentErr(p.attempt.errFor(r, p.roster.unsure.exists())))
+		case !r.settle && (spent && r.attempts > 0 || r.attempts-r.free >= p.scheduler.attempts):
+			p.roster.giveUp(r, p.attempt.errFor(r, p.roster.unsure.exists()))
 		}
 	}
-	if p.roster.removeEnded(); len(p.roster.pending) == 0 {
-		return
-	}
+	p.roster.removeEnded()
 	longest := wire.Backoff(firstPause, p.attempt.n)
 	switch {
+	case len(p.roster.pending) == 0, spent && slices.ContainsFunc(p.roster.pending, (*request).isNew):
+		longest = 0 // a first attempt is no retry
 	case spent: // only settles are left: they go on until their time-out
 		longest = time.Second
 	case p.attempt.paces:
@@ -73,7 +74,7 @@ func (p *pauser) pause(ctx context.Context) {
 		longest = wire.Backoff(firstPause, n)
 	}
 	var arrival <-chan struct{}
-	if outage && !spent && !p.roster.unsure.exists() { // nobody joins a write of unknown outcome
+	if outage && !p.roster.unsure.exists() { // nobody joins a write of unknown outcome
 		arrival = p.roster.queue.nextArrival()
 	}
 	if longest > 0 {
@@ -116,6 +117,9 @@ func (p *pauser) ended(o wire.Outcome, began time.Time, all ...[]*request) {
 	}
 }
 
+// mostAwaited bounds what awaitCallers waits. A round trip is measured by a clock that may be set ahead.
+const mostAwaited = 10 * time.Millisecond
+
 // awaitCallers waits a little for callers who come back: the last write served several, and no more than that
 // wait now. Otherwise callers in a loop would form two crowds, each a round trip behind the other.
 func (p *pauser) awaitCallers() {
@@ -127,41 +131,45 @@ func (p *pauser) awaitCallers() {
 	few := len(p.roster.queue.waiting) <= served
 	c.mu.Unlock()
 	if few {
-		<-p.scheduler.conn.Env.Clock.After(c.pacer.Trip() / 20)
+		<-p.scheduler.conn.Env.Clock.After(min(c.pacer.Trip()/20, mostAwaited))
 	}
 }
 
-// enter takes one of the session's turns, for a read or a write. Callers whose time is over while they wait
-// for one are answered; it then reports false, and the batch decides anew.
+// enter takes one of the session's turns, for a read or a write. It reports false if no caller has the time
+// to wait for one. Requests whose time is over meanwhile end, and the batch keeps its place in the line.
 func (p *pauser) enter(ctx context.Context) bool {
 	turns := p.scheduler.turns
 	if turns.TryAcquire(1) {
 		return true
 	}
-	bounded, cancel := withFirstDeadline(ctx, p.roster.pending)
+	bounded, cancel := p.whileAwaited(ctx)
 	defer cancel()
 	entered := turns.Acquire(bounded, 1) == nil
 	p.giveUpAllOver()
-	if entered && slices.ContainsFunc(p.roster.pending, (*request).hasEnded) {
-		turns.Release(1)
-		return false
-	}
 	return entered
+}
+
+// whileAwaited bounds ctx by the last deadline of the pending requests. A caller with less time leaves by
+// itself, with the last attempt's error.
+func (p *pauser) whileAwaited(ctx context.Context) (context.Context, context.CancelFunc) {
+	p.roster.noteErr(cmp.Or(p.attempt.err, p.attempt.lastErr))
+	return withLastDeadline(ctx, p.roster.pending)
 }
 
 // repay gives the session's budget back what the bucket's retries took, since one was answered.
 func (p *pauser) repay() { p.roster.queue.cached.pacer.Repay(p.scheduler.conn.Budget) }
 
-// sleep waits for so long, or until arrival is closed, and ends the requests whose time is over.
+// sleep waits for so long, until arrival is closed, or while a caller has time. It ends the requests whose
+// time is over then.
 func (p *pauser) sleep(ctx context.Context, d time.Duration, arrival <-chan struct{}) {
-	ctx, cancel := withFirstDeadline(ctx, p.roster.pending)
+	ctx, cancel := p.whileAwaited(ctx)
 	defer cancel()
 	select {
 	case <-arrival:
 	case <-p.scheduler.conn.Env.Clock.After(d):
 	case <-ctx.Done():
-		p.giveUpAllOver()
 	}
+	p.giveUpAllOver()
 }
 
 // giveUpAllOver ends the pending requests whose callers have no time left.

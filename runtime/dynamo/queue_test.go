@@ -250,5 +250,5 @@ func TestLeavesAfterALostRace(t *testing.T) {
 	})
 }
 
-// settleTry is how long a settle's first try may take, of the time-out that tests on the engine have.
-const settleTry = 20 * time.Second * 3 / 20
+// settleTry is how long a try of a settle may take, of the 20 s that tests on the engine have.
+const settleTry = longestAttempt

@@ -230,6 +230,9 @@ func (r *request) recordFound(now int64) {
 
 func (r *request) hasEnded() bool { return r.ended }
 
+// isNew reports whether no attempt was made for r.
+func (r *request) isNew() bool { return r.attempts == 0 }
+
 // isLazy reports whether r is a lazy settle, which another write may include.
 func (r *request) isLazy() bool { return r.onDone != nil }
 
@@ -302,17 +305,21 @@ func remaining(deadline time.Time) time.Duration {
 	return time.Until(deadline) //nolint:forbidigo // see above
 }
 
-// withFirstDeadline bounds ctx by the first deadline among requests that are not answered. A deadline
-// taken from a request's context is skipped; the context fires by itself.
-func withFirstDeadline(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
-	var first time.Time
+// withLastDeadline bounds ctx by the last deadline among requests that are not answered. A deadline taken
+// from a request's context is skipped; the context fires by itself.
+func withLastDeadline(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+	var last time.Time
 	for _, r := range all {
-		if d := r.deadline; !r.answered && !r.deadlineOfCtx && !d.IsZero() && (first.IsZero() || d.Before(first)) {
-			first = d
+		switch d := r.deadline; {
+		case r.answered, r.deadlineOfCtx:
+		case d.IsZero():
+			return ctx, func() {}
+		case d.After(last):
+			last = d
 		}
 	}
-	if first.IsZero() {
+	if last.IsZero() {
 		return ctx, func() {}
 	}
-	return context.WithDeadline(ctx, first)
+	return context.WithDeadline(ctx, last)
 }

@@ -282,11 +282,18 @@ func (o *roster) denyLeftover(plannedAt int64) {
 	}
 }
 
-// finishUncertain ends lazy settles that give something back, in a transaction of unknown outcome that is not
-// sent again as it is. A rebuilt one would give it back twice.
-func (o *roster) finishUncertain() {
+// noteErr notes the error for callers who leave before the next attempt has ended.
+func (o *roster) noteErr(err error) {
+	o.queue.cached.mu.Lock()
+	defer o.queue.cached.mu.Unlock()
+	o.queue.lastErr = err
+}
+
+// finishUncertain ends the lazy settles for which uncertain holds, in a transaction of unknown outcome that is
+// not sent again as it is. A rebuilt one would settle them twice.
+func (o *roster) finishUncertain(uncertain func(*request) bool) {
 	for _, r := range o.unsure.requests {
-		if r.isLazy() && r.givesBack() {
+		if r.isLazy() && uncertain(r) {
 			name := r.portions[0].resource.Spec.Resource
 			o.finish(r, &store.UnavailableError{Resource: name, Attempts: r.attempts, Err: errUncertain})
 		}
@@ -296,9 +303,9 @@ func (o *roster) finishUncertain() {
 // awaitsUnknown reports whether a caller still waits for the write of unknown outcome. It sets the error for
 // callers who leave. A lazy settle in a transaction does not count: another write can include it.
 func (o *roster) awaitsUnknown(lastErr error) bool {
+	o.noteErr(lastErr)
 	o.queue.cached.mu.Lock()
 	defer o.queue.cached.mu.Unlock()
-	o.queue.lastErr = lastErr
 	single := len(o.unsure.targets) == 1
 	return slices.ContainsFunc(o.unsure.requests, func(r *request) bool {
 		return !r.abandoned && (single || !r.isLazy())

@@ -231,7 +231,7 @@ func (b *batch) sendTransaction(ctx context.Context) {
 		}
 	case o == wire.Applied, o == wire.Refused, o == wire.Failed:
 		if b.roster.unsure.transaction = nil; o != wire.Applied {
-			b.roster.finishUncertain()
+			b.roster.finishUncertain((*request).givesBack) // the reply is about this copy, a late one may come
 		}
 	} // else this attempt says nothing of those before it
 	for _, t := range b.targets {
@@ -329,8 +329,12 @@ func (s *scheduler) recordApplied(ctx context.Context, t *target, all []*request
 	}
 }
 
-// shortestAttempt is far above what DynamoDB takes for one item.
-const shortestAttempt = 100 * time.Millisecond
+// Bounds of one attempt. The shortest is far above what DynamoDB takes for one item. The longest is how long
+// a write without a reply keeps others from the bucket.
+const (
+	shortestAttempt = 100 * time.Millisecond
+	longestAttempt  = time.Second
+)
 
 // withAttemptTimeout bounds one attempt for all. It leaves time for another attempt if this one gets no
 // reply. A request with less time than the others leaves by itself and does not cut them off. One that its
@@ -339,26 +343,23 @@ func withAttemptTimeout(ctx context.Context, all []*request) (context.Context, c
 	if len(all) == 0 {
 		return context.WithTimeout(ctx, shortestAttempt)
 	}
-	last, settles := all[0].deadline, true
+	within, last := shortestAttempt, all[0].deadline
 	for _, r := range all {
-		if r.deadline.IsZero() || last.IsZero() {
-			last = time.Time{}
-		} else if r.deadline.After(last) {
+		left := remaining(r.deadline)
+		switch {
+		case r.deadline.IsZero():
+			return ctx, func() {}
+		case r.settle: // it has much more time than acquires, which may wait behind it
+			left = left / 20 * 3
+		case len(all) == 1:
+			left /= 2
+		default: // it has waited for another write's reply, so replies come
+			left = left / 4 * 3
+		}
+		within = min(max(within, left), longestAttempt)
+		if r.deadline.After(last) {
 			last = r.deadline
 		}
-		settles = settles && r.settle
-	}
-	if last.IsZero() {
-		return ctx, func() {}
-	}
-	within := remaining(last)
-	switch {
-	case settles: // they have much more time than acquires, which may wait behind them
-		within = max(within*3/20, shortestAttempt)
-	case len(all) == 1:
-		within = max(within/2, shortestAttempt)
-	default: // they have waited for another write's reply, so replies come
-		within = max(within*3/4, shortestAttempt)
 	}
 	// A later attempt may outlast the caller's time, rather than leave its outcome unknown.
 	if own, ok := ctx.Deadline(); all[0].done == nil && all[0].attempts <= 1 && (!ok || own.After(last)) {

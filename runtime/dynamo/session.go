@@ -70,7 +70,7 @@ func isOutdated(r *request, refresh *known.Refresh) bool {
 	if r.abandoned { // its worker may still write to it
 		return false
 	}
-	ctx, cancel := withFirstDeadline(r.ctx, []*request{r})
+	ctx, cancel := withLastDeadline(r.ctx, []*request{r})
 	defer cancel()
 	return slices.ContainsFunc(r.portions, func(pn portion) bool {
 		return refresh.Outdated(ctx, &pn.cached.known, pn.after)

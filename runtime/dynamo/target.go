@@ -162,6 +162,14 @@ func (t *target) noteUnknown(p plan.Plan, all []*request) {
 	t.sent = &sent{p, slices.Clone(t.demand.Take), all, earlier}
 }
 
+// before returns the write of unknown outcome under op that left img, of those before s, nil if none did.
+func (s *sent) before(img *bucket.Image, op string) *sent {
+	for s = s.earlier; s != nil && (img == nil || img.Op != op || img.TTL != s.plan.TTL); {
+		s = s.earlier
+	}
+	return s
+}
+
 // leastTTL returns the least ttl of a write for all, in seconds: a higher one than a write of unknown outcome
 // for others had. Both have the same op, so the ttl tells which one was applied.
 func (t *target) leastTTL(all []*request) int64 {

@@ -65,7 +65,7 @@ func (p *Pacer) Sent(o wire.Outcome, began, now time.Time, jitter float64) {
 func (p *Pacer) Wait(now time.Time, age time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	left := p.next.Sub(now)
+	left := min(p.next.Sub(now), p.gap+p.gap/2) // the clock may have been set back
 	if p.gap == 0 || left <= 0 {
 		return 0
 	}

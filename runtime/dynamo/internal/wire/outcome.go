@@ -84,6 +84,9 @@ func ClassifyTransaction(err error, n int) (Outcome, error) {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
 		o, _ := Classify(err)
+		if o == Refused { // an update's answer, so not DynamoDB's
+			o = Failed
+		}
 		return o, err
 	}
 	if len(cancelled.CancellationReasons) != n {
