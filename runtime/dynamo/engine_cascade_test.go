@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -429,6 +430,38 @@ func TestTransactionOnce(t *testing.T) {
 			h.acquire(t, alicesHome, 10) // others in between
 			e.holding(t, "user-1 79 21", "project-1 974 26")
 		})
+	}
+}
+
+// TestMalformedInAChain: a malformed bucket of a chain is named, by a process that knew it when it was sound
+// and by one that reads it first. No other bucket stays charged.
+func TestMalformedInAChain(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic,
+		"compensated": store.CascadeCompensated} {
+		for _, knows := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/known %t", name, knows), func(t *testing.T) {
+				e := newEngine(t)
+				def := family(embeddings, cascade, minute(1000), minute(100))
+				h := e.house(t, e.client, def)
+				h.acquire(t, alicesHome, 1)
+				stored := e.get(t, item.BucketKey("user-1", "embeddings"))
+				stored["b_rps_tk"] = codec.N(math.MaxInt64)
+				e.put(t, stored)
+				if !knows {
+					h = e.house(t, e.client, def)
+				}
+				_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{10})
+				wantSetup(t, err, "the bucket of user-1 on embeddings is malformed",
+					"attribute b_rps_tk 9223372036854775807")
+				if err := h.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if tc := number(e.get(t, item.BucketKey("project-1", "embeddings"))["b_rps_tc"]); tc != 1000 {
+					t.Errorf("project-1 has consumed %d, want 1000", tc)
+				}
+			})
+		}
 	}
 }
 
