@@ -254,28 +254,30 @@ func TestRolling(t *testing.T) {
 
 // TestRollingSees: what is off by little, or for a while, shows.
 func TestRollingSees(t *testing.T) {
-	for name, edit := range map[string]func(update, condition string) (string, string){
-		"the removed limit stays": func(update, condition string) (string, string) {
+	for name, fault := range map[string]struct {
+		want string // of what is said of it
+		edit func(update, condition string) (string, string)
+	}{
+		"the removed limit stays": {" has the limits [rpm ", func(update, condition string) (string, string) {
 			update, _, _ = strings.Cut(update, "REMOVE")
 			return update, condition
-		},
-		"a shape that is claimed only": func(update, condition string) (string, string) {
+		}},
+		"a shape that is claimed only": {", tpm has the numbers ", func(update, condition string) (string, string) {
 			return strings.Replace(update, "b_tpm_bx = :tpm_bx", "b_tpm_bx = if_not_exists(b_tpm_bx, :tpm_bx)", 1),
 				condition
-		},
-		"an added limit starts with nothing": func(update, condition string) (string, string) {
+		}},
+		"an added limit starts with nothing": {", tpd has 0, want ", func(update, condition string) (string, string) {
 			return strings.Replace(update, "if_not_exists(b_tpd_tk, :tpd_bx)", "if_not_exists(b_tpd_tk, :tpd_use)", 1),
 				condition
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.wrap = func(api dynamo.API) dynamo.API { return &edited{api, edit} }
+			w.wrap = func(api dynamo.API) dynamo.API { return &edited{api, fault.edit} }
 			wrong := deploy(t, w, 1).play(t, rollings()["one by one"])
-			if wrong == "" {
-				t.Error("it does not")
+			if !strings.Contains(wrong, fault.want) {
+				t.Errorf("said %q, want %q", wrong, fault.want)
 			}
-			t.Log(wrong)
 		})
 	}
 }
