@@ -311,7 +311,7 @@ func TestExpiredOfKind(t *testing.T) {
 	}
 	clock.pass(time.Minute)
 	d.left(t, bob, tokens2{30, 6000})
-	n.down = true
+	n.failure = redisError("LOADING")
 	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); err != nil {
 		t.Fatal(err)
 	}
