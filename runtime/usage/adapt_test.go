@@ -60,7 +60,7 @@ func TestAddStreams(t *testing.T) {
 	if added, err = a.AddStreams(t.Context(), "shardId-1", records); added != (Added{2, 1}) || err != nil {
 		t.Errorf("got %+v, %v: want both that consumed something", added, err)
 	}
-	if diff := cmp.Diff(map[string]map[string]int64{"user-1 2030-01-02T12": {"rpm": 3000, "calls": 2}},
+	if diff := cmp.Diff(map[string]map[string]int64{"user-1 2030-01-02T12": {"rpm": 3000, "writes": 2}},
 		l.windows(t, true)); diff != "" {
 		t.Errorf("hours (-want +got):\n%s", diff)
 	}

@@ -92,7 +92,7 @@ func (l *ledger) aggregator(t testing.TB, api API) *Aggregator {
 	return a
 }
 
-// windows returns what the table has: "user-1 hour 2030-01-02T12": {"rpm": 1, "calls": 1}.
+// windows returns what the table has: "user-1 hour 2030-01-02T12": {"rpm": 1, "writes": 1}.
 func (l *ledger) windows(t testing.TB, hours bool) map[string]map[string]int64 {
 	t.Helper()
 	found := map[string]map[string]int64{}
@@ -116,7 +116,7 @@ func (l *ledger) windows(t testing.TB, hours bool) map[string]map[string]int64 {
 			sums := map[string]int64{}
 			for name, v := range item {
 				limit, isLimit := strings.CutPrefix(name, "u_")
-				if n, isNumber := v.(*types.AttributeValueMemberN); isNumber && (isLimit || name == "calls") {
+				if n, isNumber := v.(*types.AttributeValueMemberN); isNumber && (isLimit || name == "writes") {
 					if sums[limit], err = strconv.ParseInt(n.Value, 10, 64); err != nil {
 						t.Fatal(err)
 					}
@@ -148,17 +148,17 @@ func TestAdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]map[string]int64{
-		"user-1 2030-01-02T12": {"rpm": 2000, "tpm": 2000, "calls": 2},
-		"user-1 2030-01-02T13": {"rpm": 1000, "calls": 1},
-		"user-1 2030-01-03T00": {"rpm": -500, "later": 7, "calls": 1},
-		"user-2 2030-01-02T12": {"tpm": 1, "calls": 1},
+		"user-1 2030-01-02T12": {"rpm": 2000, "tpm": 2000, "writes": 2},
+		"user-1 2030-01-02T13": {"rpm": 1000, "writes": 1},
+		"user-1 2030-01-03T00": {"rpm": -500, "later": 7, "writes": 1},
+		"user-2 2030-01-02T12": {"tpm": 1, "writes": 1},
 	}, l.windows(t, true)); diff != "" {
 		t.Errorf("hours (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]map[string]int64{
-		"user-1 2030-01-02": {"rpm": 3000, "tpm": 2000, "calls": 3},
-		"user-1 2030-01-03": {"rpm": -500, "later": 7, "calls": 1},
-		"user-2 2030-01-02": {"tpm": 1, "calls": 1},
+		"user-1 2030-01-02": {"rpm": 3000, "tpm": 2000, "writes": 3},
+		"user-1 2030-01-03": {"rpm": -500, "later": 7, "writes": 1},
+		"user-2 2030-01-02": {"tpm": 1, "writes": 1},
 	}, l.windows(t, false)); diff != "" {
 		t.Errorf("days (-want +got):\n%s", diff)
 	}
@@ -210,7 +210,7 @@ func TestWindowless(t *testing.T) {
 	}
 	for hours, start := range map[bool]string{true: "2030-01-02T12", false: "2030-01-02"} {
 		if diff := cmp.Diff(map[string]map[string]int64{
-			"user-4 " + start: {"rpm": 4, "calls": 1}, entity + " " + start: {"rpm": 5, "calls": 1},
+			"user-4 " + start: {"rpm": 4, "writes": 1}, entity + " " + start: {"rpm": 5, "writes": 1},
 		}, l.windows(t, hours)); diff != "" {
 			t.Errorf("windows (-want +got):\n%s", diff)
 		}
@@ -329,11 +329,11 @@ func play(t *testing.T, l *ledger, api API, seed uint64) string {
 			}
 			w := want[entity+" "+at.Format(Hour.layout())]
 			if w == nil {
-				w = map[string]int64{"calls": 0}
+				w = map[string]int64{"writes": 0}
 				want[entity+" "+at.Format(Hour.layout())] = w
 			}
 			if w["rpm"] += rpm; rpm > 0 {
-				w["calls"]++
+				w["writes"]++
 			}
 		}
 		for next := 0; next < len(records); {

@@ -29,7 +29,8 @@ type entry struct {
 	deltas   []codec.Delta
 }
 
-// takes reports whether some limit was charged: the write served a call, or several that were batched.
+// takes reports whether the write took tokens of some limit: for a call, for several that came together, or
+// for a settle above its reserve.
 func (e *entry) takes() bool {
 	return slices.ContainsFunc(e.deltas, func(d codec.Delta) bool { return d.Millitokens > 0 })
 }
@@ -42,10 +43,10 @@ type addition struct {
 }
 
 // sum returns what s adds, by limit, sorted, and how many of its records charged something.
-func (s *addition) sum() (limits []codec.Delta, calls int64) {
+func (s *addition) sum() (limits []codec.Delta, writes int64) {
 	for _, e := range s.entries {
 		if e.takes() {
-			calls++
+			writes++
 		}
 		for _, d := range e.deltas {
 			i, found := slices.BinarySearchFunc(limits, d.Limit,
@@ -56,7 +57,7 @@ func (s *addition) sum() (limits []codec.Delta, calls int64) {
 			limits[i].Millitokens = bucket.Add(limits[i].Millitokens, d.Millitokens)
 		}
 	}
-	return limits, calls
+	return limits, writes
 }
 
 // after drops records at or below a watermark: they were added before.

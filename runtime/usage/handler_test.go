@@ -71,7 +71,7 @@ func TestHandleLambda(t *testing.T) {
 	}
 	api.fails = nil
 	handle(lambdaEvent(t, 5, 9, 8))
-	if diff := cmp.Diff(map[string]map[string]int64{"user-1 2030-01-02T12": {"rpm": 8000, "calls": 8}},
+	if diff := cmp.Diff(map[string]map[string]int64{"user-1 2030-01-02T12": {"rpm": 8000, "writes": 8}},
 		l.windows(t, true)); diff != "" {
 		t.Errorf("hours (-want +got):\n%s", diff)
 	}

@@ -37,7 +37,9 @@ type Usage struct {
 	Window
 
 	Limits []Spent // by name
-	Calls  int64   // writes that charged something
+	// Writes is the number of writes that took tokens. Calls that come together share one, and a settle above
+	// its reserve is one too: it is not the number of calls.
+	Writes int64
 }
 
 // Spent is the consumption of one limit. It is negative if more was refunded than charged.
@@ -152,7 +154,7 @@ func (q Question) decode(stored codec.Item) (u Usage, asked bool, err error) {
 		return u, false, nil
 	}
 	u = Usage{Window: Window{Entity: q.Entity, Resource: parts[0], Span: q.Span, Start: start},
-		Calls: d.Int("calls")}
+		Writes: d.Int("writes")}
 	var names []string
 	for name := range stored {
 		if strings.HasPrefix(name, spentPrefix) {

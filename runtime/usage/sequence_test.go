@@ -37,10 +37,10 @@ func TestSumsSaturate(t *testing.T) {
 		{1, 2, 3}, {math.MaxInt64, 1, math.MaxInt64}, {math.MinInt64, -1, math.MinInt64},
 	} {
 		s := &addition{entries: []entry{of(test.a), of(test.b)}}
-		limits, calls := s.sum()
+		limits, writes := s.sum()
 		if len(limits) != 2 || limits[0] != (codec.Delta{Limit: "rpm", Millitokens: 2}) ||
-			limits[1] != (codec.Delta{Limit: "tpm", Millitokens: test.want}) || calls != 2 {
-			t.Errorf("%d and %d: %+v of %d calls, want %d", test.a, test.b, limits, calls, test.want)
+			limits[1] != (codec.Delta{Limit: "tpm", Millitokens: test.want}) || writes != 2 {
+			t.Errorf("%d and %d: %+v of %d writes, want %d", test.a, test.b, limits, writes, test.want)
 		}
 	}
 }

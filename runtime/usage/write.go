@@ -52,13 +52,13 @@ func (a *Aggregator) write(ctx context.Context, shard string, s *addition) error
 // its watermark rejects the retry.
 func (a *Aggregator) input(watermark string, s *addition) (*dynamodb.UpdateItemInput, error) {
 	first, last := s.entries[0].sequence, s.entries[len(s.entries)-1].sequence
-	limits, calls := s.sum()
+	limits, writes := s.sum()
 	ends := s.Start.Add(s.Span.Length())
 	update := expression.Set(expression.Name(watermark), expression.Value(last)).
 		Set(expression.Name("entity_id"), expression.Value(s.Entity)).
 		Set(expression.Name("resource"), expression.Value(s.Resource)).
 		Set(expression.Name("ttl"), expression.Value(ends.Add(a.config.Keep[s.Span]).Add(time.Second-1).Unix())).
-		Add(expression.Name("calls"), expression.Value(calls))
+		Add(expression.Name("writes"), expression.Value(writes))
 	for _, l := range limits {
 		update = update.Add(expression.Name(spentPrefix+l.Limit), expression.Value(l.Millitokens))
 	}

@@ -145,7 +145,7 @@ func TestAggregate(t *testing.T) {
 		t.Errorf("again: %+v", came)
 	}
 	code, out, errs := sluice(t, time.Now(), "usage", "project-7", "--since", "2d", "--csv", "--table", s.table)
-	if want := "start,resource,rpm,tpm,calls,running\n"; code != 0 || errs != "" ||
+	if want := "start,resource,rpm,tpm,writes,running\n"; code != 0 || errs != "" ||
 		!strings.HasPrefix(out, want) {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}

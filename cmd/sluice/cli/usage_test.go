@@ -275,15 +275,15 @@ func TestUsageMalformed(t *testing.T) {
 		item codec.Item
 		want string
 	}{
-		"consumed": {"gpt-4#day#2026-03-01", codec.Item{"calls": codec.N(1), "u_rpm": codec.S("much")},
+		"consumed": {"gpt-4#day#2026-03-01", codec.Item{"writes": codec.N(1), "u_rpm": codec.S("much")},
 			"attribute u_rpm: of type S, want an integer of 64 bits"},
-		"calls": {"gpt-4#day#2026-03-01", codec.Item{"u_rpm": codec.N(1)},
-			"attribute calls: missing, want an integer of 64 bits"},
+		"writes": {"gpt-4#day#2026-03-01", codec.Item{"u_rpm": codec.N(1)},
+			"attribute writes: missing, want an integer of 64 bits"},
 		"start": {
-			"gpt-4#day#2026-02-30", codec.Item{"calls": codec.N(1)},
+			"gpt-4#day#2026-02-30", codec.Item{"writes": codec.N(1)},
 			`attribute SK: "#USAGE#gpt-4#day#2026-02-30", want a start such as 2006-01-02`,
 		},
-		"key": {"gpt-4", codec.Item{"calls": codec.N(1)},
+		"key": {"gpt-4", codec.Item{"writes": codec.N(1)},
 			`attribute SK: "#USAGE#gpt-4", want #USAGE#<resource>#<span>#<start>`},
 	} {
 		t.Run(name, func(t *testing.T) {

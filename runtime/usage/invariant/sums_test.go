@@ -79,7 +79,7 @@ func (w *world) windows(t testing.TB, span usage.Span, entities []string) sums {
 				all[at] = spent.Millitokens
 			}
 			at.limit = calls
-			all[at] = u.Calls
+			all[at] = u.Writes
 		}
 	}
 	return all

@@ -49,7 +49,7 @@ func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
 	if all[0].Span == usage.Hour {
 		layout = "2006-01-02 15:04"
 	}
-	rows := [][]string{append(append([]string{"START", "RESOURCE"}, names...), "CALLS")}
+	rows := [][]string{append(append([]string{"START", "RESOURCE"}, names...), "WRITES")}
 	add := func(start string, u usage.Usage) {
 		row := []string{start, u.Resource}
 		for _, name := range names {
@@ -59,7 +59,7 @@ func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
 			}
 			row = append(row, text)
 		}
-		rows = append(rows, append(row, texttable.Count(u.Calls)))
+		rows = append(rows, append(row, texttable.Count(u.Writes)))
 	}
 	for _, u := range all {
 		add(u.Start.Format(layout), u)
@@ -82,7 +82,7 @@ func totals(all []usage.Usage) (sums []usage.Usage) {
 			sums = slices.Insert(sums, i, usage.Usage{Window: usage.Window{Resource: u.Resource}})
 		}
 		s := &sums[i]
-		s.Calls = bucket.Add(s.Calls, u.Calls)
+		s.Writes = bucket.Add(s.Writes, u.Writes)
 		for _, l := range u.Limits {
 			j := slices.IndexFunc(s.Limits, func(have usage.Spent) bool { return have.Limit == l.Limit })
 			if j < 0 {
@@ -108,9 +108,9 @@ func printJSON(p program.Env, all []usage.Usage, now time.Time) error {
 			By          usage.Span       `json:"by"`
 			Start       time.Time        `json:"start"`
 			Millitokens map[string]int64 `json:"millitokens"`
-			Calls       int64            `json:"calls"`
+			Writes      int64            `json:"writes"`
 			Running     bool             `json:"running"`
-		}{u.Entity, u.Resource, u.Span, u.Start, limits, u.Calls, running(u, now)}); err != nil {
+		}{u.Entity, u.Resource, u.Span, u.Start, limits, u.Writes, running(u, now)}); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
 	out := csv.NewWriter(w)
 	// Error returns a failure
-	_ = out.Write(append(append([]string{"start", "resource"}, columns(names)...), "calls", "running"))
+	_ = out.Write(append(append([]string{"start", "resource"}, columns(names)...), "writes", "running"))
 	for _, u := range all {
 		row := []string{u.Start.Format(time.RFC3339), term.Quote(u.Resource)}
 		for _, name := range names {
@@ -133,7 +133,7 @@ func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
 			}
 			row = append(row, text)
 		}
-		_ = out.Write(append(row, strconv.FormatInt(u.Calls, 10), strconv.FormatBool(running(u, now))))
+		_ = out.Write(append(row, strconv.FormatInt(u.Writes, 10), strconv.FormatBool(running(u, now))))
 	}
 	out.Flush()
 	return out.Error()
@@ -143,7 +143,7 @@ func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
 // column has is written "limit NAME".
 func columns(limits []string) []string {
 	all := make([]string, len(limits))
-	taken := map[string]bool{"start": true, "resource": true, "calls": true, "running": true}
+	taken := map[string]bool{"start": true, "resource": true, "writes": true, "running": true}
 	for i, name := range limits {
 		for all[i] = term.Quote(name); taken[all[i]]; {
 			all[i] = "limit " + all[i]

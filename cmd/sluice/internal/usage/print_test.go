@@ -61,13 +61,13 @@ func TestCSVColumns(t *testing.T) {
 		}
 		return u
 	}
-	all := []usage.Usage{spent("calls", "limit calls", "rpm", "running"), spent("resource", "start", "tpm")}
+	all := []usage.Usage{spent("writes", "limit writes", "rpm", "running"), spent("resource", "start", "tpm")}
 	if err := printCSV(&out, all, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()
-	want := []string{"start", "resource", "limit calls", "limit limit calls", "limit resource", "rpm",
-		"limit running", "limit start", "tpm", "calls", "running"}
+	want := []string{"start", "resource", "limit writes", "limit resource", "rpm", "limit running",
+		"limit start", "tpm", "limit limit writes", "writes", "running"}
 	if err != nil || !slices.Equal(rows[0], want) {
 		t.Errorf("%q, %v\nwant\n%q", rows, err, want)
 	}
