@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
@@ -79,27 +78,10 @@ func check(s *schemafile.Schema, rows []row) (fit []imported, wrong problems) {
 // compare reads what is stored and returns the rows that change it, in the order of the file, and how many do
 // not. A row that would replace a revision which it does not have is a problem, unless overwrite is set.
 func compare(
-	ctx context.Context, from store.OverrideStore, rows []imported, overwrite bool,
+	ctx context.Context, p program.Env, from store.OverrideStore, rows []imported, overwrite bool,
 ) (changes []imported, unchanged int, wrong problems, err error) {
-	ofSpec := map[*store.Spec][]int{}
-	for i := range rows {
-		ofSpec[rows[i].Spec] = append(ofSpec[rows[i].Spec], i)
-	}
-	for spec, indexes := range ofSpec {
-		at := make([]string, len(indexes))
-		for i, index := range indexes {
-			at[i] = rows[index].At
-		}
-		all, err := from.Get(ctx, spec, at...)
-		if err != nil {
-			return nil, 0, nil, err
-		}
-		for i, index := range indexes {
-			rows[index].stored = all[i]
-			if all[i].Epoch > 0 {
-				rows[index].stored.Limits = make([]*bucket.Limit, len(spec.Limits))
-			}
-		}
+	if err := readStored(ctx, p, from, rows); err != nil {
+		return nil, 0, nil, err
 	}
 	for _, r := range rows {
 		changed := r.stored.Revision != r.row.Revision && r.stored.Revision != "" &&
@@ -117,6 +99,40 @@ func compare(
 		}
 	}
 	return changes, unchanged, wrong, nil
+}
+
+// readAtOnce is the number of overrides that an import reads before it shows its progress.
+const readAtOnce = 1_000
+
+// readStored sets what is stored of each row.
+func readStored(ctx context.Context, p program.Env, from store.OverrideStore, rows []imported) error {
+	progress, done := newProgress(p), 0
+	defer progress.end()
+	ofSpec := map[*store.Spec][]int{}
+	for i := range rows {
+		ofSpec[rows[i].Spec] = append(ofSpec[rows[i].Spec], i)
+	}
+	for spec, all := range ofSpec {
+		for indexes := range slices.Chunk(all, readAtOnce) {
+			at := make([]string, len(indexes))
+			for i, index := range indexes {
+				at[i] = rows[index].At
+			}
+			stored, err := from.Get(ctx, spec, at...)
+			if err != nil {
+				return err
+			}
+			for i, index := range indexes {
+				rows[index].stored = stored[i]
+				if stored[i].Epoch > 0 {
+					rows[index].stored.Limits = make([]*bucket.Limit, len(spec.Limits))
+				}
+			}
+			done += len(indexes)
+			progress.show("%d of %d compared", done, len(rows))
+		}
+	}
+	return nil
 }
 
 // printDiff prints what changes, limit by limit.
@@ -155,9 +171,8 @@ func apply(
 	if perSecond > 0 {
 		limiter.SetLimit(rate.Limit(perSecond))
 	}
-	status := term.StatusLine{W: p.Stderr, Terminal: term.IsTerminal(p.Stderr), Every: 10 * time.Second}
-	status.Next = p.Now().Add(time.Second)
-	defer status.Wipe()
+	progress := newProgress(p)
+	defer progress.end()
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writesAtOnce)
@@ -178,9 +193,7 @@ func apply(
 			mu.Lock()
 			defer mu.Unlock()
 			written++
-			if now := p.Now(); status.Due(now) {
-				status.Show(now, fmt.Sprintf("%d of %d written", written, len(changes)))
-			}
+			progress.show("%d of %d written", written, len(changes))
 			return nil
 		})
 	}

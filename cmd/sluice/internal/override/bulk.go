@@ -62,7 +62,12 @@ func (c exportCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
-	written, quotas, err := writeRows(ctx, p.Stdout, c.Format, at.Overrides(), specs)
+	progress := newProgress(p)
+	if p.Screen() { // the rows are on it
+		progress = newProgress(program.Env{Stderr: io.Discard, Now: p.Now})
+	}
+	written, quotas, err := writeRows(ctx, p.Stdout, progress, c.Format, at.Overrides(), specs)
+	progress.end()
 	if err != nil {
 		return at.Explain(err)
 	}
@@ -77,7 +82,8 @@ func (c exportCommand) Run(ctx context.Context, p program.Env) error {
 // writeRows writes the operators' overrides of specs in a format. It also returns how many regional quotas it
 // left out.
 func writeRows(
-	ctx context.Context, w io.Writer, as string, from store.OverrideStore, specs []*store.Spec,
+	ctx context.Context, w io.Writer, progress *progress, as string, from store.OverrideStore,
+	specs []*store.Spec,
 ) (written, quotas int, err error) {
 	out := newRowWriter(w, as)
 	for _, spec := range specs {
@@ -93,6 +99,7 @@ func writeRows(
 				return written, quotas, err
 			}
 			written++
+			progress.show("%d exported", written)
 		}
 	}
 	return written, quotas, out.flush()
@@ -141,7 +148,7 @@ func (c importCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
-	changes, unchanged, problems, err := compare(ctx, at.Overrides(), changes, c.Overwrite)
+	changes, unchanged, problems, err := compare(ctx, p, at.Overrides(), changes, c.Overwrite)
 	if err == nil {
 		err = problems.err(c.From)
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,7 +51,7 @@ func onTable(t *testing.T) (*memdynamo.Engine, store.OverrideStore) {
 func exported(t testing.TB, as string, from store.OverrideStore, specs []*store.Spec) string {
 	t.Helper()
 	var out bytes.Buffer
-	if _, _, err := writeRows(context.Background(), &out, as, from, specs); err != nil {
+	if _, _, err := writeRows(context.Background(), &out, newProgress(quiet()), as, from, specs); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -77,7 +79,7 @@ func load(
 	t testing.TB, s *schemafile.Schema, as, file string, to store.OverrideStore,
 ) (written, unchanged int) {
 	t.Helper()
-	changes, unchanged, wrong, err := compare(context.Background(), to, read(t, s, as, file), false)
+	changes, unchanged, wrong, err := compare(context.Background(), quiet(), to, read(t, s, as, file), false)
 	if err == nil {
 		err = wrong.err("file")
 	}
@@ -213,7 +215,7 @@ func (f *failing) Set(ctx context.Context, spec *store.Spec, s store.Stored) (st
 func TestImportGoesOn(t *testing.T) {
 	s := demo(t)
 	_, to := onTable(t)
-	changes, _, _, err := compare(t.Context(), to, read(t, s, formatLines, lines(20)), false)
+	changes, _, _, err := compare(t.Context(), quiet(), to, read(t, s, formatLines, lines(20)), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,12 +261,12 @@ func TestImportRevisions(t *testing.T) {
 		}
 	}
 	rows := read(t, s, formatLines, file)
-	changes, _, wrong, err := compare(ctx, to, slices.Clone(rows), false)
+	changes, _, wrong, err := compare(ctx, quiet(), to, slices.Clone(rows), false)
 	if len(changes) != 1 || changes[0].At != "user-2" || len(wrong) != 2 || wrong[0].line != 1 ||
 		wrong[1].line != 2 || err != nil {
 		t.Errorf("%d changes, %v, %v", len(changes), wrong, err)
 	}
-	changes, _, wrong, err = compare(ctx, to, rows, true)
+	changes, _, wrong, err = compare(ctx, quiet(), to, rows, true)
 	if len(changes) != 3 || len(wrong) != 0 || err != nil {
 		t.Errorf("to overwrite: %d changes, %v, %v", len(changes), wrong, err)
 	}
@@ -329,7 +331,8 @@ func TestBadRows(t *testing.T) {
 
 // TestProblemsOfALine: the problems of one line come in the order of its limits' names.
 func TestProblemsOfALine(t *testing.T) {
-	const line = `{"at":"user-1","resource":"gpt-4","revision":"none","limits":{"e":{},"d":{},"c":{},"b":{},"a":{}}}`
+	const line = `{"at":"user-1","resource":"gpt-4","revision":"none",` +
+		`"limits":{"e":{},"d":{},"c":{},"b":{},"a":{}}}`
 	for range 8 { // Go iterates over a map in any order
 		rows, _ := readRows(strings.NewReader(line), formatLines)
 		_, wrong := check(demo(t), rows)
@@ -338,4 +341,80 @@ func TestProblemsOfALine(t *testing.T) {
 			t.Fatalf("%+v", wrong)
 		}
 	}
+}
+
+// blind is a store that has nothing, and forgets what it is told.
+type blind struct{ store.OverrideStore }
+
+func (blind) Get(_ context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
+	time.Sleep(time.Second)
+	all := make([]store.Stored, len(at))
+	for i := range all {
+		all[i] = store.Stored{At: at[i], Limits: make([]*bucket.Limit, len(spec.Limits))}
+	}
+	return all, nil
+}
+
+func (blind) Set(context.Context, *store.Spec, store.Stored) (store.Revision, error) { return "1", nil }
+
+// List yields an override a second.
+func (blind) List(_ context.Context, spec *store.Spec) iter.Seq2[store.Stored, error] {
+	return func(yield func(store.Stored, error) bool) {
+		for i := range 15 {
+			time.Sleep(time.Second)
+			limits := make([]*bucket.Limit, len(spec.Limits))
+			limits[0] = &bucket.Limit{Capacity: 1, Burst: 1, Refill: 1, Period: 1}
+			if !yield(store.Stored{At: fmt.Sprint("user-", i), Revision: "1", Limits: limits}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestImportRate: an import keeps to its rate, and says how far it is while it lasts: after a second, and
+// then each 10 s of a log.
+func TestImportRate(t *testing.T) {
+	s := demo(t)
+	rows := read(t, s, formatLines, lines(50))
+	for _, test := range []struct {
+		rate     int
+		took     time.Duration
+		progress []string
+	}{
+		{10, 4900 * time.Millisecond, []string{"11"}}, {2, 24500 * time.Millisecond, []string{"3", "23", "43"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var errs bytes.Buffer
+			env := program.Env{Stdout: io.Discard, Stderr: &errs, Now: time.Now}
+			began := time.Now()
+			written, err := apply(t.Context(), env, blind{}, rows, test.rate)
+			if took := time.Since(began); err != nil || written != len(rows) || took != test.took {
+				t.Errorf("%d a second: %d written in %v, %v; want %v", test.rate, written, took, err, test.took)
+			}
+			var want strings.Builder
+			for _, n := range test.progress {
+				want.WriteString(n + " of 50 written\n")
+			}
+			if errs.String() != want.String() {
+				t.Errorf("%d a second: %q, want %q", test.rate, &errs, &want)
+			}
+		})
+	}
+}
+
+// TestReadProgress: an export and a comparison that last say how far they are.
+func TestReadProgress(t *testing.T) {
+	s := demo(t)
+	rows := read(t, s, formatLines, lines(2_500))
+	synctest.Test(t, func(t *testing.T) {
+		var errs bytes.Buffer
+		env := program.Env{Stdout: io.Discard, Stderr: &errs, Now: time.Now}
+		if _, _, _, err := compare(t.Context(), env, blind{}, rows, false); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := writeRows(t.Context(), io.Discard, newProgress(env), formatCSV, blind{}, s.Specs[:1])
+		if want := "1000 of 2500 compared\n1 exported\n11 exported\n"; err != nil || errs.String() != want {
+			t.Errorf("%q, %v, want %q", &errs, err, want)
+		}
+	})
 }

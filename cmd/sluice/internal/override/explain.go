@@ -129,7 +129,7 @@ func (Command) FlagHelp() kong.Vars {
 // overriding returns the rows of the overrides that apply and of the limits in force.
 func (o overrides) overriding(stored []store.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}
-	deciding, said := o.deciding(stored), o.levels(stored)
+	deciding, said := o.deciding(stored), o.origins(stored)
 	for i, name := range o.Spec.Limits {
 		decided := decides(deciding, i)
 		add := func(at string, limit *bucket.Limit) {
@@ -150,9 +150,9 @@ func (o overrides) overriding(stored []store.Stored) [][]string {
 	return rows
 }
 
-// levels returns what is stored, and what a region keeps if regions divide the limits, in order of
+// origins returns what is stored, and what a region keeps if regions divide the limits, in order of
 // precedence.
-func (o overrides) levels(stored []store.Stored) []store.Stored {
+func (o overrides) origins(stored []store.Stored) []store.Stored {
 	if o.Spec.Regions == nil {
 		return stored
 	}

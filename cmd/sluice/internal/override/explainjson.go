@@ -16,11 +16,11 @@ type (
 		Buckets  []explainedBucket    `json:"buckets"`
 	}
 	explainedLimitJSON struct {
-		Limit  string      `json:"limit"`
-		Levels []levelJSON `json:"levels"` // in order of precedence
+		Limit   string       `json:"limit"`
+		Origins []originJSON `json:"levels"` // in order of precedence
 	}
-	// levelJSON has no numbers where nothing is overridden.
-	levelJSON struct {
+	// originJSON has no numbers where nothing is overridden.
+	originJSON struct {
 		At string `json:"at"` // an entity, a kind, or schema
 		*bucketstore.LimitJSON
 		InForce bool `json:"in_force"`
@@ -40,11 +40,11 @@ func (o overrides) explained(all []bucketstore.Bucket, stored []store.Stored) ex
 	for i, name := range o.Spec.Limits {
 		limit, decided := explainedLimitJSON{Limit: name}, decides(deciding, i)
 		add := func(at string, l *bucket.Limit) {
-			limit.Levels = append(limit.Levels,
-				levelJSON{at, (*bucketstore.LimitJSON)(l), at == decided})
+			limit.Origins = append(limit.Origins,
+				originJSON{at, (*bucketstore.LimitJSON)(l), at == decided})
 		}
-		for _, level := range o.levels(stored) {
-			add(level.At, level.Limits[i])
+		for _, from := range o.origins(stored) {
+			add(from.At, from.Limits[i])
 		}
 		add(schemaLevel, &o.Own().Limits[i])
 		out.Limits = append(out.Limits, limit)
