@@ -14,9 +14,9 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/gomod"
 )
 
-// checkInside returns a problem if out is outside of the module around folder, the schema's: a schema from
-// elsewhere does not write to any folder of this machine, through a symbolic link neither. Without a module around the schema, out is in its
-// folder or in a module.
+// checkInside returns a problem if out is outside of the module around folder, the schema's. Symbolic links
+// are resolved before: a schema from elsewhere does not write to any folder of this machine. Without a module
+// around the schema, out is in its folder or in a module.
 func checkInside(s *schema.Schema, folder, out string) (problems Problems, err error) {
 	if folder, err = resolve(folder); err != nil {
 		return nil, err

@@ -94,8 +94,8 @@ func TestExplainJSON(t *testing.T) {
 	var got struct {
 		Entity, Resource string
 		Limits           []struct {
-			Limit  string
-			Levels []level
+			Limit   string
+			Origins []level `json:"levels"`
 		}
 		Buckets []struct {
 			Entity  string
@@ -117,10 +117,10 @@ func TestExplainJSON(t *testing.T) {
 	milli := func(n int64) *int64 { return &n }
 	want := [][]level{
 		{{"user-123", milli(200_000), true}, {"user", nil, false}, {"schema", milli(100_000), false}},
-		{{"user-123", nil, false}, {"user", nil, false}, {"schema", got.Limits[1].Levels[2].Capacity, true}},
+		{{"user-123", nil, false}, {"user", nil, false}, {"schema", got.Limits[1].Origins[2].Capacity, true}},
 	}
 	for i, l := range got.Limits {
-		if diff := cmp.Diff(want[i], l.Levels); diff != "" {
+		if diff := cmp.Diff(want[i], l.Origins); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", l.Limit, diff)
 		}
 	}

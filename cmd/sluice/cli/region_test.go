@@ -308,7 +308,7 @@ func TestRegionFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = w.sync(1)
-	expect(t, code, out, errs, 1, "", "sluice: filestore.New: there is no directory "+w.dir+
+	expect(t, code, out, errs, 1, "", "sluice: there is no directory "+w.dir+
 		"; make it, or mount what the regions share\n")
 }
 

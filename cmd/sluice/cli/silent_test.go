@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // silent is the address of a server that takes connections and does not answer.
@@ -72,5 +74,56 @@ func TestServerThatAnswers(t *testing.T) {
 		[]string{"peek", "user-123", "gpt-4", "--table", table, "--endpoint", dynamotest.Endpoint(t)})
 	if code != 0 || errs.String() != "" {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+// TestSilentS3: a command that works on S3 says so, and gives up with what to do.
+func TestSilentS3(t *testing.T) {
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "dev")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "dev")
+	at := silent(t)
+	t.Setenv("AWS_ENDPOINT_URL_S3", "http://"+at)
+	client := dynamotest.Client(t)
+	table := dynamotest.Table(t, client, operator.Table)
+	for _, line := range []string{
+		"region status", "region sync --table " + table + " --endpoint " + dynamotest.Endpoint(t),
+		"region sync --once --table " + table + " --endpoint " + dynamotest.Endpoint(t),
+	} {
+		var out, errs strings.Builder
+		code := cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}.With(hasty).Run(t.Context(),
+			strings.Fields(line+" --snapshots s3://quotas/limits --file "+shared))
+		if says := errs.String(); code != 1 || !strings.Contains(says, "waiting for S3 at http://"+at+"\n") ||
+			!strings.Contains(says, "\nsluice: S3 at http://"+at+" does not answer, nothing came within 100ms: ") ||
+			!strings.Contains(says, "AWS_ENDPOINT_URL_S3") || strings.Contains(says, "DynamoDB") {
+			t.Errorf("%s: exit code %d\n%s%s", line, code, out.String(), says)
+		}
+	}
+}
+
+// TestSilentCredentials: a command that waits for credentials says from where, and gives up with what to do.
+func TestSilentCredentials(t *testing.T) {
+	t.Setenv("AWS_REGION", "us-east-1")
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE",
+		"AWS_WEB_IDENTITY_TOKEN_FILE"} {
+		t.Setenv(name, "")
+	}
+	nowhere := filepath.Join(t.TempDir(), "none")
+	t.Setenv("AWS_CONFIG_FILE", nowhere)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", nowhere)
+	at := silent(t)
+	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://"+at+"/keys")
+	for _, line := range []string{
+		"peek user-123 gpt-4", "peek user-123 gpt-4 --endpoint " + dynamotest.Endpoint(t),
+		"region status --snapshots s3://quotas/limits --file " + shared,
+	} {
+		var out, errs strings.Builder
+		code := cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}.With(hasty).Run(t.Context(),
+			strings.Fields(line))
+		if says := errs.String(); code != 1 ||
+			!strings.HasPrefix(says, "waiting for credentials from http://"+at+"\n") ||
+			!strings.Contains(says, "\nsluice: no credentials from http://"+at+", nothing came within 100ms: ") {
+			t.Errorf("%s: exit code %d\n%s%s", line, code, out.String(), says)
+		}
 	}
 }

@@ -53,8 +53,9 @@ func TestDocs(t *testing.T) {
 
 func TestArticle(t *testing.T) {
 	for name, want := range map[string]string{
-		"User": "a User", "Org": "an Org", "APIKey": "an APIKey", "LLMKey": "an LLMKey", "MCPServer": "an MCPServer",
-		"FTPUser": "an FTPUser", "HTTPCall": "an HTTPCall", "NPC": "an NPC", "RPCClient": "an RPCClient",
+		"User": "a User", "Org": "an Org", "APIKey": "an APIKey", "LLMKey": "an LLMKey",
+		"MCPServer": "an MCPServer", "FTPUser": "an FTPUser", "HTTPCall": "an HTTPCall", "NPC": "an NPC",
+		"RPCClient": "an RPCClient",
 		"S3Bucket": "an S3Bucket", "XMLFile": "an XMLFile", "X": "an X", "Model": "a Model", "Space": "a Space",
 		"UUID": "a UUID", "USDAccount": "a USDAccount", "URL": "a URL", "Unit": "a Unit", "BU": "a BU",
 		"Region": "a Region", "T1": "a T1", "B": "a B",

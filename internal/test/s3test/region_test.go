@@ -65,3 +65,32 @@ no region has a quota yet
 		t.Errorf("without the bucket: exit code %d\n%s", code, out)
 	}
 }
+
+// TestS3Down: where S3 does not answer, the error is S3's, not DynamoDB's.
+func TestS3Down(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	t.Setenv("AWS_ENDPOINT_URL_S3", closed.URL)
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	engine := memdynamo.New()
+	if _, err := operator.CreateTable(t.Context(), engine.Client(), "rate_limits"); err != nil {
+		t.Fatal(err)
+	}
+	table := httptest.NewServer(engine)
+	t.Cleanup(table.Close)
+	for _, line := range []string{
+		"region status", "region sync --endpoint " + table.URL, "region sync --once --endpoint " + table.URL,
+	} {
+		var out, errs strings.Builder
+		code := cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}.Run(t.Context(),
+			strings.Fields(line+" --region eu-central-1 --snapshots s3://quotas --file "+
+				"../../../examples/regionsync/limits.yaml"))
+		if says := errs.String(); code != 1 ||
+			!strings.Contains(says, "s3://quotas/eu-central-1/snapshot.json: S3 does not answer: ") ||
+			strings.Contains(out.String()+says, "DynamoDB") {
+			t.Errorf("%s: exit code %d\n%s%s", line, code, &out, &errs)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,11 +27,15 @@ import (
 var ErrNoRegion = errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has " +
 	"one; without AWS, run `sluice dev` and set what it prints")
 
+// Option changes how the configuration is read, or the calls of all clients made from it: those that get
+// credentials, too.
+type Option = func(*config.LoadOptions) error
+
 // New returns a client. A non-empty endpoint or region beats the environment's. An endpoint on this machine
 // is an emulator that takes any region and credentials, so that where none are configured, made-up ones will
 // do.
-func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error) {
-	cfg, err := configure(ctx, endpoint, region)
+func New(ctx context.Context, endpoint, region string, options ...Option) (*dynamodb.Client, error) {
+	cfg, err := configure(ctx, endpoint, region, options)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +45,9 @@ func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error)
 // WithStreams is New with a client of the tables' streams. AWS has them at another endpoint; what else
 // answers as DynamoDB has them at its own.
 func WithStreams(
-	ctx context.Context, endpoint, region string,
+	ctx context.Context, endpoint, region string, options ...Option,
 ) (*dynamodb.Client, *dynamodbstreams.Client, error) {
-	cfg, err := configure(ctx, endpoint, region)
+	cfg, err := configure(ctx, endpoint, region, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,8 +63,8 @@ func WithStreams(
 
 // S3 returns a client of S3. A non-empty region beats the environment's. At AWS_ENDPOINT_URL_S3 it addresses
 // buckets by path, as services other than AWS expect.
-func S3(ctx context.Context, region string) (*s3.Client, error) {
-	cfg, err := configure(ctx, "", region)
+func S3(ctx context.Context, region string, options ...Option) (*s3.Client, error) {
+	cfg, err := configure(ctx, "", region, options)
 	if err != nil {
 		return nil, err
 	}
@@ -93,19 +98,14 @@ func ofAWS(endpoint string) bool {
 }
 
 // configure reads what AWS's tools read.
-func configure(ctx context.Context, endpoint, region string) (cfg aws.Config, err error) {
+func configure(ctx context.Context, endpoint, region string, options []Option) (cfg aws.Config, err error) {
 	if err := CheckEndpoint(endpoint); err != nil {
 		return cfg, err
 	}
-	local := onThisMachine(endpoint)
-	if err != nil {
-		return cfg, err
-	}
-	options := []func(*config.LoadOptions) error{
-		config.WithRegion(region),
+	options = append(slices.Clone(options), config.WithRegion(region),
 		// all it says of DynamoDB Local is that checksums of empty bodies do not match
-		config.WithLogger(logging.Nop{}),
-	}
+		config.WithLogger(logging.Nop{}))
+	local := onThisMachine(endpoint)
 	if local {
 		// it only costs time here
 		options = append(options, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))

@@ -9,37 +9,56 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
+// Error is a failed call of S3.
+type Error struct {
+	Object string // s3://bucket/key
+	Op     string // GetObject or PutObject
+	Do     string // what to do, or ""
+	Err    error  // that of the client
+}
+
+// Error names the object and the operation, the cause, and what to do.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %s: %v", e.Object, e.Op, e.Err)
+	if e.Do != "" {
+		s += "; " + e.Do
+	}
+	return s
+}
+
+// Unwrap returns the client's error.
+func (e *Error) Unwrap() error { return e.Err }
+
 // explain adds to the error of an operation the object and what to do.
 func (s *Store) explain(operation, key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	object := "s3://" + s.bucket + "/" + key
+	failed := &Error{Object: "s3://" + s.bucket + "/" + key, Op: operation, Err: err}
 	if errors.Is(err, errTooLarge) {
-		return &TooLargeError{object, s.most}
+		return &TooLargeError{failed.Object, s.most}
 	}
-	fail := func(do string) error { return fmt.Errorf("%s: %s: %w; %s", object, operation, err, do) }
 	answer, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
-		return fmt.Errorf("%s: %s: %w", object, operation, err)
+		return failed
 	}
 	switch answer.ErrorCode() {
 	case "NoSuchKey", "NotFound":
-		return fmt.Errorf("%s: %w", object, fs.ErrNotExist)
+		return fmt.Errorf("%s: %w", failed.Object, fs.ErrNotExist)
 	case "NoSuchBucket":
-		return fail("create the bucket, in one of the regions, or name the one that all of them share")
+		failed.Do = "create the bucket, in one of the regions, or name the one that all of them share"
 	case "AccessDenied", "AllAccessDisabled", "Forbidden":
-		do := "allow s3:" + operation + " on this object for this process, here and in the bucket's policy"
+		failed.Do = "allow s3:" + operation + " on this object for this process, here and in the bucket's policy"
 		if operation == "GetObject" {
-			do += ", and s3:ListBucket on the bucket, without which S3 denies what is not there yet"
+			failed.Do += ", and s3:ListBucket on the bucket, without which S3 denies what is not there yet"
 		}
-		return fail(do + "; `sluice infra iam --role region-sync` prints a policy")
+		failed.Do += "; `sluice infra iam --role region-sync` prints a policy"
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
-		return fail("check the credentials")
+		failed.Do = "check the credentials"
 	case "RequestTimeTooSkewed":
-		return fail("set this machine's clock: regional quotas depend on it too")
+		failed.Do = "set this machine's clock: regional quotas depend on it too"
 	}
-	return fmt.Errorf("%s: %s: %w", object, operation, err)
+	return failed
 }
 
 // bucketRegion returns the region of a bucket if S3's reply has it, else "".

@@ -36,9 +36,9 @@ type Store struct {
 func New(api API, bucket, prefix string) (*Store, error) {
 	switch {
 	case api == nil:
-		return nil, &store.SetupError{What: "s3store.New: no client", Do: "pass s3.NewFromConfig(cfg)"}
+		return nil, &store.SetupError{What: "no client of S3 is passed", Do: "pass s3.NewFromConfig(cfg)"}
 	case bucket == "":
-		return nil, &store.SetupError{What: "s3store.New: no bucket is named",
+		return nil, &store.SetupError{What: "no bucket is named for the regions' snapshots",
 			Do: "name the one that all regions share"}
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
@@ -52,14 +52,17 @@ func Parse(text string) (bucket, prefix string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return "", "", &store.SetupError{What: fmt.Sprintf("s3store.Parse: %q is not a place in S3", text),
+		return "", "", &store.SetupError{What: fmt.Sprintf("%q is not a place in S3", text),
 			Do: "name one as in s3://bucket/prefix"}
 	}
 	return u.Host, strings.Trim(u.Path, "/"), nil
 }
 
-// Get returns the object last put under a name. Without one, the error is fs.ErrNotExist. It also reads
-// objects that are not compressed. Above MaxBytes it fails with a *TooLargeError.
+// Get returns the object last put under a name. It also reads objects that are not compressed. The error is
+// one of:
+//   - fs.ErrNotExist, if there is none;
+//   - a *TooLargeError above MaxBytes;
+//   - an *Error otherwise.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	var out *s3.GetObjectOutput
 	key := s.prefix + name
@@ -78,7 +81,7 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 }
 
 // Put replaces the object under a name, compressed. Above MaxBytes it fails with a *TooLargeError, since Get
-// would not read it.
+// would not read it, and else with an *Error.
 func (s *Store) Put(ctx context.Context, name string, object []byte) error {
 	key := s.prefix + name
 	packed, err := pack(object, s.most)

@@ -106,8 +106,9 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nobody.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) ||
-		!strings.HasPrefix(err.Error(), "s3://quotas/"+name+": GetObject: ") {
+	_, err = nobody.Get(t.Context(), name)
+	if failed, ok := errors.AsType[*s3store.Error](err); !ok || failed.Object != "s3://quotas/"+name ||
+		failed.Op != "GetObject" || !strings.HasPrefix(err.Error(), failed.Object+": GetObject: ") {
 		t.Errorf("where nobody answers: %v", err)
 	}
 }
@@ -256,8 +257,9 @@ func TestMistakes(t *testing.T) {
 		bucket string
 		want   string
 	}{
-		{nil, "quotas", "setup: s3store.New: no client | pass s3.NewFromConfig(cfg)"},
-		{&s3.Client{}, "", "setup: s3store.New: no bucket is named | name the one that all regions share"},
+		{nil, "quotas", "setup: no client of S3 is passed | pass s3.NewFromConfig(cfg)"},
+		{&s3.Client{}, "", "setup: no bucket is named for the regions' snapshots | name the one that all regions " +
+			"share"},
 	} {
 		store, err := s3store.New(test.api, test.bucket, "")
 		if errtext.Of(err) != test.want || store != nil {
@@ -277,7 +279,7 @@ func TestMistakes(t *testing.T) {
 	for _, text := range []string{"", "quotas/limits", "s3:///limits", "https://quotas", "s3://a:b@quotas",
 		"s3://quotas?region=x", "s3://quotas#x", "s3://quotas:80/x", "s3://%"} {
 		if _, _,
-			err := s3store.Parse(text); errtext.Of(err) != fmt.Sprintf("setup: s3store.Parse: %q is not a place in "+
+			err := s3store.Parse(text); errtext.Of(err) != fmt.Sprintf("setup: %q is not a place in "+
 			"S3 | name one as in s3://bucket/prefix", text) {
 			t.Errorf("%q: %v", text, err)
 		}

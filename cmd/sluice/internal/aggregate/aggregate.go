@@ -99,7 +99,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if c.Once {
 		follow = poller.Drain
 	}
-	failed := follow(ctx)
+	failed := follow(program.Patient(ctx))
 	failed = errors.Join(c.stopped(ctx, client, failed), aside.close())
 	now := progress.end()
 	if failed != nil && now.Records == 0 { // nothing to summarize

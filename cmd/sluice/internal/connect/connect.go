@@ -66,7 +66,7 @@ func (c Connection) Client(ctx context.Context) (*dynamodb.Client, error) {
 	if err := c.checkTable(); err != nil {
 		return nil, err
 	}
-	client, err := awsclient.New(ctx, c.Endpoint, c.Region)
+	client, err := awsclient.New(ctx, c.Endpoint, c.Region, bounded())
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c Connection) WithStreams(ctx context.Context) (*dynamodb.Client, *dynamod
 	if err := c.checkTable(); err != nil {
 		return nil, nil, err
 	}
-	client, streams, err := awsclient.WithStreams(ctx, c.Endpoint, c.Region)
+	client, streams, err := awsclient.WithStreams(ctx, c.Endpoint, c.Region, bounded())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,8 +102,11 @@ func Nowhere(err error) bool {
 }
 
 // Explain replaces the long error of a failed connection by one that says what to do. It returns other
-// errors unchanged.
+// errors unchanged, except for S3's: see ExplainS3.
 func Explain(client *dynamodb.Client, err error) error {
+	if explained, ofS3 := ExplainS3(err); ofS3 {
+		return explained
+	}
 	return explainAt(client.Options().BaseEndpoint, Place(client), "AWS_ENDPOINT_URL_DYNAMODB", err)
 }
 
@@ -119,22 +122,23 @@ func ExplainStreams(client *dynamodb.Client, streams *dynamodbstreams.Client, er
 // explainAt is Explain for one endpoint. base is nil for AWS's own; variable is the environment variable
 // that sets another.
 func explainAt(base *string, place, variable string, err error) error {
-	dial, ok := errors.AsType[*net.OpError](err)
+	why, ok := unanswered(err)
 	switch {
-	case !ok || dial.Op != "dial" || errors.Is(err, context.Canceled):
+	case !ok:
 		return err
-	case strings.Contains(err.Error(), "get credentials: "):
-		// it is the credentials' endpoint that does not answer
-		return err
-	}
-	why := Reason(dial)
-	if base == nil {
+	case errors.Is(err, program.ErrSilent):
+		return silentAt(base, place, variable, program.ErrSilent.Error())
+	case base == nil:
 		return fmt.Errorf("DynamoDB does not answer in %s%s: check the network and the region; "+
 			"to try sluice without AWS, run `sluice dev` and pass --endpoint", place, why)
 	}
 	return fmt.Errorf("%s does not answer%s: start `sluice dev`, or correct the endpoint (--endpoint, %s)",
 		place, why, variable)
 }
+
+// ofCredentials reports whether err is that of a call that gets credentials, of whose endpoint an error says
+// nothing about the service that was to be called.
+func ofCredentials(err error) bool { return strings.Contains(err.Error(), "get credentials: ") }
 
 // Reason says why a host could not be reached, unless it refused the connection.
 func Reason(dial *net.OpError) string {

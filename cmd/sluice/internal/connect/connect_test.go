@@ -12,6 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/region/s3store"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 )
 
 // failing is a network on which every call ends in err.
@@ -44,6 +47,11 @@ func TestExplain(t *testing.T) {
 		{"unknown host", aws.String("http://dynamo:8000"), keys, unknown, "http://dynamo:8000 does not answer " +
 			"(lookup dynamo: no such host): start `sluice dev`, or correct the endpoint (--endpoint, " +
 			"AWS_ENDPOINT_URL_DYNAMODB)"},
+		{"AWS hangs", nil, keys, program.ErrSilent,
+			"DynamoDB in eu-west-1 does not answer, no answer in time: check the network, the proxy and the region"},
+		{"a host hangs", aws.String("http://dynamo:8000"), keys, program.ErrSilent, "http://dynamo:8000 takes " +
+			"the connection and does not answer, no answer in time: check that DynamoDB is served there, or " +
+			"correct the endpoint (--endpoint, AWS_ENDPOINT_URL_DYNAMODB)"},
 		{"nobody has credentials", aws.String("http://dynamo:8000"), noKeys, refused, ""},
 		{"a proxy", nil, keys, &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}, ""},
 		{"Ctrl-C", nil, keys, &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled}, ""},
@@ -67,5 +75,25 @@ func TestExplain(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
+	}
+}
+
+// TestExplainS3: an error of S3 stays one of S3.
+func TestExplainS3(t *testing.T) {
+	const object = "s3://quotas/eu-west-1/snapshot.json"
+	const cure = ": check the network, the region and AWS_ENDPOINT_URL_S3"
+	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1"})
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, object + ": S3 does not answer" + cure},
+		{program.ErrSilent, object + ": S3 does not answer, no answer in time" + cure},
+		{errors.New("broken"), object + ": GetObject: broken; try it"},
+	} {
+		err := error(&s3store.Error{Object: object, Op: "GetObject", Do: "try it", Err: tc.err})
+		if got := Explain(client, err); got.Error() != tc.want {
+			t.Errorf("%v, want %s", got, tc.want)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (b *boundedBody) Close() error {
 func withTimeouts(client *dynamodb.Client) (*dynamodb.Client, *program.Server) {
 	server := serverAt(client.Options().BaseEndpoint, Place(client), "AWS_ENDPOINT_URL_DYNAMODB")
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
-		o.HTTPClient = &boundedClient{o.HTTPClient, server}
+		o.HTTPClient, o.APIOptions = &boundedClient{o.HTTPClient, server}, nil
 	}), server
 }
 
@@ -92,22 +92,27 @@ func streamsWithTimeouts(
 		server = serverAt(base, place, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS")
 	}
 	return client, dynamodbstreams.New(streams.Options(), func(o *dynamodbstreams.Options) {
-		o.HTTPClient = &boundedClient{o.HTTPClient, server}
+		o.HTTPClient, o.APIOptions = &boundedClient{o.HTTPClient, server}, nil
 	})
 }
 
-// serverAt returns the server at an endpoint, which is nil for AWS's own.
+// serverAt returns the server at an endpoint of DynamoDB, which is nil for AWS's own.
 func serverAt(base *string, place, variable string) *program.Server {
+	name := place
 	if base == nil {
-		place = "DynamoDB in " + place
+		name = "DynamoDB in " + place
 	}
-	return program.NewServer(place, func(why string) error {
-		if base == nil {
-			return fmt.Errorf("%s does not answer, %s: check the network, the proxy and the region", place, why)
-		}
-		return fmt.Errorf("%s takes the connection and does not answer, %s: check that DynamoDB is served there, "+
-			"or correct the endpoint (--endpoint, %s)", place, why, variable)
-	})
+	return program.NewServer(name, func(why string) error { return silentAt(base, place, variable, why) })
+}
+
+// silentAt returns the error for a server of DynamoDB that takes connections and does not answer.
+func silentAt(base *string, place, variable, why string) error {
+	if base == nil {
+		return fmt.Errorf("DynamoDB in %s does not answer, %s: check the network, the proxy and the region", place,
+			why)
+	}
+	return fmt.Errorf("%s takes the connection and does not answer, %s: check that DynamoDB is served there, "+
+		"or correct the endpoint (--endpoint, %s)", place, why, variable)
 }
 
 // WithTransport returns the client with a transport that adjust has changed. The transport respects

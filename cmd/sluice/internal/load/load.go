@@ -138,7 +138,7 @@ func (c *Command) Run(ctx context.Context, p program.Env) error {
 	}
 	p.Note("%s", c.announcement(at, plan))
 	before := at.billed(load.Units{})
-	result := run.Do(ctx)
+	result := run.Do(program.Patient(ctx))
 	progress.Wipe()
 	noteStarved(p, result)
 	report := summary{

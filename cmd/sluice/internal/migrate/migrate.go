@@ -81,7 +81,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if c.Resource != nil {
 		config.Resource = *c.Resource
 	}
-	report, err := migrate.Run(ctx, config)
+	report, err := migrate.Run(program.Patient(ctx), config)
 	if report == nil {
 		return err
 	}

@@ -38,3 +38,79 @@ func TestGiveUp(t *testing.T) {
 		}
 	})
 }
+
+// asked is a request that the server does not answer, for as long as the command waits, or d.
+func asked(ctx context.Context, s *program.Server, d time.Duration) {
+	bounded, _, done := s.Ask(ctx)
+	select {
+	case <-bounded.Done():
+	case <-time.After(d):
+	}
+	done(false)
+}
+
+// TestSilentAgain: a server that answers and then hangs is waited for as one that never answered: a note
+// after 2 s, and an end after 8 s. A patient command does not give up, and notes each silence.
+func TestSilentAgain(t *testing.T) {
+	for _, patient := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var notes bytes.Buffer
+			ctx, cancel := program.WithTimeouts(t.Context(), program.DefaultTimeouts(),
+				program.Env{Stderr: &notes, Now: time.Now})
+			defer cancel()
+			asking := ctx
+			if patient {
+				asking = program.Patient(ctx)
+			}
+			s := program.NewServer("x", errors.New)
+			for range 2 {
+				_, _, done := s.Ask(asking)
+				time.Sleep(time.Second)
+				done(true)
+				notes.Reset()
+				began := time.Now()
+				asked(asking, s, 2*time.Second-time.Nanosecond)
+				if notes.Len() != 0 {
+					t.Errorf("noted %q before 2s", &notes)
+				}
+				for ctx.Err() == nil && time.Since(began) < time.Minute { // as a retrier does
+					asked(asking, s, time.Minute)
+				}
+				took := time.Since(began)
+				if notes.String() != "waiting for x\n" || patient == (took == 8*time.Second) {
+					t.Errorf("patient %v: noted %q, ended after %v", patient, &notes, took)
+				}
+				if !patient {
+					return
+				}
+			}
+		})
+	}
+}
+
+// TestAttempts: each attempt is bounded by 5 s without a byte, and a part of an answer counts as one.
+func TestAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes bytes.Buffer
+		ctx, cancel := program.WithTimeouts(t.Context(), program.DefaultTimeouts(),
+			program.Env{Stderr: &notes, Now: time.Now})
+		defer cancel()
+		s := program.NewServer("x", errors.New)
+		bounded, alive, done := s.Ask(ctx)
+		began := time.Now()
+		for range 10 {
+			time.Sleep(2*time.Second - time.Nanosecond)
+			alive()
+		}
+		if bounded.Err() != nil || notes.Len() != 0 {
+			t.Errorf("%v, noted %q, although parts of an answer came", context.Cause(bounded), &notes)
+		}
+		began = time.Now()
+		<-bounded.Done()
+		cause := context.Cause(bounded)
+		if took := time.Since(began); took != 5*time.Second || !errors.Is(cause, program.ErrSilent) {
+			t.Errorf("%v after %v, want ErrSilent after 5s", cause, took)
+		}
+		done(false)
+	})
+}

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
-	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/filestore"
 	"github.com/sluice-go/sluice/runtime/region/s3store"
@@ -73,7 +73,7 @@ func (p snapshotsPlace) open(ctx context.Context, awsRegion string) (region.Snap
 	if p.dir != "" {
 		return filestore.New(p.dir)
 	}
-	client, err := awsclient.S3(ctx, awsRegion)
+	client, err := connect.S3(ctx, awsRegion)
 	if err != nil {
 		return nil, err
 	}

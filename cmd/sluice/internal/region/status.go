@@ -113,6 +113,7 @@ func readSnapshots(
 			site.state = region.NeverSeen
 		case err != nil:
 			site.state = ""
+			err, _ = connect.ExplainS3(err)
 			failed = append(failed, err)
 		case site.snap.Fresh(now):
 			site.state = region.Live

@@ -80,6 +80,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	if !c.Once && !c.DryRun {
 		config.OnReport = func(r *region.Report) {
 			if ctx.Err() == nil { // a call that Ctrl-C ended has not failed
+				explain(client, r)
 				progress.report(r)
 			}
 		}
@@ -98,7 +99,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	if err := sync.Check(ctx); err != nil {
 		return connect.Explain(client, err)
 	}
-	if err = sync.Run(ctx); ctx.Err() != nil { // how it ends
+	if err = sync.Run(program.Patient(ctx)); ctx.Err() != nil { // how it ends
 		err = nil
 	}
 	progress.end()
@@ -138,15 +139,23 @@ func (c syncCommand) one(
 	if err != nil {
 		return connect.Explain(client, err)
 	}
+	explain(client, report)
 	if c.JSON {
 		err = reportJSON(p, report)
 	} else {
 		err = describeCycle(p, report, c.DryRun)
 	}
-	failed := make([]error, len(report.Failed))
-	for i, f := range report.Failed {
-		failed[i] = connect.Explain(client, f)
-	}
-	report.Failed = failed
 	return errors.Join(err, report.Failures(format.First))
+}
+
+// explain replaces the long errors of failed connections in a report.
+func explain(client *dynamodb.Client, report *region.Report) {
+	for i, err := range report.Failed {
+		report.Failed[i] = connect.Explain(client, err)
+	}
+	for i := range report.Peers {
+		if from := &report.Peers[i]; from.Err != nil {
+			from.Err = connect.Explain(client, from.Err)
+		}
+	}
 }

@@ -60,7 +60,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	}
 	defer at.Close()
 	if c.Watch {
-		return c.watch(ctx, p, at, time.After)
+		return c.watch(program.Patient(ctx), p, at, time.After)
 	}
 	b, err := c.read(ctx, p, at)
 	if err != nil {
