@@ -23,6 +23,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/internal/tool/secrets"
+	"github.com/sluice-go/sluice/runtime/region/s3store"
 )
 
 // Connection are the flags that name a table. Without them, AWS's own variables and profiles decide.
@@ -104,8 +105,8 @@ func Nowhere(err error) bool {
 // Explain replaces the long error of a failed connection by one that says what to do. It returns other
 // errors unchanged, except for S3's: see ExplainS3.
 func Explain(client *dynamodb.Client, err error) error {
-	if explained, ofS3 := ExplainS3(err); ofS3 {
-		return explained
+	if _, ofS3 := errors.AsType[*s3store.Error](err); ofS3 {
+		return ExplainS3(err)
 	}
 	return explainAt(client.Options().BaseEndpoint, Place(client), "AWS_ENDPOINT_URL_DYNAMODB", err)
 }

@@ -37,17 +37,17 @@ func S3(ctx context.Context, region string) (*s3.Client, error) {
 const s3Cure = "check the network, the region and AWS_ENDPOINT_URL_S3"
 
 // ExplainS3 replaces the long error of a failed connection to S3 by one that says what to do. It returns
-// other errors unchanged, and reports whether err is one of S3.
-func ExplainS3(err error) (explained error, ofS3 bool) {
+// other errors unchanged.
+func ExplainS3(err error) error {
 	failed, ok := errors.AsType[*s3store.Error](err)
 	if !ok {
-		return err, false
+		return err
 	}
 	why, unanswered := unanswered(failed.Err)
 	if !unanswered {
-		return err, true
+		return err
 	}
-	return fmt.Errorf("%s: S3 does not answer%s: %s", failed.Object, why, s3Cure), true
+	return fmt.Errorf("%s: S3 does not answer%s: %s", failed.Object, why, s3Cure)
 }
 
 // unanswered reports whether err is that of a call without an answer, except for calls that get credentials,

@@ -347,7 +347,7 @@ func TestProblemsOfALine(t *testing.T) {
 type blind struct{ store.OverrideStore }
 
 func (blind) Get(_ context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	all := make([]store.Stored, len(at))
 	for i := range all {
 		all[i] = store.Stored{At: at[i], Limits: make([]*bucket.Limit, len(spec.Limits))}
@@ -361,7 +361,7 @@ func (blind) Set(context.Context, *store.Spec, store.Stored) (store.Revision, er
 func (blind) List(_ context.Context, spec *store.Spec) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
 		for i := range 15 {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			limits := make([]*bucket.Limit, len(spec.Limits))
 			limits[0] = &bucket.Limit{Capacity: 1, Burst: 1, Refill: 1, Period: 1}
 			if !yield(store.Stored{At: fmt.Sprint("user-", i), Revision: "1", Limits: limits}, nil) {

@@ -65,7 +65,7 @@ func TestSilentAgain(t *testing.T) {
 			s := program.NewServer("x", errors.New)
 			for range 2 {
 				_, _, done := s.Ask(asking)
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				done(true)
 				notes.Reset()
 				began := time.Now()
@@ -97,15 +97,14 @@ func TestAttempts(t *testing.T) {
 		defer cancel()
 		s := program.NewServer("x", errors.New)
 		bounded, alive, done := s.Ask(ctx)
-		began := time.Now()
 		for range 10 {
-			time.Sleep(2*time.Second - time.Nanosecond)
+			<-time.After(2*time.Second - time.Nanosecond)
 			alive()
 		}
 		if bounded.Err() != nil || notes.Len() != 0 {
 			t.Errorf("%v, noted %q, although parts of an answer came", context.Cause(bounded), &notes)
 		}
-		began = time.Now()
+		began := time.Now()
 		<-bounded.Done()
 		cause := context.Cause(bounded)
 		if took := time.Since(began); took != 5*time.Second || !errors.Is(cause, program.ErrSilent) {

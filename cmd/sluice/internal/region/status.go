@@ -113,8 +113,7 @@ func readSnapshots(
 			site.state = region.NeverSeen
 		case err != nil:
 			site.state = ""
-			err, _ = connect.ExplainS3(err)
-			failed = append(failed, err)
+			failed = append(failed, connect.ExplainS3(err))
 		case site.snap.Fresh(now):
 			site.state = region.Live
 		}
