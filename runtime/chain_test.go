@@ -386,6 +386,33 @@ func TestWaitOutAnOutageOfLookups(t *testing.T) {
 	})
 }
 
+// TestWaitFindsAnAncestor: after an outage of look-ups, a waiter's next attempt finds its team, which denies
+// it for longer than the user's bucket. The waiter keeps its place.
+func TestWaitFindsAnAncestor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		store := &fake{known: family(), look: func(context.Context, string) error {
+			if !up.Load() {
+				return &runtime.UnavailableError{Attempts: 1, Err: errors.New("reset")}
+			}
+			return nil
+		}}
+		lim, r := openAs(t, store, tree(together, ofUser, ofTeam), quiet(),
+			runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Local)))
+		w := &waits{t: t, lim: lim, r: r, start: time.Now(), ended: make(chan outcome, 100)}
+		store.putOf("team-2", 0, 60, -500)
+		acquire(t, r, lookedUp(ofUser, "1"), cost{TPM: 6000})
+		w.joinAs(t.Context(), "a", lookedUp(ofUser, "1"), cost{TPM: 1000})
+		w.joinAs(t.Context(), "b", lookedUp(ofUser, "1"), cost{TPM: 100})
+		equal(t, "buckets that are waited for", runtime.Waiting(lim), 1)
+		up.Store(true)
+		elapse(1100 * time.Millisecond) // after a's read of the user's bucket
+		equal(t, "buckets that are waited for", runtime.Waiting(lim), 2)
+		w.next("a", 15*time.Second, "")
+		w.next("b", 16*time.Second, "")
+	})
+}
+
 // TestDeniedByAnAncestor: all or none; the longest refusal of the chain stands for all.
 func TestDeniedByAnAncestor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

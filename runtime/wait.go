@@ -209,6 +209,7 @@ func (w *waiter) send(answered bool) (by settler, done bool, err error) {
 		return by, true, err
 	}
 	w.last, w.unsynced, w.ask = denied, denied.Unsynced, false
+	w.ticket = w.ticket.Extend(w.part) // a look-up that failed when it joined may have been answered now
 	w.ticket.Denied(w.part.Buckets, w.now())
 	return nil, false, nil
 }

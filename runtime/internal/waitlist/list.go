@@ -38,11 +38,25 @@ func (l *List) Buckets() int { return int(l.buckets.Load()) }
 // it is nil for a waiter without a deadline, and called on the goroutines of other waiters. The caller leaves
 // the ticket at the end.
 func (l *List) Join(resource string, part *store.Part, tooLate func(*View) bool) (t *Ticket, ok bool) {
-	t = &Ticket{
-		list: l, cost: part.Cost, tooLate: tooLate, news: make(chan struct{}, 1),
-		versions: make([]int, len(part.Buckets)),
+	t = &Ticket{list: l, cost: part.Cost, tooLate: tooLate, news: make(chan struct{}, 1)}
+	l.chain(t, resource, part)
+	own := t.chain[0]
+	own.mu.Lock()
+	if ok = own.order.count < l.most; ok {
+		own.order.join(t)
 	}
+	own.mu.Unlock()
+	if !ok {
+		l.release(t.chain)
+	}
+	return t, ok
+}
+
+// chain gives t the queues of part's buckets.
+func (l *List) chain(t *Ticket, resource string, part *store.Part) {
+	t.versions = make([]int, len(part.Buckets))
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	for i := range part.Buckets {
 		key := bucketKey{resource, part.Buckets[i].Entity}
 		q := l.queues[key]
@@ -54,18 +68,6 @@ func (l *List) Join(resource string, part *store.Part, tooLate func(*View) bool)
 		t.chain = append(t.chain, q)
 	}
 	l.buckets.Store(int64(len(l.queues)))
-	l.mu.Unlock()
-
-	own := t.chain[0]
-	own.mu.Lock()
-	if ok = own.order.count < l.most; ok {
-		own.order.join(t)
-	}
-	own.mu.Unlock()
-	if !ok {
-		l.release(t.chain)
-	}
-	return t, ok
 }
 
 // release removes those of queues that no ticket needs any more, except one of each.

@@ -122,6 +122,50 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
+// TestExtend: a ticket whose call has found more ancestors keeps its place, and counts in their buckets too.
+func TestExtend(t *testing.T) {
+	l := New(2)
+	ticketOf := func(buckets []store.Bucket, n int64) *Ticket {
+		ticket, ok := l.Join("gpt-4", &store.Part{Buckets: buckets, Cost: []int64{n, n}}, nil)
+		if !ok {
+			t.Fatal("no place")
+		}
+		return ticket
+	}
+	a, b := ticketOf(chainOf("user-1", 0)[:1], 4), ticketOf(chainOf("user-1", 0), 5)
+	c := join(t, l, "user-2", 5, nil)
+	block(a, 0)
+	block(c, 1)
+	woken([]*Ticket{a, b, c})
+	same := &store.Part{Buckets: chainOf("user-1", 0)[:1], Cost: a.cost}
+	if a.Extend(same) != a {
+		t.Error("another ticket for the same chain")
+	}
+	long := a.Extend(&store.Part{Buckets: chainOf("user-1", 0), Cost: a.cost})
+	long.Denied(chainOf("user-1", 3), 0)
+	if woken([]*Ticket{c}) != 1 || c.Look().Seen[1].After.Balances[0].Tokens != 3 {
+		t.Error("what the denial shows of the new ancestor is not news to those that watch it")
+	}
+	if v := long.Look(); !v.First || len(v.Seen) != 2 {
+		t.Errorf("first: %v, with a chain of %d buckets", v.First, len(v.Seen))
+	}
+	if ahead := b.Look().Ahead; ahead[0][0] != 4 || ahead[1][0] != 4 {
+		t.Errorf("%v ahead of the next, want 4 of each bucket", ahead)
+	}
+	if !block(long, 1) {
+		t.Error("it does not watch the new ancestor, though it costs less than the other one there")
+	}
+	long.Leave(nil, 0)
+	if woken([]*Ticket{b}) != 1 || woken([]*Ticket{c}) != 1 || !b.Look().First {
+		t.Error("those that follow it do not notice that it leaves")
+	}
+	b.Leave(nil, 0)
+	c.Leave(nil, 0)
+	if n := l.Buckets(); n != 0 {
+		t.Errorf("%d buckets are left", n)
+	}
+}
+
 // TestNothingIsLostBetween: a bucket that changes after a waiter looked, and before anybody knows that it
 // waits there, wakes it.
 func TestNothingIsLostBetween(t *testing.T) {

@@ -67,6 +67,14 @@ func (o *order) leave(t *Ticket) (first *Ticket) {
 	return o.first()
 }
 
+// replace gives t's place to another ticket.
+func (o *order) replace(t, other *Ticket) {
+	o.add(t, -1)
+	o.tickets[t.place] = other
+	t.place, other.place = left, t.place
+	o.add(other, 1)
+}
+
 // first returns the ticket that has waited longest, nil if there is none.
 func (o *order) first() *Ticket {
 	if o.count == 0 {

@@ -172,6 +172,27 @@ func (t *Ticket) ClaimRead(now int64) bool {
 	return t.at.reads.claim(now, t.reads)
 }
 
+// Extend returns a ticket for part that has t's place, and ends t. It is for a call whose look-ups have added
+// ancestors to part since t joined, the nearest bucket being the same. The waiter stays ahead of all who came
+// after it. From now on, its cost counts in the new ancestors for those behind it. It returns t itself if part
+// has no more buckets than t's chain.
+func (t *Ticket) Extend(part *store.Part) *Ticket {
+	if len(part.Buckets) == len(t.chain) {
+		return t
+	}
+	own := t.chain[0]
+	longer := &Ticket{list: t.list, cost: t.cost, tooLate: t.tooLate, news: t.news}
+	t.list.chain(longer, own.key.resource, part)
+	// It has seen nothing yet of the buckets that others may have shown in the queues of its new ancestors.
+	copy(longer.versions, t.versions)
+	own.mu.Lock()
+	own.order.replace(t, longer)
+	own.mu.Unlock()
+	t.unblock()
+	t.list.release(t.chain)
+	return longer
+}
+
 // Leave ends t. served is how its call has left the chain's buckets, nil if it was not served. now is in ms.
 //
 // A served waiter leaves its queue and shows what it left in one step. In two steps, those behind would count
