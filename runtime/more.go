@@ -51,6 +51,8 @@ func (r *Resource[E, C]) more(ctx context.Context, l *lease, cost C) error {
 	case unrecorded:
 		return nil
 	case *local.Held:
+		// The bucket here may have ended since. It starts again as the store last showed it, not full.
+		r.core.session.Lookup(&call.Call)
 		var taken *local.Held
 		if taken, how.err = r.core.fallback.locals.Acquire(&call.Call); how.err == nil {
 			held.Add(taken)

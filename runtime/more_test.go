@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -155,6 +156,60 @@ func TestMoreOfABucketStartedAgain(t *testing.T) {
 		equal(t, "taken", here(lim, "user-1"), cost{58, 3499})
 		check(t, lease.Settle(t.Context(), cost{RPM: 1, TPM: 100}), "") // 1400 less than the lease stands for
 		equal(t, "settled", here(lim, "user-1"), cost{58, 3999})
+	})
+}
+
+// TestMoreStartsFromTheLastImage: a bucket of this process that has ended starts again with what the store had
+// when it last answered, and by the limits in force.
+func TestMoreStartsFromTheLastImage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &outages{fake: &fake{}}
+		lim, r := openOn(t, backend, runtime.Local)
+		backend.fail(down())
+		lease := acquire(t, r, user{"1"}, cost{TPM: 1000})
+		elapse(time.Minute) // the charge is refilled
+		backend.fail(nil)
+		backend.put(0, 60, 500)
+		acquire(t, r, user{"1"}, cost{TPM: 1})
+		equal(t, "ended", runtime.LocalImage(lim, "gpt-4", "user-1") == nil, true)
+		check(t, lease.More(t.Context(), cost{TPM: 500}), "denied gpt-4 user-1 tpm 499/500 10ms")
+		check(t, lease.More(t.Context(), cost{TPM: 400}), "")
+		equal(t, "taken", here(lim, "user-1"), cost{59, 99})
+		lease.Release(t.Context())
+		equal(t, "released", here(lim, "user-1"), cost{59, 499})
+
+		backend.put(0, 60, 6000)
+		backend.limits = []bucket.Limit{bucket.Per(60, time.Minute), bucket.Per(600, time.Minute)}
+		lowered := func() *runtime.Lease[cost] {
+			backend.fail(down())
+			defer backend.fail(nil)
+			return acquire(t, r, user{"2"}, cost{TPM: 1})
+		}()
+		elapse(time.Minute)
+		acquire(t, r, user{"2"}, cost{TPM: 1})
+		check(t, lowered.More(t.Context(), cost{TPM: 601}), "exceeds burst gpt-4 user-2 tpm 601/600")
+	})
+}
+
+// TestMoreOfOneClaim: leases of claims that share a bucket of this process give back what More of one took of
+// it once it began anew, and no more.
+func TestMoreOfOneClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &outages{fake: &fake{}}
+		lim, r := openOn(t, backend, runtime.Local)
+		backend.fail(down())
+		one, two := r.Claim(user{"1"}, cost{TPM: 1000}), r.Claim(user{"1"}, cost{TPM: 2000})
+		check(t, lim.AcquireAll(t.Context(), one, two), "")
+		elapse(time.Minute)
+		backend.fail(nil)
+		acquire(t, r, user{"1"}, cost{TPM: 1})
+		backend.fail(down())
+		acquire(t, r, user{"1"}, cost{TPM: 3000})
+		check(t, one.Lease().More(t.Context(), cost{TPM: 500}), "")
+		equal(t, "taken", here(lim, "user-1"), cost{58, 2499})
+		two.Lease().Release(t.Context())
+		one.Lease().Release(t.Context())
+		equal(t, "released", here(lim, "user-1"), cost{58, 2999})
 	})
 }
 

@@ -275,10 +275,13 @@ func (h *Held) Settle(_ context.Context, call *store.Call) error {
 				continue
 			}
 			difference := make([]int64, len(part.Cost))
+			left := slices.Clone(taken)
 			for k := range difference {
 				difference[k] = max(bucket.Sub(part.Actual[k], part.Cost[k]), -taken[k])
+				left[k] = bucket.Add(left[k], difference[k])
 			}
 			own.take(difference, now)
+			h.taken[own] = left // other parts may be settled by h too
 			b.After = own.image
 		}
 	}
