@@ -159,8 +159,8 @@ func TestMoreOfABucketStartedAgain(t *testing.T) {
 	})
 }
 
-// TestMoreStartsFromTheLastImage: a bucket of this process that has ended starts again with what the store had
-// when it last answered, and by the limits in force.
+// TestMoreStartsFromTheLastImage: a bucket of this process that has ended starts again with what the store
+// had when it last answered, and by the limits in force.
 func TestMoreStartsFromTheLastImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &outages{fake: &fake{}}

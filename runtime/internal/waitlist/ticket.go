@@ -174,8 +174,8 @@ func (t *Ticket) ClaimRead(now int64) bool {
 
 // Extend returns a ticket for part that has t's place, and ends t. It is for a call whose look-ups have added
 // ancestors to part since t joined, the nearest bucket being the same. The waiter stays ahead of all who came
-// after it. From now on, its cost counts in the new ancestors for those behind it. It returns t itself if part
-// has no more buckets than t's chain.
+// after it. From now on, its cost counts in the new ancestors for those behind it. Extend returns t itself if
+// part has no more buckets than t's chain.
 func (t *Ticket) Extend(part *store.Part) *Ticket {
 	if len(part.Buckets) == len(t.chain) {
 		return t
