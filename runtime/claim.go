@@ -66,10 +66,14 @@ func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 // succeeded they are acquired one after the other, each within its own Budget. If all claims are in shadow,
 // they are acquired together, so that all leases are Shadowed or none.
 //
-// It fails as Acquire does, and with an *InvalidError for a claim that is nil, was admitted before or occurs
-// twice. A *DeniedError names the refusals of all claims. After a failure nothing is charged, as with
-// Acquire, and the claims may be used again. If a claim in shadow fails after the transaction, what the
-// transaction took has been given back.
+// It fails as Acquire does; a *DeniedError names the refusals of all claims. It also fails with an
+// *InvalidError:
+//   - without any claim;
+//   - for a claim that is nil, was not made by Resource.Claim, or is of another Limiter;
+//   - for a claim that was admitted before, or occurs twice.
+//
+// After a failure nothing is charged, as with Acquire, and the claims may be used again. If a claim in shadow
+// fails after the transaction, what the transaction took has been given back.
 func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 	all, err := l.claims(claims)
 	if err != nil {

@@ -77,6 +77,8 @@ func (c *Config[E, L]) override(kind int, at string, err error) *Override[L] {
 // If regions divide the limits, the numbers of the kind and the schema are for all regions together. The part
 // of them that each region keeps, "floor", then comes after the entity's override. It decides where neither
 // an operator nor a quota in force does.
+//
+// It fails with an *InvalidError for a bad id, or with the store's error.
 func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], error) {
 	link, stored, err := c.core.nearest(c.spec.Resource, entity)
 	if err != nil {
@@ -110,7 +112,7 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 }
 
 // All yields every override of the resource, including those of kinds that the schema no longer has. It ends
-// with the first error.
+// with the store's first error.
 func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] {
 	return func(yield func(Overridden[L], error) bool) {
 		for stored, err := range c.core.session.Overrides().List(ctx, c.spec) {
@@ -139,11 +141,12 @@ func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err erro
 	return o.fromLimits(limitsIn(&stored[0], o.spec)), stored[0].Revision, nil
 }
 
-// Set replaces what is stored here, if prev is still its revision, and returns the new revision. Without any
-// limit it is Delete. This Limiter goes by it at once, others within their WithCacheTTL. It fails with:
-//   - an *InvalidError for a bad id or a limit that cannot be,
-//   - a *ConflictError if the override was changed since prev was read,
-//   - the store's error.
+// Set replaces what is stored here, if prev is still its revision, and returns the new revision. prev is what
+// Get returned: "" if nothing was stored. Without any limit Set is Delete. This Limiter goes by it at once,
+// others within their WithCacheTTL. It fails with:
+//   - an *InvalidError for a bad id, a limit that cannot be, or Refill for a kind;
+//   - a *ConflictError if the override was changed since prev was read;
+//   - the store's error. After an *UnavailableError the override may be stored: Get tells.
 //
 // With Refill it then fills the entity's bucket as Config.Reset does. If only that fails, Set returns the new
 // revision and Reset's error.

@@ -19,7 +19,8 @@ type Limiter struct{ core *core }
 // or with an *UnavailableError if the store does not answer, within 10 s for each thing that it asks.
 func (l *Limiter) Check(ctx context.Context) error { return l.core.session.Check(ctx) }
 
-// Close waits until background work has ended, or ctx has. Calls made afterwards are undefined.
+// Close waits until background work has ended: lazy settles, and what calls left to be given back. It fails
+// with ctx's error if that ends first. Calls made afterwards are undefined.
 func (l *Limiter) Close(ctx context.Context) error { return l.core.session.Close(ctx) }
 
 // Specs returns the descriptions of l's resources, in the order of limits.yaml. Regional sync takes them. The

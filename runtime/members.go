@@ -8,8 +8,9 @@ import (
 )
 
 // Entities reads and writes which entity belongs to which, for entities whose parents are looked up
-// (UserByID). It is safe for concurrent use. Its methods fail with an *InvalidError for bad input, without
-// asking the store, or with the store's error.
+// (UserByID). It is safe for concurrent use. Its methods fail with:
+//   - an *InvalidError for bad input, without asking the store;
+//   - the store's error, mostly an *UnavailableError or a *SetupError. A write may be repeated then.
 type Entities struct{ core *core }
 
 // Entities returns the entities that the store knows.

@@ -9,11 +9,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Option configures a generated New.
+// Option configures a generated New. New fails with a *SetupError for a value that is nil or out of range: a
+// duration or a number is more than 0. A nil Option is ignored.
 type Option func(*options)
 
 // CallOption configures one call, Resource.With, or New's WithCallDefaults: a call's option beats With's,
-// which beats WithCallDefaults'.
+// which beats WithCallDefaults'. A call fails with an *InvalidError for an option out of range: a duration is
+// more than 0. A nil CallOption is ignored.
 type CallOption func(*callOptions)
 
 type options struct {

@@ -11,15 +11,14 @@ import (
 
 // Snapshot is what Peek saw, in whole tokens.
 type Snapshot[C any] struct {
-	Available C // the least of the chain, rounded down and 0 in debt
-	Buckets   []BucketSnapshot[C]
+	Available C                   // the least of the chain, rounded down and 0 in debt
+	Buckets   []BucketSnapshot[C] // nearest first
 }
 
-// BucketSnapshot is one bucket of a chain, nearest first, in whole tokens. A bucket that does not exist is
-// full.
+// BucketSnapshot is one bucket of a chain, in whole tokens. A bucket that does not exist is full.
 type BucketSnapshot[C any] struct {
-	Entity                     string
-	Available, Capacity, Burst C
+	Entity                     string        // as stored: user-123
+	Available, Capacity, Burst C             // Available is rounded down, 0 in debt
 	Full                       time.Duration // until the slowest limit is full
 	Exists                     bool
 }

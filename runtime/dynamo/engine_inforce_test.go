@@ -370,7 +370,8 @@ func TestStaleOverridesServe(t *testing.T) {
 	d.callsBeside(t, "normal applied", "levels missing")
 }
 
-// TestDeniedOverridesFail: overrides that are due and may not be read do not serve.
+// TestDeniedOverridesFail: overrides that are due and may not be read do not serve. What was charged while
+// they were read is given back.
 func TestDeniedOverridesFail(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
@@ -386,12 +387,18 @@ func TestDeniedOverridesFail(t *testing.T) {
 	}
 	e.clock.set(60_000)
 	failure = &smithy.GenericAPIError{Code: "AccessDeniedException"}
-	for range 2 {
+	d.calls(t, "read missing", "create applied")
+	acquire := func() {
+		t.Helper()
 		_, err := d.Acquire(t.Context(), "1", tokens{1})
 		if _, ok := errors.AsType[*store.SetupError](err); !ok {
 			t.Errorf("%v, want a *SetupError", err)
 		}
 	}
+	acquire()
+	d.callsBeside(t, "normal applied", "levels failed", "adjust applied", "levels failed")
+	acquire()
+	d.calls(t, "levels failed")
 }
 
 // TestOverridesAreReadOnce in a call, however short they are remembered, and whether they can be read or not.

@@ -64,7 +64,7 @@ type Store struct {
 	running background.Tasks // of all its Limiters
 }
 
-// Option configures New.
+// Option configures New. Each number is at least 1.
 type Option func(*options) error
 
 type options struct {
@@ -88,15 +88,15 @@ func ImageCache(buckets int) Option {
 
 // Attempts sets how many attempts an acquire has, of writes and of reads without an answer; the default is 8.
 // Those that were throttled or met a transaction do not count, up to 32. After the last one it fails:
-//   - with a *store.ContendedError if that attempt lost its race or met a transaction,
-//   - with a *store.UnavailableError otherwise.
+//   - with a *runtime.ContendedError if that attempt lost its race or met a transaction,
+//   - with a *runtime.UnavailableError otherwise.
 func Attempts(n int) Option {
 	return atLeastOne("Attempts", n, func(o *options) { o.attempts = n })
 }
 
 // InFlight sets how many reads and writes of buckets a Limiter has under way at most; the default is 64.
-// Others wait for a turn, first come first served. A call that has none when its Budget ends fails with
-// store.ErrNotSent.
+// Others wait for a turn, first come first served. A call that has none when its Budget ends meets an
+// *runtime.UnavailableError that is store.ErrNotSent.
 func InFlight(n int) Option {
 	return atLeastOne("InFlight", n, func(o *options) { o.inFlight = n })
 }

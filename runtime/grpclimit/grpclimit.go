@@ -5,7 +5,7 @@
 // Callers are told in gRPC's terms what package httplimit tells them in HTTP's.
 //
 // Once a handler has returned, its lease is kept, unless the handler has ended it: exact costs
-// need nothing. It is given back, unless the handler has settled it, if the handler panics, or fails with a
+// need nothing. It is given back, unless the handler has ended it, if the handler panics, or fails with a
 // code that ReleaseOn names. A client that goes away changes nothing: handlers settle or release in a defer,
 // as both outlive the call's context.
 //
@@ -30,7 +30,7 @@ var ErrUnlimited = errors.New("grpclimit: not limited")
 // Unary acquires before a handler of unary calls. ask returns the entity to charge and the cost for a
 // request. It may fail with a status, or with an error that Error knows. Any other error is answered with
 // INTERNAL, without its text, which goes to the resource's log (runtime.WithLogger). A resource's With
-// sets how long an acquire may take, and what happens in an outage.
+// sets how long an acquire may take, and what happens in an outage. Many goroutines call ask at once.
 func Unary[E runtime.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error),
 	opts ...Option,
@@ -77,7 +77,9 @@ type limited[E runtime.Entity, C any] struct {
 func newLimited[E runtime.Entity, C any](r runtime.Acquirer[E, C], opts []Option) *limited[E, C] {
 	l := &limited[E, C]{r: r}
 	for _, opt := range opts {
-		opt(&l.options)
+		if opt != nil {
+			opt(&l.options)
+		}
 	}
 	return l
 }

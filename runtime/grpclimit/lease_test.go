@@ -137,7 +137,7 @@ func TestLease(t *testing.T) {
 
 // TestKept: once its handler has returned, a lease is over.
 func TestKept(t *testing.T) {
-	for _, opts := range [][]grpclimit.Option{nil, {when(codes.Aborted)}} {
+	for _, opts := range [][]grpclimit.Option{nil, {nil, when(codes.Aborted)}} {
 		synctest.Test(t, func(t *testing.T) {
 			fake := newFake()
 			var leases []*limits.GPT4Lease

@@ -2,8 +2,8 @@ package grpclimit
 
 import "google.golang.org/grpc/codes"
 
-// Option configures an interceptor. There is none for errors: an interceptor further out sees each, and finds
-// what led to it with errors.As.
+// Option configures an interceptor; a nil one is ignored. There is none for errors: an interceptor further
+// out sees each, and finds what led to it with errors.As.
 type Option func(*options)
 
 type options struct {
@@ -11,7 +11,7 @@ type options struct {
 	metadata  bool
 }
 
-// ReleaseOn releases the lease, if the handler has not settled it, when the handler returns a code for which
+// ReleaseOn releases the lease, if the handler has not ended it, when the handler returns a code for which
 // f is true: for services where failed calls cost nothing. A nil f never does. It is not used for a call
 // whose client has left, whose deadline has passed or whose stream has broken. Hanging up in the last moment
 // must not make a call free.

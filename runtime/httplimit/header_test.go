@@ -122,6 +122,7 @@ func TestOpenAIHeadersOfAnotherResource(t *testing.T) {
 		panics bool
 	}{
 		"its own": {httplimit.OpenAIHeaders(limits.GPT4RPM, nil), false},
+		"nil":     {nil, false},
 		"none":    {httplimit.OpenAIHeaders[limits.GPT4Cost](nil, nil), false},
 		"another": {httplimit.OpenAIHeaders(limits.EmbeddingsRPS, nil), true},
 	} {

@@ -37,6 +37,9 @@ var ErrUnlimited = errors.New("httplimit: not limited")
 // A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's
 // context. A handler that has hijacked the connection settles before it returns. A streamed answer settles
 // when its stream ends; its headers show what was left when it began.
+//
+// ask, next and the functions of options are called by many goroutines at once. Middleware panics, before any
+// request, if OpenAIHeaders names limits of another resource.
 func Middleware[E runtime.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(*http.Request) (E, C, error), opts ...Option,
 ) func(http.Handler) http.Handler {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
-// Option configures Middleware.
+// Option configures Middleware. A nil one is ignored.
 type Option func(*options)
 
 type options struct {
@@ -25,7 +25,9 @@ type options struct {
 func newOptions[C any](opts []Option) *options {
 	o := &options{}
 	for _, opt := range opts {
-		opt(o)
+		if opt != nil {
+			opt(o)
+		}
 	}
 	for _, cost := range o.costs {
 		if _, ok := cost.(*C); !ok {
@@ -63,7 +65,7 @@ func OnError(f func(http.ResponseWriter, *http.Request, error)) Option {
 	}
 }
 
-// ReleaseOn releases the lease, if next has not settled it, after an answer with a status for which f is
+// ReleaseOn releases the lease, if next has not ended it, after an answer with a status for which f is
 // true: for services where failed requests cost nothing. A nil f never does. It is not used for a hijacked
 // connection, nor for a request whose client has left: hanging up in the last moment must not make a request
 // free. With it, next gets an http.ResponseWriter that flushes, is hijacked and reads from files like the

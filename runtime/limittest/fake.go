@@ -34,14 +34,14 @@ type denial struct {
 	retryAfter time.Duration
 }
 
-// Call is one recorded Acquire, Wait or Do.
+// Call is one recorded Acquire, Wait, Do or More.
 type Call[E runtime.Entity, C any] struct {
 	Method         string // Acquire, Wait, Do, or More of a lease that is neither Shadowed nor Degraded
 	Entity         E
 	Cost, Settled  C     // Settled is what Settle stated, if it was called
 	Err            error // why it was not admitted; nil if it was, or still waits
 	Shadowed       error // why it would not have been, in shadow
-	Done, Released bool  // Done: settled or released; Released: the latter
+	Done, Released bool  // Done: settled or released, not kept; Released: the latter
 }
 
 // NewFake returns a Fake. Its argument only has the types, and is not used:
@@ -52,7 +52,7 @@ func NewFake[E runtime.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { ret
 // Admit ends what Deny or Fail began.
 func (f *Fake[E, C]) Admit() { f.set(nil, nil) }
 
-// Deny makes acquires fail with a *store.DeniedError for that limit, such as limits.GPT4TPM. A retryAfter
+// Deny makes acquires fail with a *runtime.DeniedError for that limit, such as limits.GPT4TPM. A retryAfter
 // below 0 counts as 0. A Wait is admitted once it has passed, or fails at once, as it does with a Resource,
 // if it has no time to wait that long. Deny panics if limit is nil.
 func (f *Fake[E, C]) Deny(limit runtime.LimitOf[C], retryAfter time.Duration) {
@@ -63,8 +63,8 @@ func (f *Fake[E, C]) Deny(limit runtime.LimitOf[C], retryAfter time.Duration) {
 }
 
 // Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
-// A *store.DeniedError denies as Deny does. The Fake ignores on_unavailable in limits.yaml, but not a call's
-// own runtime.OnUnavailable: a *store.UnavailableError then admits it with a lease that is Degraded.
+// A *runtime.DeniedError denies as Deny does. The Fake ignores on_unavailable in limits.yaml, but not a
+// call's own runtime.OnUnavailable: a *runtime.UnavailableError then admits it with a lease that is Degraded.
 func (f *Fake[E, C]) Fail(err error) { f.set(nil, err) }
 
 // Shadow switches shadow mode on or off, as shadow in limits.yaml does, which the Fake does not know. In

@@ -33,7 +33,8 @@ func (s *Store) Delete(ctx context.Context, resource, root, entity string, limit
 	return nil
 }
 
-// Time returns Redis's time, by which buckets refill; on a cluster, that of one of its nodes.
+// Time returns Redis's time, by which buckets refill; on a cluster, that of one of its nodes. It fails as
+// Buckets does.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	now, err := s.client.Time(ctx).Result()
 	return now, s.operationError(ctx, err)

@@ -21,7 +21,7 @@ const (
 
 // Members reads and writes the entities under one prefix. It implements store.MemberStore. The client's
 // retries apply: a write that is repeated changes nothing. It changes its own fields of an entity's hash
-// alone.
+// alone. It is safe for concurrent use, and fails as Store.Buckets does.
 type Members struct {
 	*Store
 	changed func(entity string) // called after each write, failed ones too

@@ -27,7 +27,8 @@ var setScript string
 const overridesBatch = 100
 
 // Overrides reads and writes the overrides of all resources under one prefix. It implements
-// store.OverrideStore. The client's retries apply: a repeated write is recognised by its id.
+// store.OverrideStore. The client's retries apply: a repeated write is recognised by its id. It is safe for
+// concurrent use, and fails as Store.Buckets does; Set also with a *runtime.ConflictError.
 type Overrides struct {
 	*Store
 	changed func(resource string)               // called after each write, failed ones too

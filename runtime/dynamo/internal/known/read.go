@@ -381,13 +381,14 @@ func (r *Reader) Begin(all []*View, now int64) (own, others *Refresh) {
 }
 
 // Read reads the overrides of f. If DynamoDB does not answer, the old ones serve for a second. After a
-// failure that no attempt cures they are dropped, and the next reader gets the error.
+// failure that no attempt cures only settles, give-backs included, go by them: acquires get the error.
 func (r *Reader) Read(ctx context.Context, f *Refresh) {
 	defer close(f.read)
 	if o, _ := r.Fetch(ctx, f.views); o == wire.Failed {
 		for _, v := range f.views {
-			v.Shape = nil
-			v.Bucket.SetShape(nil, f)
+			old := *v.Shape
+			old.Writes, v.Shape = -1, nil // never current: acquires read first
+			v.Bucket.SetShape(&old, f)
 		}
 	}
 	for i := range f.views {
