@@ -141,11 +141,9 @@ func TestKept(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			fake := newFake()
 			var leases []*limits.GPT4Lease
-			keep := func(ctx context.Context) error {
-				leases = append(leases, grpclimit.Lease[limits.GPT4Cost](ctx))
-				return nil
-			}
-			client := serve(t, &service{unary: keep}, unary(fake, opts...))
+			keep := func(ctx context.Context) { leases = append(leases, grpclimit.Lease[limits.GPT4Cost](ctx)) }
+			client := serve(t, &service{unary: func(ctx context.Context) error { keep(ctx); return nil }},
+				unary(fake, opts...))
 			if _, err := client.UnaryCall(t.Context(), request(700)); err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +153,8 @@ func TestKept(t *testing.T) {
 				client := serve(t, &service{replies: func(
 					s grpc.ServerStreamingServer[pb.StreamingOutputCallResponse],
 				) error {
-					return keep(s.Context())
+					keep(s.Context())
+					return nil
 				}}, with(fake, opts...))
 				replies, err := client.StreamingOutputCall(t.Context(), message(700))
 				if err == nil {
