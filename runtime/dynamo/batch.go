@@ -216,18 +216,20 @@ func (s *scheduler) refundAll(ctx context.Context, charged []*request) {
 // reverseCharge gives back what acquires took of t by a write of unknown outcome, or by an earlier one under
 // the same op. Its condition is that op and the write's ttl, so it applies only while that write is the
 // bucket's last. So, unlike a refund, it may be sent again when its own outcome is unknown. No caller asks
-// for it: each attempt counts as a retry, and an outage that has spent these is not multiplied.
+// for it: each attempt counts as a retry, so that an outage is not multiplied.
 func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *sent, op string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.Env.SettleTimeout)
 	defer cancel()
 	own := wire.NewOp()
-	for n := 1; unknown != nil && t.cached.pacer.TakeRetry(ctx, s.conn.Budget); n++ {
-		switch o := s.tryReverse(ctx, t, unknown, op, own); o {
-		case wire.Refused: // the image says which one was the last write, if any
-			unknown = unknown.before(t.Image, op)
-			continue
-		case wire.Applied, wire.Failed:
-			return
+	for n := 1; unknown != nil && ctx.Err() == nil; n++ {
+		if t.cached.pacer.TakeReversal(ctx, s.conn.Budget, s.conn.Env.Clock.Now()) {
+			switch o := s.tryReverse(ctx, t, unknown, op, own); o {
+			case wire.Refused: // the image says which one was the last write, if any
+				unknown = unknown.before(t.Image, op)
+				continue
+			case wire.Applied, wire.Failed:
+				return
+			}
 		}
 		select {
 		case <-s.conn.Env.Clock.After(time.Duration(s.jitter() * float64(wire.Backoff(firstPause, n)))):

@@ -18,6 +18,7 @@ type Pacer struct {
 	next       time.Time     // when the next write may go, on the session's clock
 	trip       time.Duration // the last round trip
 	unanswered int           // retries without an answer, taken from the session's budget
+	reversal   time.Time     // when the last reversal went without a retry of the budget
 }
 
 // Bounds of the gap.
@@ -89,6 +90,21 @@ func (p *Pacer) TakeRetry(ctx context.Context, budget *wire.Budget) bool {
 		return false
 	}
 	p.unanswered++
+	return true
+}
+
+// TakeReversal is TakeRetry for the reversal of a charge. Once the retries are spent, one a second may go, on
+// the session's clock.
+func (p *Pacer) TakeReversal(ctx context.Context, budget *wire.Budget, now time.Time) bool {
+	if p.TakeRetry(ctx, budget) {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if since := now.Sub(p.reversal); 0 <= since && since < time.Second { // a clock that was set back stops none
+		return false
+	}
+	p.reversal = now
 	return true
 }
 
