@@ -125,8 +125,7 @@ func (b *batch) serve(ctx context.Context, decision plan.Decision) {
 
 // reset prepares for the next write.
 func (b *batch) reset() {
-	b.roster.included, b.roster.unsure = nil, unsure{}
-	b.attempt = attempts{}
+	b.roster.included, b.roster.unsure, b.attempt = nil, unsure{}, attempts{}
 	if b.roster.queue.chained {
 		b.roster.named = nil
 	} else {

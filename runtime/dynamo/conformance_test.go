@@ -24,13 +24,17 @@ import (
 )
 
 // TestConformance runs the suite of all stores.
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conform(t, func(c aws.HTTPClient) aws.HTTPClient { return c }) }
+
+// conform runs the suite with a client whose requests go through via.
+func conform(t *testing.T, via func(aws.HTTPClient) aws.HTTPClient, opts ...dynamo.Option) {
+	t.Helper()
 	conformance.Run(t, func(t testing.TB) conformance.Store {
 		t.Helper()
 		e := newConformant(t)
 		store := dynamo.New(dynamodb.New(e.client.Options(), func(o *dynamodb.Options) {
-			o.HTTPClient, o.Retryer = e.down, aws.NopRetryer{} // the retries of Check, which take time
-		}), e.table)
+			o.HTTPClient, o.Retryer = via(e.down), aws.NopRetryer{} // the retries of Check, which take time
+		}), e.table, opts...)
 		t.Cleanup(func() {
 			if err := store.Wait(context.WithoutCancel(t.Context())); err != nil {
 				t.Error(err)

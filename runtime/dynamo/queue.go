@@ -166,8 +166,7 @@ func (s *scheduler) startWorker(q *queue) {
 
 // serveAlone serves r until it has ended, or until others wait, who must not wait for all of r's attempts.
 func (s *scheduler) serveAlone(q *queue, r *request) error {
-	b := s.newBatch(q, r)
-	mine := true
+	b, mine := s.newBatch(q, r), true
 	defer func() {
 		// Also if an observer panics: the caller may recover, and the next requests must not wait for ever.
 		if mine {

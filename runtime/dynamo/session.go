@@ -173,8 +173,7 @@ func (s *session) settleLazily(r *request, onDone func(error)) {
 	if !r.deadline.IsZero() {
 		r.deadline, r.deadlineOfCtx = r.deadline.Add(deferFor), false
 	}
-	all := []*request{}
-	left := atomic.Int64{}
+	all, left := []*request{}, atomic.Int64{}
 	errs := make([]error, len(r.portions))
 	for i := range r.portions {
 		if !r.portions[i].changes() {
@@ -295,16 +294,12 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 	retrier := conn.Retrier(lookupAttempts, s.scheduler.jitter)
 	retrier.Budget = conn.Budget // an outage must not be met by more reads than were asked for
 	var out *dynamodb.GetItemOutput
-	err = retrier.Do(ctx, func() (err error) {
+	if err = retrier.Do(ctx, func() (err error) {
 		began := conn.Env.Clock.Now()
 		out, err = members.Get(ctx, conn.API, conn.Table, entity)
-		if err != nil {
-			out = &dynamodb.GetItemOutput{}
-		}
 		conn.Report(ctx, wire.ReadEvent("GetItem", "member", began, len(out.Item) > 0, out.ConsumedCapacity, err))
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return store.Member{}, false, err
 	}
 	return members.Decode(entity, out.Item)

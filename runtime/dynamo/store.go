@@ -46,6 +46,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/internal/namespace"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -68,17 +69,12 @@ type Store struct {
 type Option func(*options) error
 
 type options struct {
-	buckets  int
-	attempts int
-	inFlight int
+	buckets, attempts, inFlight int
+	namespace                   item.Namespace
 }
 
 // Defaults of options.
-const (
-	DefaultImageCache = 100_000
-	DefaultAttempts   = 8
-	DefaultInFlight   = 64
-)
+const DefaultImageCache, DefaultAttempts, DefaultInFlight = 100_000, 8, 64
 
 // ImageCache sets how many buckets the store remembers; the default is 100,000. One with two limits takes
 // some 950 bytes. A bucket that was forgotten costs a read.
@@ -101,6 +97,16 @@ func InFlight(n int) Option {
 	return atLeastOne("InFlight", n, func(o *options) { o.inFlight = n })
 }
 
+// Namespace has the store use a part of the table, as a prefix of its hash keys, so that several owners of a
+// limits.yaml share one table. Without it, the store uses the part without a name. The name is up to 64 of
+// a-z, 0-9, '.', '_', '/' and '-', the first of them a letter or a digit. See operator.InNamespace.
+func Namespace(name string) Option {
+	return func(o *options) (err error) {
+		o.namespace, err = item.ParseNamespace(name)
+		return err
+	}
+}
+
 // atLeastOne returns the option name, which sets n.
 func atLeastOne(name string, n int, set func(*options)) Option {
 	return func(o *options) error {
@@ -117,14 +123,13 @@ func atLeastOne(name string, n int, set func(*options)) Option {
 // itself, since it knows what is safe.
 func New(client API, table string, opts ...Option) *Store {
 	s := &Store{
-		api: client, table: table,
+		table:   table,
 		options: options{buckets: DefaultImageCache, attempts: DefaultAttempts, inFlight: DefaultInFlight},
 		seams:   seams{jitter: rand.Float64, choose: plan.Choose, keepIdle: plan.KeepIdle},
 	}
-	if client == nil {
+	if _, ok := operator.TableName(table); client == nil {
 		s.err = fmt.Errorf("dynamo.New: the client is nil")
-	}
-	if _, ok := operator.TableName(table); !ok && s.err == nil {
+	} else if !ok {
 		s.err = fmt.Errorf("dynamo.New: %s", operator.WrongTable(table))
 	}
 	for _, opt := range opts {
@@ -132,12 +137,16 @@ func New(client API, table string, opts ...Option) *Store {
 			s.err = cmp.Or(s.err, opt(&s.options))
 		}
 	}
+	s.api = namespace.New(client, s.options.namespace)
 	return s
 }
 
 // Wait returns once none of the store's Limiters has work in the background, or with ctx's error. It is for
 // tests that do not hold the Limiters. A program closes its Limiters.
 func (s *Store) Wait(ctx context.Context) error { return s.running.Wait(ctx) }
+
+// Namespace returns the name of the store's namespace, "" for none.
+func (s *Store) Namespace() string { return string(namespace.Of(s.api)) }
 
 // Sealed implements store.Store.
 func (s *Store) Sealed(seal.Sealed) {}

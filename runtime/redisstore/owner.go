@@ -27,21 +27,21 @@ func (c checker) claim(ctx context.Context, own string) error {
 	case err != nil:
 		return c.operationError(ctx, err)
 	case recorded != own:
-		return c.otherOwner(recorded, own)
+		return c.keys.otherOwner(recorded, own)
 	}
 	return nil
 }
 
 // otherOwner returns the error for a prefix that records another owner than own.
-func (s *Store) otherOwner(recorded, own string) error {
-	return store.OtherOwner(fmt.Sprintf("Redis under the prefix %q", s.keys.prefix), recorded, own)
+func (k keys) otherOwner(recorded, own string) error {
+	return store.OtherOwner(fmt.Sprintf("Redis under the prefix %q", k.prefix), recorded, own)
 }
 
-// CheckOwner compares the owner that is recorded under the Prefix with owner, that of the caller's
+// CheckOwner compares the owner that is recorded under the Prefix of s with owner, that of the caller's
 // limits.yaml. Every program that writes there on its own account calls it first. It changes nothing: the
 // Check of a Limiter records the owner. It fails as Buckets does, and with a *runtime.SetupError that names
 // both owners if they differ, also if owner is "". Without a record, every owner fits.
-func (s *Store) CheckOwner(ctx context.Context, owner string) error {
+func CheckOwner(ctx context.Context, s *Store, owner string) error {
 	recorded, err := s.client.Get(ctx, s.keys.owner()).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -49,7 +49,7 @@ func (s *Store) CheckOwner(ctx context.Context, owner string) error {
 	case err != nil:
 		return s.operationError(ctx, err)
 	case recorded != owner:
-		return s.otherOwner(recorded, owner)
+		return s.keys.otherOwner(recorded, owner)
 	}
 	return nil
 }

@@ -36,14 +36,15 @@ func TestOwner(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	commands := New(client, Prefix(s.prefix))
-	if err := commands.CheckOwner(t.Context(), "beta"); errtext.Of(err) != want || !isA[*runtime.SetupError](err) {
+	err := CheckOwner(t.Context(), commands, "beta")
+	if errtext.Of(err) != want || !isA[*runtime.SetupError](err) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if err := commands.CheckOwner(t.Context(), "acme"); err != nil {
+	if err := CheckOwner(t.Context(), commands, "acme"); err != nil {
 		t.Error(err)
 	}
 	s.prefix += "other:"
-	if err := New(client, Prefix(s.prefix)).CheckOwner(t.Context(), "beta"); err != nil {
+	if err := CheckOwner(t.Context(), New(client, Prefix(s.prefix)), "beta"); err != nil {
 		t.Error(err)
 	}
 	if n, err := client.Exists(t.Context(), s.prefix+"#owner").Result(); n != 0 || err != nil {

@@ -16,7 +16,7 @@ func OtherOwner(place, recorded, own string) *SetupError {
 	return &SetupError{
 		What: fmt.Sprintf("%s belongs to owner %s, and this limits.yaml has owner %s: they would overwrite each "+
 			"other's buckets and overrides", place, Quote(recorded), Quote(own)),
-		Do: "use a table of your own (on Redis another Prefix), or write the same owner if both have one " +
-			"limits.yaml",
+		Do: "use another table or a dynamo.Namespace of your own (on Redis another Prefix), or write the same " +
+			"owner if both have one limits.yaml",
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // API is the part of *dynamodb.Client that an Aggregator calls.
@@ -31,6 +32,9 @@ type Config struct {
 	Client  API
 	Table   string  // its name or its ARN
 	Extract Extract // ExtractDeltas of the generated package
+	// Namespace is the part of the table whose consumption counts, and that has the windows: the name given to
+	// dynamo.Namespace, or "" for the part without a name. Records of other namespaces are passed over.
+	Namespace string
 	// Keep is how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for
 	// hours, 400 for days.
 	Keep map[Span]time.Duration
@@ -67,6 +71,12 @@ func New(c Config) (*Aggregator, error) {
 	case c.Poisoned == nil:
 		return nil,
 			errors.New("usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost")
+	case c.Namespace != "":
+		if _, err := item.ParseNamespace(c.Namespace); err != nil {
+			return nil, fmt.Errorf("usage.New: %w", err)
+		}
+	}
+	switch {
 	case c.Writers < 0:
 		return nil, fmt.Errorf("usage.New: %d writers, want at least 1, or 0 for the default", c.Writers)
 	}
@@ -89,6 +99,9 @@ func New(c Config) (*Aggregator, error) {
 	}
 	return &Aggregator{c}, nil
 }
+
+// Namespace returns that of the Config.
+func (a *Aggregator) Namespace() string { return a.config.Namespace }
 
 // UncountedError names the record from which a batch must be added again.
 type UncountedError struct {
@@ -163,9 +176,12 @@ func (a *Aggregator) read(ctx context.Context, shard string, records []codec.Rec
 		if err != nil { // nothing distinguishes it from other records
 			return entries, aside, &failing{"", &UncountedError{Sequence: rec.Sequence, Err: err}}
 		}
+		if rec.Namespace() != a.config.Namespace {
+			continue
+		}
 		deltas, err := a.config.Extract(rec)
 		if err == nil && len(deltas) > 0 {
-			err = windowless(deltas[0])
+			err = windowless(deltas[0], item.Namespace(a.config.Namespace))
 		}
 		if err != nil {
 			if err := a.putAside(ctx, Poison{shard, rec, err}); err != nil {

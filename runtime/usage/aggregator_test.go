@@ -20,6 +20,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -194,7 +195,7 @@ func TestWindowless(t *testing.T) {
 	long.New.(plain)["SK"] = "S:#BUCKET#" + strings.Repeat("r", longestResource+1)
 	fits := made(4, noon, "user-4", "rpm=4")
 	fits.New.(plain)["SK"] = "S:#BUCKET#" + strings.Repeat("r", longestResource)
-	entity := strings.Repeat("e", longestEntity)
+	entity := strings.Repeat("e", longestHash-len("ENTITY#"))
 	if err := l.aggregator(t, l.client).Add(t.Context(), "shardId-1", []codec.Record{
 		made(1, time.Time{}, "user-1", "rpm=1"), made(2, noon, entity+"e", "rpm=1"), long, fits,
 		made(5, noon, entity, "rpm=5"), made(6, time.Time{}, "user-1"),
@@ -488,4 +489,64 @@ func (m *metered) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 	defer m.mu.Unlock()
 	m.units += aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
 	return out, nil
+}
+
+// inNamespace returns a record of a bucket in a namespace.
+func inNamespace(namespace string, rec codec.Record, entity string) codec.Record {
+	rec.New.(plain)["PK"] = "S:" + item.Namespace(namespace).Hash("ENTITY#"+entity)
+	return rec
+}
+
+// TestNamespaces: an aggregator counts the records of its own namespace alone, in windows of that namespace,
+// though others have entities with the same ids. It does not put aside what is wrong with another's.
+func TestNamespaces(t *testing.T) {
+	l := newLedger(t)
+	records := []codec.Record{
+		inNamespace("", made(1, noon, "user-1", "rpm=1"), "user-1"),
+		inNamespace("team-a", made(2, noon, "user-1", "rpm=2"), "user-1"),
+		inNamespace("team-b", made(3, noon, "user-1", "rpm=4"), "user-1"),
+		inNamespace("team-b", made(4, noon, "user-1", "rpm=many"), "user-1"),
+		inNamespace("team-a", made(5, noon, "user-1", "rpm=8"), "user-1"),
+		inNamespace("team", made(6, noon, "user-1", "rpm=16"), "user-1"),
+	}
+	for namespace, want := range map[string]int64{"": 1, "team-a": 10, "team-b": 4} {
+		l.poison = nil
+		config := Config{Client: l.client, Table: l.table, Extract: limits.ExtractDeltas, Namespace: namespace,
+			Poisoned: func(_ context.Context, p Poison) error {
+				l.poison = append(l.poison, p.Record.Sequence)
+				return nil
+			}}
+		a, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // delivered again
+			if err := a.Add(t.Context(), "shardId-1", records); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if aside := slices.Contains(l.poison, "4"); aside != (namespace == "team-b") {
+			t.Errorf("%q: put aside %q", namespace, l.poison)
+		}
+		var reader dynamo.API = l.client
+		if namespace != "" {
+			if reader, err = operator.InNamespace(l.client, namespace); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []int64
+		for u, err := range Read(t.Context(), reader, l.table, Question{Entity: "user-1", Span: Hour}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, u.Limits[0].Millitokens)
+		}
+		if !slices.Equal(got, []int64{want}) {
+			t.Errorf("namespace %q has used %d, want %d", namespace, got, want)
+		}
+	}
+	if _, err := New(Config{Client: l.client, Table: l.table, Extract: limits.ExtractDeltas, Namespace: "A",
+		Poisoned: func(context.Context, Poison) error { return nil }}); err == nil {
+		t.Error("a wrong name was accepted")
+	}
 }

@@ -51,7 +51,8 @@ type Spent struct {
 // Read yields the windows that q selects, sorted by resource and then by start. It ends with the first error:
 // DynamoDB's own, or a *store.SetupError for a malformed item. Reads are eventually consistent, at half the
 // price: an aggregator lags behind the stream anyway. Without a resource it reads all windows of the entity,
-// since only the end of their keys distinguishes them.
+// since only the end of their keys distinguishes them. A client of operator.InNamespace reads those of a
+// namespace.
 func Read(ctx context.Context, client Querier, table string, q Question) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
 		if err := q.check(); err != nil {
@@ -132,7 +133,7 @@ func (q Question) decode(stored codec.Item) (u Usage, asked bool, err error) {
 	sort := d.Text(item.SK)
 	malformed := func(err error) error {
 		return &store.SetupError{
-			What: fmt.Sprintf("the window %s is malformed", item.KeyOf(stored)),
+			What: fmt.Sprintf("the window %s is malformed", item.NameOf(stored)),
 			Do:   "fix or delete the item",
 			Err:  err,
 		}

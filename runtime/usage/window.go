@@ -61,16 +61,17 @@ func (w Window) key() codec.Item {
 	return item.UsageKey(w.Entity, w.Resource, string(w.Span), w.Start.Format(w.Span.layout()))
 }
 
-// Maximum bytes of an entity and a resource: DynamoDB's limits for keys without the constant parts of a
-// window's key.
+// Maximum bytes of a hash key, and of a resource: DynamoDB's limits for keys, the latter without the constant
+// parts of a window's key.
 const (
-	longestEntity   = 2048 - len(item.EntityPrefix)
+	longestHash     = 2048
 	longestResource = 1024 - len(item.UsagePrefix+"#hour#2006-01-02T15")
 )
 
 // windowless returns an error for a delta that no window can hold, from any writer of such a bucket. DynamoDB
 // would always reject its write, and all records after it would wait.
-func windowless(d codec.Delta) error {
+func windowless(d codec.Delta, n item.Namespace) error {
+	longestEntity := longestHash - len(n.Hash(item.EntityPrefix))
 	switch {
 	case d.At.IsZero():
 		return errors.New("sluice: stream record without ApproximateCreationDateTime: no window is of its time")

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // watermarkOf returns the attribute that holds a shard's watermark: w_ and the shard's own part of its id. It
@@ -69,7 +71,7 @@ func (a *Aggregator) input(watermark string, s *addition) (*dynamodb.UpdateItemI
 		return nil, fmt.Errorf("expression for the window of %v: %w", s.Window, err)
 	}
 	return &dynamodb.UpdateItemInput{
-		TableName: aws.String(a.config.Table), Key: s.key(),
+		TableName: aws.String(a.config.Table), Key: item.Namespace(a.config.Namespace).In(s.key()),
 		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

@@ -14,16 +14,23 @@ func (p Program) With(timeouts program.Timeouts) Program {
 	return p
 }
 
-// CommandNames returns the names of all commands, such as override set.
-func CommandNames() (names []string, err error) {
+// CommandNames returns the names of all commands, such as override set, with the names of their flags.
+func CommandNames() (names map[string][]string, err error) {
 	all := &commands{}
 	parser, err := kong.New(all, kong.Name("sluice"), kong.PostBuild(all.setHelp),
 		kong.NamedMapper("entity", kong.MapperFunc(decodeEntity)))
 	if err != nil {
 		return nil, err
 	}
+	names = map[string][]string{}
 	for _, leaf := range parser.Model.Leaves(false) {
-		names = append(names, strings.TrimPrefix(leaf.FullPath(), "sluice "))
+		flags := []string{}
+		for _, flag := range leaf.Flags {
+			if !flag.Hidden {
+				flags = append(flags, flag.Name)
+			}
+		}
+		names[strings.TrimPrefix(leaf.FullPath(), "sluice ")] = flags
 	}
 	return names, nil
 }

@@ -51,8 +51,8 @@ var harmless = map[string][]string{
 	},
 	"writes no table": {
 		"generate", "breaking", "schema", "init", "infra cloudformation", "infra terraform", "infra iam",
-		"metrics cloudformation", "metrics collector", "metrics grafana", "metrics list", "metrics terraform", "dev",
-		"version",
+		"metrics cloudformation", "metrics collector", "metrics grafana", "metrics list", "metrics terraform",
+		"dev", "version",
 	},
 	"writes what no owner decides": {"table create", "aggregate"},
 }
@@ -62,15 +62,14 @@ var onTableOnly = []string{"region sync", "migrate"}
 
 // TestEveryCommandIsAboutOwners: a new command is in one of the lists.
 func TestEveryCommandIsAboutOwners(t *testing.T) {
-	names, err := cli.CommandNames()
+	commands, err := cli.CommandNames()
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := slices.Collect(maps.Keys(writing))
+	names, listed := slices.Sorted(maps.Keys(commands)), slices.Collect(maps.Keys(writing))
 	for _, some := range harmless {
 		listed = append(listed, some...)
 	}
-	slices.Sort(names)
 	slices.Sort(listed)
 	if !slices.Equal(names, listed) {
 		t.Errorf("the commands are\n%q\nand these tests know\n%q", names, listed)

@@ -13,7 +13,7 @@ import (
 // dynamoNames are the exported names of runtime/dynamo: what users of the store call, and nothing else.
 var dynamoNames = []string{
 	"New", "Store", "API", "Option", "ImageCache", "DefaultImageCache", "Attempts", "DefaultAttempts",
-	"InFlight", "DefaultInFlight",
+	"InFlight", "DefaultInFlight", "Namespace",
 }
 
 // privateWords are words of the left columns of the dictionary that no identifier may contain, with what is

@@ -30,6 +30,7 @@ const (
 type service struct {
 	url   string
 	ahead time.Duration // how far the clock of commands is ahead
+	space string        // the namespace of commands; empty for the default one
 	mu    sync.Mutex
 	seen  []request
 }
@@ -209,8 +210,14 @@ func parsePolicy(t *testing.T, text []byte) policy {
 // policyOf returns a role's policy for the tests' table.
 func policyOf(t *testing.T, role infra.Role) policy {
 	t.Helper()
+	return policyIn(t, role, "")
+}
+
+// policyIn is policyOf for a namespace.
+func policyIn(t *testing.T, role infra.Role, namespace string) policy {
+	t.Helper()
 	text, err := infra.Policy(role, infra.Place{Table: testTable, Region: "us-east-1", Account: "000000000000",
-		Snapshots: snapshots})
+		Snapshots: snapshots, Namespace: namespace})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ type Place struct {
 	Region  string // empty for any
 	Account string // empty for any
 
+	Namespace string // of the table, for whose items alone the roles are; empty for the default one
+
 	Snapshots string // where regions publish, s3://bucket/prefix; empty for nowhere
 }
 
@@ -124,6 +126,13 @@ func documentOf(name Role, at Place) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
+	prefix := ""
+	if at.Namespace != "" {
+		if err := operator.CheckNamespace(at.Namespace); err != nil {
+			return document{}, err
+		}
+		prefix = at.Namespace + "#"
+	}
 	resources := map[where]string{table: arn, indexes: arn + "/index/*", streams: arn + "/stream/*",
 		everything: "*"}
 	if r.published() {
@@ -136,9 +145,16 @@ func documentOf(name Role, at Place) (document, error) {
 	}
 	doc := document{Version: "2012-10-17"}
 	for _, s := range r.Statements {
+		if s.Whole && prefix != "" {
+			continue
+		}
 		out := documentStatement{Sid: s.Sid, Effect: "Allow", Action: prefixed(s), Resource: resources[s.On]}
 		if s.Leading != nil {
-			out.Condition = map[string]map[string][]string{leadingOperator: {leadingKey: s.Leading}}
+			leading := make([]string, len(s.Leading))
+			for i, key := range s.Leading {
+				leading[i] = prefix + key
+			}
+			out.Condition = map[string]map[string][]string{leadingOperator: {leadingKey: leading}}
 		}
 		doc.Statement = append(doc.Statement, out)
 	}

@@ -47,8 +47,12 @@ type statement struct {
 	Why     string
 	Actions []string // without their service
 	On      where
-	// Leading are what the hash key of each item must be like. It is left out where it would allow all there is.
+	// Leading are what the hash key of each item must be like, in the default namespace. Without it, the
+	// statement is not about items.
 	Leading []string
+	// Whole says that the statement is about the table of all namespaces: one that is for a namespace has it
+	// not.
+	Whole bool
 }
 
 // role is a Role with what it may do. Each action is there because something calls it: roles_test.go records
@@ -59,12 +63,21 @@ type role struct {
 	Statements []statement
 }
 
-// The hash keys of what acquires and usage write. Not among them is KIND#*, below which are the overrides
-// that change the limits of everybody at once.
+// The hash keys of the table. Acquires and usage write none below kinds: the overrides there change the
+// limits of everybody at once.
 const (
 	entities = "ENTITY#*"
+	kinds    = "KIND#*"
 	system   = "SYSTEM#"
+	buckets  = "RESOURCE#*" // in an index
 )
+
+// items returns the hash keys of all items of the default namespace. A reader of these does not read other
+// namespaces.
+func items() []string { return []string{entities, kinds, system} }
+
+// lists returns the hash keys of the indexes likewise.
+func lists() []string { return []string{"PARENT#*", buckets, "CONFIG#*"} }
 
 // published reports that r is about what regions publish: without a place for that there is no such role.
 func (r role) published() bool {
@@ -87,7 +100,7 @@ func acquirer() role {
 			{
 				Sid: "Read", Why: "Buckets, overrides and entities; Query finds the per-limit items of a table that " +
 					"is being migrated.",
-				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table,
+				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table, Leading: items(),
 			},
 			{
 				Sid: "Charge", Why: "Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) " +
@@ -107,16 +120,20 @@ func admin() role {
 					"CreateTable", "DescribeTable", "UpdateTimeToLive", "DescribeTimeToLive", "UpdateContinuousBackups",
 					"DescribeContinuousBackups",
 				},
-				On: table,
+				On: table, Whole: true,
 			},
 			{
-				Sid: "Items", Why: "Buckets, entities, overrides; Query also serves entity erase, Scan sluice migrate.",
-				Actions: []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"},
-				On:      table,
+				Sid: "Items", Why: "Buckets, entities, overrides; Query also serves entity erase.",
+				Actions: []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "Query"},
+				On:      table, Leading: items(),
+			},
+			{
+				Sid: "Migrate", Why: "sluice migrate, which reads all items of the table, of other namespaces too.",
+				Actions: []string{"Scan"}, On: table, Whole: true,
 			},
 			{
 				Sid: "Lists", Why: "sluice entity children, sluice override list, sluice top.",
-				Actions: []string{"Query"}, On: indexes,
+				Actions: []string{"Query"}, On: indexes, Leading: lists(),
 			},
 		}}
 }
@@ -152,15 +169,21 @@ func reader() role {
 			{
 				Sid: "Check", Why: "sluice table check.",
 				Actions: []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"}, On: table,
+				Whole: true,
 			},
 			{
-				Sid: "Read", Why: "sluice peek, entity show, override get and explain, usage; Query and Scan find " +
-					"per-limit items, for sluice migrate --dry-run too.",
-				Actions: []string{"GetItem", "BatchGetItem", "Query", "Scan"}, On: table,
+				Sid: "Read", Why: "sluice peek, entity show, override get and explain, usage; Query finds per-limit " +
+					"items.",
+				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table, Leading: items(),
+			},
+			{
+				Sid: "Migrate", Why: "sluice migrate --dry-run, which reads all items of the table, of other " +
+					"namespaces too.",
+				Actions: []string{"Scan"}, On: table, Whole: true,
 			},
 			{
 				Sid: "Lists", Why: "sluice entity children, sluice override list, sluice top.",
-				Actions: []string{"Query"}, On: indexes,
+				Actions: []string{"Query"}, On: indexes, Leading: lists(),
 			},
 		}}
 }
@@ -173,11 +196,11 @@ func regionSync() role {
 		[]statement{
 			{
 				Sid: "Buckets", Why: "Which entities there are.",
-				Actions: []string{"Query"}, On: indexes,
+				Actions: []string{"Query"}, On: indexes, Leading: []string{buckets},
 			},
 			{
-				Sid: "Read", Why: "Their buckets and quotas, and the heartbeat.",
-				Actions: []string{"GetItem", "BatchGetItem"}, On: table,
+				Sid: "Read", Why: "Their buckets and quotas, the heartbeat, and the table's owner.",
+				Actions: []string{"GetItem", "BatchGetItem"}, On: table, Leading: items(),
 			},
 			{
 				Sid:     "Share",

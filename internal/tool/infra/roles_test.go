@@ -123,6 +123,9 @@ func commander(t *testing.T, s *service) func(exit int, line string) {
 	return func(exit int, line string) {
 		t.Helper()
 		args := append(strings.Fields(line), "--endpoint", s.url, "--table", testTable)
+		if s.space != "" {
+			args = append(args, "--namespace", s.space)
+		}
 		switch args[0] {
 		case "entity", "override", "migrate":
 			args = append(args, "--file", "../../../limits.yaml")
@@ -157,10 +160,15 @@ func administer(t *testing.T, s *service, sluice func(exit int, line string)) {
 	sluice(0, "migrate")
 	sluice(0, "migrate --cleanup")
 	sluice(1, "table create --recoverable") // the engine has no recovery: it refuses the call, which was made
+	change(sluice)
+}
+
+// change runs all that changes something in a namespace.
+func change(sluice func(exit int, line string)) {
 	sluice(0, "entity put user-1 --parent project-7")
 	sluice(0, "override set user gpt-4 rpm=200")
 	sluice(0, "override set user-1 gpt-4 rpm=300")
-	look(sluice)
+	see(sluice)
 	sluice(1, "reset user-1 gpt-4") // there is no bucket
 	sluice(0, "override delete user-1 gpt-4")
 	sluice(0, "entity delete user-1")
@@ -170,6 +178,13 @@ func administer(t *testing.T, s *service, sluice func(exit int, line string)) {
 // look runs all that changes nothing.
 func look(sluice func(exit int, line string)) {
 	sluice(0, "table check")
+	see(sluice)
+	sluice(0, "migrate --dry-run")
+	sluice(0, "migrate --verify")
+}
+
+// see runs all that changes nothing in a namespace.
+func see(sluice func(exit int, line string)) {
 	sluice(0, "peek user-1 gpt-4")
 	sluice(0, "peek user-2 gpt-4") // who has no bucket
 	sluice(0, "top gpt-4")
@@ -180,8 +195,81 @@ func look(sluice func(exit int, line string)) {
 	sluice(0, "override export")
 	sluice(0, "override explain user-1 gpt-4")
 	sluice(0, "usage user-1")
-	sluice(0, "migrate --dry-run")
-	sluice(0, "migrate --verify")
+}
+
+// inSpace returns the options of a store in the namespace of s.
+func inSpace(s *service) []dynamo.Option {
+	if s.space == "" {
+		return nil
+	}
+	return []dynamo.Option{dynamo.Namespace(s.space)}
+}
+
+// TestRolesInNamespace: the roles of a namespace suffice for all that is done in it, and are of no use in
+// another one. The controls: roles of the default namespace and of another one allow none of it, and those of
+// the namespace nothing of the default one.
+func TestRolesInNamespace(t *testing.T) {
+	s := serve(t)
+	command := commander(t, s)
+	command(0, "table create")
+	s.space = "team-a"
+	lim, err := limits.New(dynamo.New(s.client(), testTable, inSpace(s)...))
+	if err == nil { // for lists
+		user := limits.User{ID: "9", Project: limits.Project{ID: "7"}}
+		_, err = lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.take()
+	sent := map[infra.Role][]request{}
+	change(command)
+	sent[infra.Admin] = s.take()
+	work(t, s, command, dynamo.New(s.client(), testTable, inSpace(s)...))
+	sent[infra.Acquire] = s.take()
+	see(command)
+	sent[infra.ReadOnly] = s.take()
+	aggregate(command)
+	sent[infra.Aggregator] = s.take()
+	sent[infra.RegionSync] = syncRegions(t, s, command)
+	for _, role := range infra.Roles() {
+		own, items := policyIn(t, role, "team-a"), 0
+		for _, r := range sent[role] {
+			for _, a := range r.asks {
+				if !own.allows(a, map[string]bool{}) {
+					t.Errorf("%s may not %s %s %q", role, a.action, a.resource, a.keys)
+				}
+				if len(a.keys) == 0 || strings.HasPrefix(a.action, "s3:") {
+					continue
+				}
+				items++
+				for _, other := range []string{"", "team-b", "team"} {
+					if policyIn(t, role, other).allows(a, map[string]bool{}) {
+						t.Errorf("%s of namespace %q may %s %q", role, other, a.action, a.keys)
+					}
+				}
+			}
+		}
+		if items == 0 {
+			t.Errorf("%s asked for no item", role)
+		}
+		for _, key := range []string{
+			"ENTITY#user-1", "KIND#user", "SYSTEM#", "RESOURCE#gpt-4", "team-b#ENTITY#user-1",
+		} {
+			for _, action := range []string{
+				"GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem",
+			} {
+				for _, on := range []string{testARN, testARN + "/index/GSI2"} {
+					if own.allows(ask{action, on, []string{key}}, map[string]bool{}) {
+						t.Errorf("%s of team-a may %s %s", role, action, key)
+					}
+				}
+			}
+		}
+		if own.allows(ask{"Scan", testARN, nil}, map[string]bool{}) {
+			t.Errorf("%s of team-a may scan the table", role)
+		}
+	}
 }
 
 // aggregate runs the poller, from nothing and from where it was; a Lambda function on the stream calls no
@@ -202,7 +290,7 @@ func syncRegions(t *testing.T, s *service, sluice func(exit int, line string)) [
 	}
 	sluice(0, "region sync --dry-run")
 	sent := s.take()
-	work(t, s, sluice, dynamo.New(s.client(), testTable))
+	work(t, s, sluice, dynamo.New(s.client(), testTable, inSpace(s)...))
 	s.take() // that was a service
 	sluice(0, "region sync --once")
 	return append(sent, s.take()...)

@@ -59,6 +59,21 @@ func (rec Record) Bucket() (resource string) {
 	return resource
 }
 
+// Namespace returns the namespace of the item that rec is about, "" for the default one. A reader of a table
+// that several owners share leaves out the records of other namespaces: entities may have the same ids there.
+func (rec Record) Namespace() string {
+	image := rec.New
+	if image == nil {
+		image = rec.Old
+	}
+	if image == nil {
+		return ""
+	}
+	_, hash := image.Attr(item.PK)
+	n, _ := item.SplitHash(hash)
+	return string(n)
+}
+
 // Deltas returns the consumption in rec, a bucket's record: of counters' limits in their order, then of other
 // limits, by name. It includes the latter so that an older reader drops no consumption. A new bucket counts
 // from what it took over of its history, or from nothing. A limit that the write has dropped consumed

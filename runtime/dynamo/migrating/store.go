@@ -63,6 +63,12 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	if err != nil {
 		return nil, err
 	}
+	if n := s.inner.Namespace(); n != "" {
+		return nil, &store.SetupError{
+			What: "migrating.New: namespace " + n + " of table " + s.table + " has no per-limit items",
+			Do:   "use dynamo.New there",
+		}
+	}
 	seen, err := lru.New[bucketKey, struct{}](dynamo.DefaultImageCache)
 	if err != nil {
 		return nil, err

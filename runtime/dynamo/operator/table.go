@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/internal/namespace"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -50,6 +51,23 @@ func WrongTable(table string) string {
 		}
 	}
 	return text + "pass arn:aws:dynamodb:REGION:ACCOUNT:table/NAME, or the name alone"
+}
+
+// InNamespace returns a client of the items in a namespace of a table, which dynamo.Namespace gives to a
+// store. All functions of this package and of packages usage and region take it, but those that create or
+// check a table, which is one for all namespaces. The error says what a name is like.
+func InNamespace(client namespace.API, name string) (namespace.API, error) {
+	n, err := item.ParseNamespace(name)
+	if err != nil {
+		return nil, err
+	}
+	return namespace.New(client, n), nil
+}
+
+// CheckNamespace returns the error of InNamespace for a name.
+func CheckNamespace(name string) error {
+	_, err := item.ParseNamespace(name)
+	return err
 }
 
 // Definition is a table as sluice needs it. Its methods return the requests that create the table.

@@ -47,6 +47,13 @@ const ConfigPrefix = "#CONFIG#"
 
 const kindPrefix = "KIND#"
 
+// Beginnings of the hash keys of lists in the indexes.
+const (
+	bucketList   = "RESOURCE#"
+	overrideList = "CONFIG#"
+	parentKey    = "PARENT#"
+)
+
 // BucketAttributes are the attributes of a bucket besides those of its limits.
 var BucketAttributes = [...]string{
 	PK, SK, "GSI2PK", "GSI2SK", "entity_id", "resource", "rf", "cv", "op", TTL,
@@ -109,13 +116,13 @@ func Indexes() []Index {
 }
 
 // BucketList returns the key in GSI2 under which a resource's buckets are listed.
-func BucketList(resource string) string { return "RESOURCE#" + resource }
+func BucketList(resource string) string { return bucketList + resource }
 
 // OverrideList returns the key in GSI2 under which a resource's overrides are listed.
-func OverrideList(resource string) string { return "CONFIG#" + resource }
+func OverrideList(resource string) string { return overrideList + resource }
 
 // ParentKey returns the key in GSI1 under which an entity's children are listed.
-func ParentKey(entity string) string { return "PARENT#" + entity }
+func ParentKey(entity string) string { return parentKey + entity }
 
 // BucketKey returns the key of an entity's bucket. Generated code has it as constants.
 func BucketKey(entity, resource string) Item { return key(EntityPrefix+entity, BucketPrefix+resource) }
@@ -159,8 +166,11 @@ func key(pk, sk string) Item {
 // Key is an item's primary key, comparable.
 type Key struct{ PK, SK string }
 
-// KeyOf returns the primary key of an item, or of a key.
-func KeyOf(item Item) Key { return Key{text(item[PK]), text(item[SK])} }
+// KeyOf returns the primary key of an item, or of a key, within its namespace.
+func KeyOf(item Item) Key {
+	_, hash := SplitHash(text(item[PK]))
+	return Key{hash, text(item[SK])}
+}
 
 // String returns the key as errors name it.
 func (k Key) String() string { return store.Quote(k.PK) + " / " + store.Quote(k.SK) }

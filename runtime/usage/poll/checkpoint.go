@@ -44,7 +44,7 @@ func (p *position) sequence() string {
 
 // checkpoints reads all that are kept, by shard.
 func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
-	keys := expression.Key(item.PK).Equal(expression.Value(item.SystemKey)).
+	keys := expression.Key(item.PK).Equal(expression.Value(r.namespace.Hash(item.SystemKey))).
 		And(expression.Key(item.SK).BeginsWith(item.CheckpointPrefix + shardPrefix))
 	built, err := expression.NewBuilder().WithKeyCondition(keys).Build()
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
 			shard, p, err := decode(stored)
 			if err != nil {
 				return nil, &store.SetupError{
-					What: fmt.Sprintf("the checkpoint %s of table %s is malformed", item.KeyOf(stored), r.name), Err: err,
+					What: fmt.Sprintf("the checkpoint %s of table %s is malformed", item.NameOf(stored), r.name), Err: err,
 					Do: "delete it: the shard is read again as far as it goes back, and nothing is counted twice",
 				}
 			}
@@ -102,7 +102,7 @@ func decode(stored codec.Item) (shard string, p position, err error) {
 // put writes a checkpoint, once. One that is further on is left: it is another Poller's, and as good.
 func (r *run) put(ctx context.Context, shard string, p position) error {
 	keep := keepOpen
-	stored := item.CheckpointKey(shard)
+	stored := r.namespace.In(item.CheckpointKey(shard))
 	stored["sequence"] = codec.S(p.sequence())
 	if !p.at.IsZero() {
 		stored["at"] = codec.N(p.at.UnixMilli())

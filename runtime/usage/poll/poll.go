@@ -17,7 +17,7 @@
 //
 // # Checkpoints
 //
-// They are items of the table, one for each shard:
+// They are items of the table, one for each shard, in the namespace that the Aggregator counts:
 //
 //	PK       SK                     sequence (40 digits), after (as the stream has it), at (ms), done, ttl
 //	SYSTEM#  #CHECKPOINT#{shard}
@@ -39,6 +39,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
@@ -85,8 +86,9 @@ type Config struct {
 type Poller struct {
 	Config
 
-	name   string // of the table
-	jitter func() float64
+	name      string         // of the table
+	namespace item.Namespace // that the Aggregator counts
+	jitter    func() float64
 }
 
 // New returns a Poller. It does no I/O.
@@ -116,7 +118,8 @@ func New(c Config) (*Poller, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Poller{Config: c, name: name, jitter: rand.Float64}, nil
+	return &Poller{Config: c, name: name, namespace: item.Namespace(c.Aggregator.Namespace()),
+		jitter: rand.Float64}, nil
 }
 
 // Run counts the records of the table's streams until ctx ends. Then it returns nil, after a last checkpoint

@@ -29,6 +29,7 @@ import (
 // Command is `sluice aggregate`.
 type Command struct {
 	connect.TableOnly
+	connect.Namespaced
 
 	Once      bool          `help:"Count what the stream contains now, and end."`
 	Poisoned  *string       `placeholder:"FILE" help:"${poisoned}"`
@@ -48,7 +49,7 @@ func (Command) Help() string {
 		"costs as much as the first. Do not run it beside a Lambda function that aggregates the same " +
 		"stream: each of them would count everything.\n\n" +
 		"It works for every owner of the table, and reads no limits.yaml: it writes what the table's own " +
-		"records say.\n\n" +
+		"records say. In a namespace, it counts the records of that namespace alone: run one for each.\n\n" +
 		"A stream keeps records for 24 hours. Records that may have been lost in the meantime are " +
 		"reported.\n\n" +
 		"The exit code is 1 if a record could not be read or may be lost.\n\n" +
@@ -77,7 +78,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	}
 	windows := &windowCounter{API: client}
 	aggregator, err := usage.New(usage.Config{
-		Client: windows, Table: c.Table, Keep: keep, Poisoned: aside.put,
+		Client: windows, Table: c.Table, Namespace: c.Name(), Keep: keep, Poisoned: aside.put,
 		Extract: func(rec codec.Record) ([]codec.Delta, error) {
 			if rec.Bucket() == "" {
 				return nil, nil
@@ -138,7 +139,7 @@ func (c Command) check() (map[usage.Span]time.Duration, error) {
 	case c.Idle < time.Millisecond:
 		return nil, program.Usagef("--idle %v is too short: pass 1ms or more", c.Idle)
 	}
-	return keep, nil
+	return keep, c.Namespaced.Check()
 }
 
 // answers returns an error if the streams' endpoint does not answer at all, which is a mistake in the

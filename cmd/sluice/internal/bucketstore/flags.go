@@ -33,6 +33,7 @@ var FlagHelp = kong.Vars{
 // TableOrRedis are the flags that name a table or a Redis.
 type TableOrRedis struct {
 	connect.Connection
+	connect.Namespaced
 
 	Redis  *string `env:"SLUICE_REDIS_URL" placeholder:"URL" help:"${redis}"`
 	Prefix *string `env:"SLUICE_REDIS_PREFIX" placeholder:"sluice:" help:"${redis_prefix}"`
@@ -44,14 +45,16 @@ func (w *TableOrRedis) AfterApply(command *kong.Context) error {
 	if err := w.Connection.AfterApply(command); err != nil {
 		return err
 	}
-	table, redis, prefix := connect.Given(command, "endpoint", "region", "table"), connect.Given(command,
-		"redis"), connect.Given(command, "prefix")
+	table, redis := connect.Given(command, "endpoint", "region", "table"), connect.Given(command, "redis")
+	namespace, prefix := connect.Given(command, "namespace"), connect.Given(command, "prefix")
 	switch {
+	case redis != nil && namespace != nil:
+		return errors.New("--namespace is for DynamoDB tables: with --redis, use --prefix")
 	case redis != nil && *w.Redis == "":
 		return errors.New("--redis is empty: pass a URL, or leave the flag out for a DynamoDB table")
 	case redis != nil && table != nil:
 		return fmt.Errorf("--redis names a Redis and --%s a DynamoDB table: pass one of them", table.Name)
-	case redis == nil && (table != nil || w.Redis == nil || *w.Redis == ""):
+	case redis == nil && (table != nil || namespace != nil || w.Redis == nil || *w.Redis == ""):
 		w.Redis = nil
 	case redis == nil && os.Getenv("SLUICE_TABLE") != "":
 		return errors.New("SLUICE_REDIS_URL and SLUICE_TABLE are both set: pass --redis or --table")
@@ -116,7 +119,7 @@ func (w *TableOrRedis) openTable(
 		}
 		orRedis = orRedis || slices.Contains(s.Stores, gen.StoreRedis)
 	}
-	return ConnectTable(ctx, w.Connection, now, orRedis)
+	return ConnectTable(ctx, w.Connection, w.Namespaced, now, orRedis)
 }
 
 // OneBucket are the flags of commands that show or change one entity's bucket.

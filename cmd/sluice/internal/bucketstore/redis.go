@@ -60,7 +60,7 @@ func ConnectRedis(ctx context.Context, url, prefix string, limits *schemafile.Sc
 
 // CheckOwner implements Store.
 func (s *Redis) CheckOwner(ctx context.Context, owner string) error {
-	return s.Explain(s.Buckets.CheckOwner(ctx, owner))
+	return s.Explain(redisstore.CheckOwner(ctx, s.Buckets, owner))
 }
 
 // Overrides implements Store.

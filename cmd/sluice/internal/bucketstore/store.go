@@ -33,9 +33,9 @@ type Store interface {
 	Close()
 }
 
-// Source names a store: a table, or a Redis and the prefix of its keys.
+// Source names a store: a table and a namespace, or a Redis and the prefix of its keys.
 type Source struct {
-	Table, Redis, Prefix string
+	Table, Namespace, Redis, Prefix string
 }
 
 // Bucket is a bucket and its balances at the time of the read.

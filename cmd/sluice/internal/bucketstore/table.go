@@ -13,30 +13,40 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Table is the Store in a DynamoDB table. It needs no schema: the items contain the limits.
 type Table struct {
-	Client  *dynamodb.Client
-	Table   string
-	clock   func() time.Time
-	orRedis bool // an error about a missing table mentions --redis
+	Client    *dynamodb.Client
+	Table     string
+	namespace string     // empty for the default one
+	items     dynamo.API // Client in the namespace
+	clock     func() time.Time
+	orRedis   bool // an error about a missing table mentions --redis
 }
 
-// NewTable returns the Store in table. With orRedis, an error about a missing table mentions --redis.
+// NewTable returns the Store in table, in its default namespace. With orRedis, an error about a missing table
+// mentions --redis.
 func NewTable(client *dynamodb.Client, table string, now func() time.Time, orRedis bool) *Table {
-	return &Table{client, table, now, orRedis}
+	return &Table{Client: client, Table: table, items: client, clock: now, orRedis: orRedis}
 }
 
-// ConnectTable returns the Store in the table of c.
+// ConnectTable returns the Store in the namespace of the table of c. With orRedis, an error about a missing
+// table mentions --redis.
 func ConnectTable(
-	ctx context.Context, c connect.Connection, now func() time.Time, orRedis bool,
+	ctx context.Context, c connect.Connection, in connect.Namespaced, now func() time.Time, orRedis bool,
 ) (*Table, error) {
 	client, err := c.Client(ctx)
 	s := NewTable(client, c.Table, now, orRedis)
-	return s, s.redisToo(err)
+	if err != nil {
+		return s, s.redisToo(err)
+	}
+	s.namespace = in.Name()
+	s.items, err = in.In(client)
+	return s, err
 }
 
 // Inspect implements Store by consistent reads. It also reads the state of an entity that is still in
@@ -47,7 +57,7 @@ func (s *Table) Inspect(ctx context.Context, entity, resource, _ string) ([]Buck
 		return nil, err
 	}
 	if b == nil {
-		items, err := migrating.NewCarrier(s.Client, s.Table, s.clock).Items(ctx, entity, resource)
+		items, err := migrating.NewCarrier(s.items, s.Table, s.clock).Items(ctx, entity, resource)
 		if err != nil {
 			return nil, s.Explain(err)
 		}
@@ -61,7 +71,7 @@ func (s *Table) Inspect(ctx context.Context, entity, resource, _ string) ([]Buck
 
 // stored returns the bucket, or nil.
 func (s *Table) stored(ctx context.Context, entity, resource string) (*Bucket, error) {
-	img, err := operator.Inspect(ctx, s.Client, s.Table, entity, resource)
+	img, err := operator.Inspect(ctx, s.items, s.Table, entity, resource)
 	if err != nil || img == nil {
 		return nil, s.Explain(err)
 	}
@@ -85,7 +95,7 @@ func (s *Table) now() int64 { return s.clock().UnixMilli() }
 // List implements Store.
 func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
-		for read, err := range operator.Buckets(ctx, s.Client, s.Table, resource, kind) {
+		for read, err := range operator.Buckets(ctx, s.items, s.Table, resource, kind) {
 			if err != nil {
 				yield(Page{}, s.Explain(err))
 				return
@@ -104,7 +114,7 @@ func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page,
 
 // Fill implements Store.
 func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, []string, error) {
-	filled, err := operator.Reset(ctx, s.Client, s.Table, b.Entity, b.Resource, limits...)
+	filled, err := operator.Reset(ctx, s.items, s.Table, b.Entity, b.Resource, limits...)
 	if err != nil {
 		return nil, nil, s.Explain(err)
 	}
@@ -114,16 +124,16 @@ func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 
 // CheckOwner implements Store.
 func (s *Table) CheckOwner(ctx context.Context, owner string) error {
-	return s.Explain(operator.CheckOwner(ctx, s.Client, s.Table, owner))
+	return s.Explain(operator.CheckOwner(ctx, s.items, s.Table, owner))
 }
 
 // Overrides implements Store.
 func (s *Table) Overrides() store.OverrideStore {
-	return operator.NewOverrides(s.Client, s.Table, s.clock)
+	return operator.NewOverrides(s.items, s.Table, s.clock)
 }
 
 // Members implements Store.
-func (s *Table) Members() store.MemberStore { return operator.NewMembers(s.Client, s.Table) }
+func (s *Table) Members() store.MemberStore { return operator.NewMembers(s.items, s.Table) }
 
 // Explain says what to do about a table that cannot be reached or refuses access.
 func (s *Table) Explain(err error) error { return s.redisToo(connect.Explain(s.Client, err)) }
@@ -138,11 +148,15 @@ func (s *Table) redisToo(err error) error {
 
 // Place implements Store.
 func (s *Table) Place() (at, alternatives string) {
-	return "table " + s.Table + " (" + connect.Place(s.Client) + ")", "table or region"
+	at, alternatives = "table "+s.Table, "table or region"
+	if s.namespace != "" {
+		at, alternatives = "namespace "+s.namespace+" of "+at, "namespace, "+alternatives
+	}
+	return at + " (" + connect.Place(s.Client) + ")", alternatives
 }
 
 // Source implements Store.
-func (s *Table) Source() Source { return Source{Table: s.Table} }
+func (s *Table) Source() Source { return Source{Table: s.Table, Namespace: s.namespace} }
 
 // Close does nothing: the client has no resources of its own.
 func (*Table) Close() {}

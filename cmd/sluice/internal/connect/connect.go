@@ -160,5 +160,7 @@ func Place(client *dynamodb.Client) string {
 
 // FlagHelp has the help texts that are too long for a tag.
 var FlagHelp = kong.Vars{
+	"namespace": "Work in this namespace of the table, as dynamo.Namespace does. The default is the part that " +
+		"has no name.",
 	"read_units": "Provision N read units for the table and for each of its indexes. The default is on demand.",
 }

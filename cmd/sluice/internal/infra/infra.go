@@ -113,6 +113,7 @@ type iam struct {
 	Table   string  `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
 	Region  string  `placeholder:"REGION" help:"AWS region of the table. The default is any."`
 	Account string  `placeholder:"ACCOUNT" help:"AWS account of the table: 12 digits. The default is any."`
+	connect.Namespaced
 
 	Snapshots *string `placeholder:"URL" help:"For region-sync: s3://bucket/prefix, to which regions publish."`
 }
@@ -124,14 +125,20 @@ func (iam) Help() string {
 		"aggregator reads the table's stream and writes usage. read-only is for commands that change " +
 		"nothing. region-sync is for sluice region, or a Lambda function in its place. A transaction " +
 		"needs no right besides those of its items.\n\n" +
+		"With --namespace, the roles are for the items of that namespace: admin and read-only then run no " +
+		"commands on the whole table, which are table and migrate. Without it, they are for the part that has no " +
+		"name; only migrate, by Scan, reads the others. A stream has the records of all namespaces.\n\n" +
 		"Example: sluice infra iam --role acquire --table rate_limits --region eu-west-1 --account " +
 		"123456789012 > acquire.json"
 }
 
 // Run prints the policies.
 func (c iam) Run(p program.Env) error {
-	at := infra.Place{Table: c.Table, Region: c.Region, Account: c.Account}
-	var err error
+	at := infra.Place{Table: c.Table, Region: c.Region, Account: c.Account, Namespace: c.Name()}
+	err := c.Check()
+	if err != nil {
+		return err
+	}
 	if at.Snapshots, err = published(c.Snapshots); err != nil {
 		return program.Usagef("--snapshots: %v", err)
 	}

@@ -95,7 +95,8 @@ func (c *Command) AfterApply(command *kong.Context) error {
 		}
 		return nil
 	}
-	if other := connect.Given(command, "endpoint", "region", "table", "redis", "prefix"); other != nil {
+	if other := connect.Given(command, "endpoint", "region", "table", "namespace", "redis",
+		"prefix"); other != nil {
 		return fmt.Errorf("--in-process and --%s name different places: pass one of them", other.Name)
 	}
 	c.Redis = nil

@@ -121,7 +121,8 @@ func (c *Command) onTable(ctx context.Context, s *schemafile.Schema) (*place, er
 	if err := s.Lists(gen.StoreDynamoDB, "pass --redis for a Redis, or --file for another schema"); err != nil {
 		return nil, err
 	}
-	t, err := bucketstore.ConnectTable(ctx, c.Connection, time.Now, slices.Contains(s.Stores, gen.StoreRedis))
+	orRedis := slices.Contains(s.Stores, gen.StoreRedis)
+	t, err := bucketstore.ConnectTable(ctx, c.Connection, c.Namespaced, time.Now, orRedis)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +130,8 @@ func (c *Command) onTable(ctx context.Context, s *schemafile.Schema) (*place, er
 	client := connect.WithTransport(t.Client, func(tr *http.Transport) {
 		tr.MaxIdleConns, tr.MaxIdleConnsPerHost = c.Concurrency, c.Concurrency
 	})
-	at := &place{name: fmt.Sprintf("table %s (%s)", t.Table, connect.Place(client)), explain: t.Explain,
-		close: func() {}}
+	at := &place{explain: t.Explain, close: func() {}}
+	at.name, _ = t.Place()
 	name, _ := operator.TableName(t.Table)
 	if base := client.Options().BaseEndpoint; !c.Yes && !forTests(name) &&
 		(base == nil || !onThisMachine(*base)) {
@@ -138,7 +139,7 @@ func (c *Command) onTable(ctx context.Context, s *schemafile.Schema) (*place, er
 			"contains none of %s: pass a --table that does, such as that of `sluice table create --table "+
 			"load_limits`, or --yes to write there", at.name, testWords())
 	}
-	at.on(client, t.Table)
+	at.on(client, t.Table, c.Name())
 	return at, nil
 }
 
@@ -163,7 +164,7 @@ func (c *Command) inProcess(ctx context.Context, s *schemafile.Schema) (*place, 
 		sum := engine.Consumed().Table(table).Total()
 		return load.Units{Read: sum.Read, Write: sum.Write}
 	}
-	at.on(engine.Client(), table)
+	at.on(engine.Client(), table, "")
 	return at, nil
 }
 
@@ -176,16 +177,20 @@ func (at *place) billed(before load.Units) *load.Units {
 	return &load.Units{Read: now.Read - before.Read, Write: now.Write - before.Write}
 }
 
-// on sets the calls for a table.
-func (at *place) on(client *dynamodb.Client, table string) {
-	at.store = func() store.Store { return dynamo.New(client, table) }
+// on sets the calls for a namespace of a table.
+func (at *place) on(client *dynamodb.Client, table, namespace string) {
+	options, prefix := []dynamo.Option{}, ""
+	if namespace != "" {
+		options, prefix = append(options, dynamo.Namespace(namespace)), namespace+"#"
+	}
+	at.store = func() store.Store { return dynamo.New(client, table, options...) }
 	at.delete = func(ctx context.Context, buckets []chargedBucket) error {
 		const most = 25 // items of a BatchWriteItem
 		for some := range slices.Chunk(buckets, most) {
 			var writes []types.WriteRequest
 			for _, b := range some {
 				writes = append(writes, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: codec.Item{
-					"PK": codec.S("ENTITY#" + b.entity), "SK": codec.S("#BUCKET#" + b.spec.Resource),
+					"PK": codec.S(prefix + "ENTITY#" + b.entity), "SK": codec.S("#BUCKET#" + b.spec.Resource),
 				}}})
 			}
 			left := map[string][]types.WriteRequest{table: writes}

@@ -24,6 +24,7 @@ import (
 type Command struct {
 	connect.TableOnly
 	schemafile.Flag
+	Namespace *string `hidden:"" env:"SLUICE_NAMESPACE" placeholder:"NAME"`
 
 	DryRun  bool `help:"Print the work and its cost; write nothing."`
 	Verify  bool `help:"Compare the marked items with the buckets; write nothing."`
@@ -109,6 +110,9 @@ func (c Command) check() (*schemafile.Schema, migrate.Job, error) {
 		}
 	}
 	switch {
+	case c.Namespace != nil:
+		return nil, "", program.Usagef("a namespace has no per-limit items: leave --namespace and " +
+			"SLUICE_NAMESPACE out")
 	case len(jobs) > 1:
 		return nil, "", program.Usagef("%s exclude each other: run one after the other",
 			strings.Join(jobs, " and "))

@@ -21,6 +21,7 @@ import (
 
 type syncCommand struct {
 	connect.TableOnly
+	connect.Namespaced
 	publishing
 
 	As     *string        `placeholder:"NAME" help:"${region_as}"`
@@ -39,7 +40,8 @@ func (syncCommand) Help() string {
 		"It runs until Ctrl-C or SIGTERM, with a cycle per window. It may be killed at any time and " +
 		"resumes at the same place. Run one in each region. If two run in one region, each finds a " +
 		"snapshot that is not its own and starts again from what every region keeps. The command " +
-		"refuses a table whose heartbeat is that of another region.\n\n" +
+		"refuses a table whose heartbeat is that of another region. Each namespace of a table needs a " +
+		"--snapshots of its own.\n\n" +
 		"With --once or --dry-run, the exit code is 1 if something failed.\n\n" +
 		"Example: sluice region sync --region eu-central-1 --table rate_limits --snapshots " +
 		"s3://quotas/limits"
@@ -71,10 +73,9 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	if config.Snapshots, err = place.open(ctx, client.Options().Region); err != nil {
 		return err
 	}
-	if err := operator.CheckOwner(ctx, client, c.Table, s.Owner); err != nil {
-		return connect.Explain(client, err)
+	if config.Table, err = c.regional(ctx, p, client, s.Owner); err != nil {
+		return err
 	}
-	config.Table = operator.NewRegional(client, c.Table, p.Now)
 	progress := newProgress(p, c.JSON)
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
 	if !c.Once && !c.DryRun {
@@ -104,6 +105,20 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	}
 	progress.end()
 	return connect.Explain(client, err)
+}
+
+// regional returns the items of client, unless they are another owner's.
+func (c syncCommand) regional(
+	ctx context.Context, p program.Env, client *dynamodb.Client, owner string,
+) (*operator.Regional, error) {
+	items, err := c.In(client)
+	if err != nil {
+		return nil, err
+	}
+	if err := operator.CheckOwner(ctx, items, c.Table, owner); err != nil {
+		return nil, connect.Explain(client, err)
+	}
+	return operator.NewRegional(items, c.Table, p.Now), nil
 }
 
 // as returns the name of the region in the schema. An AWS region is no answer if an emulator made it up.

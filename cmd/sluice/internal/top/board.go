@@ -25,6 +25,7 @@ import (
 // board is the result of sluice top. It keeps only the rows to print of all buckets that it has added.
 type board struct {
 	Table     string   `json:"table,omitempty"`
+	Namespace string   `json:"namespace,omitempty"` // of the table
 	Redis     string   `json:"redis,omitempty"`
 	Prefix    string   `json:"prefix,omitempty"` // of keys in Redis
 	Resource  string   `json:"resource"`

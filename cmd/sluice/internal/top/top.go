@@ -121,7 +121,7 @@ func (c Command) read(ctx context.Context, p program.Env, at bucketstore.Store) 
 	b := &board{Resource: c.Resource, Rows: []row{}, most: c.Most, seen: map[string]bool{},
 		strange: map[string]bool{}}
 	from := at.Source()
-	b.Table, b.Redis, b.Prefix = from.Table, from.Redis, from.Prefix
+	b.Table, b.Namespace, b.Redis, b.Prefix = from.Table, from.Namespace, from.Redis, from.Prefix
 	if b.Table != "" {
 		b.ReadUnits = new(float64)
 	}

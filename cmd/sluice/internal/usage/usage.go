@@ -28,6 +28,7 @@ import (
 // Command is `sluice usage`.
 type Command struct {
 	connect.TableOnly
+	connect.Namespaced
 
 	Entity   string  `arg:"" type:"entity" help:"${entity}"`
 	Resource *string `placeholder:"RESOURCE" help:"Show this resource only. The default is all."`
@@ -80,8 +81,12 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
+	items, err := c.In(client)
+	if err != nil {
+		return err
+	}
 	var all []usage.Usage
-	for u, err := range usage.Read(ctx, client, c.Table, question) {
+	for u, err := range usage.Read(ctx, items, c.Table, question) {
 		if err != nil {
 			return connect.Explain(client, operator.CallError(c.Table, err))
 		}

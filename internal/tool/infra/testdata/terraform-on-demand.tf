@@ -226,6 +226,9 @@ resource "aws_iam_policy" "acquire" {
         Effect   = "Allow"
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"]
         Resource = aws_dynamodb_table.sluice.arn
+        Condition = {
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "SYSTEM#"] }
+        }
       },
       # Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) are out of reach.
       {
@@ -255,11 +258,21 @@ resource "aws_iam_policy" "admin" {
         Action   = ["dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive", "dynamodb:DescribeTimeToLive", "dynamodb:UpdateContinuousBackups", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # Buckets, entities, overrides; Query also serves entity erase, Scan sluice migrate.
+      # Buckets, entities, overrides; Query also serves entity erase.
       {
         Sid      = "Items"
         Effect   = "Allow"
-        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:Scan"]
+        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:Query"]
+        Resource = aws_dynamodb_table.sluice.arn
+        Condition = {
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "SYSTEM#"] }
+        }
+      },
+      # sluice migrate, which reads all items of the table, of other namespaces too.
+      {
+        Sid      = "Migrate"
+        Effect   = "Allow"
+        Action   = ["dynamodb:Scan"]
         Resource = aws_dynamodb_table.sluice.arn
       },
       # sluice entity children, sluice override list, sluice top.
@@ -268,6 +281,9 @@ resource "aws_iam_policy" "admin" {
         Effect   = "Allow"
         Action   = ["dynamodb:Query"]
         Resource = "${aws_dynamodb_table.sluice.arn}/index/*"
+        Condition = {
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["PARENT#*", "RESOURCE#*", "CONFIG#*"] }
+        }
       },
     ]
   })
@@ -332,11 +348,21 @@ resource "aws_iam_policy" "read_only" {
         Action   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # sluice peek, entity show, override get and explain, usage; Query and Scan find per-limit items, for sluice migrate --dry-run too.
+      # sluice peek, entity show, override get and explain, usage; Query finds per-limit items.
       {
         Sid      = "Read"
         Effect   = "Allow"
-        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan"]
+        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"]
+        Resource = aws_dynamodb_table.sluice.arn
+        Condition = {
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "SYSTEM#"] }
+        }
+      },
+      # sluice migrate --dry-run, which reads all items of the table, of other namespaces too.
+      {
+        Sid      = "Migrate"
+        Effect   = "Allow"
+        Action   = ["dynamodb:Scan"]
         Resource = aws_dynamodb_table.sluice.arn
       },
       # sluice entity children, sluice override list, sluice top.
@@ -345,6 +371,9 @@ resource "aws_iam_policy" "read_only" {
         Effect   = "Allow"
         Action   = ["dynamodb:Query"]
         Resource = "${aws_dynamodb_table.sluice.arn}/index/*"
+        Condition = {
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["PARENT#*", "RESOURCE#*", "CONFIG#*"] }
+        }
       },
     ]
   })

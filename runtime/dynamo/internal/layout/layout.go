@@ -44,6 +44,7 @@ type Version struct {
 	Layout   int64
 	Revision int64  // the highest of the schemas that have reshaped a bucket
 	Owner    string // of limits.yaml; "" until a Check records it
+	place    string // that the owner owns: the table, or a namespace of it
 	Metadata middleware.Metadata
 }
 
@@ -79,7 +80,7 @@ func readVersion(ctx context.Context, client wire.Getter, table string) (Version
 	if err != nil {
 		return Version{}, wire.CallError(table, err)
 	}
-	v := Version{Metadata: out.ResultMetadata}
+	v := Version{Metadata: out.ResultMetadata, place: "table " + table}
 	if len(out.Item) == 0 {
 		return v, nil
 	}
@@ -88,12 +89,15 @@ func readVersion(ctx context.Context, client wire.Getter, table string) (Version
 	if _, recorded := out.Item[ownerAttribute]; recorded {
 		v.Owner = d.Text(ownerAttribute)
 	}
+	if n := item.NamespaceOf(out.Item); n != "" {
+		v.place = fmt.Sprintf("namespace %s of table %s", n, table)
+	}
 	switch {
 	case d.Err() != nil:
 		return v, &store.SetupError{
 			What: fmt.Sprintf("the version item of table %s is malformed", table),
 			Err:  d.Err(),
-			Do:   "restore SYSTEM# / #VERSION, or delete it",
+			Do:   "restore " + item.NameOf(out.Item) + ", or delete it",
 		}
 	case v.Layout > newest:
 		return v, &store.SetupError{
@@ -340,7 +344,8 @@ const ownerAttribute = "owner"
 //   - no error but a warning, if the role may not write to a table without an owner,
 //   - wire.CallError otherwise.
 func (v *Version) Claim(ctx context.Context, api wire.API, logger *slog.Logger, table, own string) error {
-	return wire.InTime(ctx, table, func(ctx context.Context) error { return v.claim(ctx, api, logger, table, own) })
+	claim := func(ctx context.Context) error { return v.claim(ctx, api, logger, table, own) }
+	return wire.InTime(ctx, table, claim)
 }
 
 func (v *Version) claim(ctx context.Context, api wire.API, logger *slog.Logger, table, own string) error {
@@ -348,13 +353,13 @@ func (v *Version) claim(ctx context.Context, api wire.API, logger *slog.Logger, 
 		return v.CheckCarrying(table)
 	}
 	if v.Owner != "" {
-		return store.OtherOwner("table "+table, v.Owner, own)
+		return store.OtherOwner(v.place, v.Owner, own)
 	}
 	_, err := api.UpdateItem(ctx, recordOwner(table, own))
 	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
 		now, err := readVersion(ctx, api, table)
 		if err == nil && now.Owner != own {
-			return store.OtherOwner("table "+table, now.Owner, own)
+			return store.OtherOwner(now.place, now.Owner, own)
 		}
 		return cmp.Or(err, v.CheckCarrying(table))
 	}
@@ -375,7 +380,7 @@ func CheckOwner(ctx context.Context, client wire.Getter, table, own string) erro
 	if err != nil || v.Owner == "" || v.Owner == own {
 		return err
 	}
-	return store.OtherOwner("table "+table, v.Owner, own)
+	return store.OtherOwner(v.place, v.Owner, own)
 }
 
 // recordOwner returns a write that records the owner of table, unless one is recorded.

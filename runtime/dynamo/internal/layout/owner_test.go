@@ -103,8 +103,9 @@ func TestOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "setup: table TABLE belongs to owner \"beta\\x1b[2J\", and this limits.yaml has owner acme: " +
-		"they would overwrite each other's buckets and overrides | use a table of your own (on Redis another " +
-		"Prefix), or write the same owner if both have one limits.yaml"
+		"they would overwrite each other's buckets and overrides | use another table or a " +
+		"dynamo.Namespace of your own (on Redis another Prefix), or write the same owner if both have one " +
+		"limits.yaml"
 	if text := checked(t, client, table); text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

@@ -16,16 +16,19 @@ import (
 )
 
 // Get reads an entity's item once, consistently. Its Item is nil if it has none of the attributes of a link:
-// a deletion leaves such an item.
+// a deletion leaves such an item. With an error it is an empty output.
 func Get(ctx context.Context, api wire.API, table, entity string) (*dynamodb.GetItemOutput, error) {
 	out, err := api.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &table, Key: item.EntityKey(entity), ConsistentRead: aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}, wire.NoRetry)
-	if err == nil && out.Item["entity_id"] == nil && out.Item["parent_id"] == nil && out.Item["cascade"] == nil {
+	if err != nil {
+		return &dynamodb.GetItemOutput{}, err
+	}
+	if out.Item["entity_id"] == nil && out.Item["parent_id"] == nil && out.Item["cascade"] == nil {
 		out.Item = nil
 	}
-	return out, err
+	return out, nil
 }
 
 // Decode reads an entity item, which may be empty: found is false then. It fails with a *store.SetupError.
@@ -44,7 +47,7 @@ func Decode(entity string, raw codec.Item) (m store.Member, found bool, err erro
 	if err := d.Err(); err != nil {
 		return store.Member{}, false, &store.SetupError{
 			What: fmt.Sprintf("what is stored of %s is malformed", store.Quote(entity)),
-			Do:   "fix or delete the item " + item.KeyOf(item.EntityKey(entity)).String(),
+			Do:   "fix or delete the item " + item.NameOf(raw),
 			Err:  err,
 		}
 	}

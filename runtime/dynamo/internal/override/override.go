@@ -70,10 +70,9 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 		}
 	}
 	if err != nil {
-		key := item.KeyOf(item.OverrideKey(spec.Resource, target))
 		return store.Stored{}, 0, &store.SetupError{
 			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, store.Quote(target)),
-			Do:   "fix the item " + key.String() + " and raise its ver",
+			Do:   "fix the item " + item.NameOf(raw) + " and raise its ver",
 			Err:  err,
 		}
 	}
@@ -159,7 +158,7 @@ func DecodeHeartbeat(stored codec.Item, readAt int64) (*Heartbeat, error) {
 	if err != nil {
 		return nil, &store.SetupError{
 			What: "the heartbeat of regional sync is malformed", Err: err,
-			Do: "stop the region's sync and delete the item " + item.Heartbeat.String() +
+			Do: "stop the region's sync and delete the item " + item.NameOf(stored) +
 				": quotas count as the floor until it is back",
 		}
 	}

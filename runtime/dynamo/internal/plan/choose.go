@@ -8,6 +8,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
+// RevisionUnit separates the two components of a bucket's version (cv): the schema's revision, and the sum of
+// the versions of overrides.
+const RevisionUnit = 100_000_000_000_000
+
 // Choose picks the write path for d by what is known of the bucket at now, in ms. It picks Retry if that will
 // hold, else Normal if that will hold. Else it asks for a consistent read, and denies if the image is
 // confirmed.

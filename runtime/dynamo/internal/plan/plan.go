@@ -10,10 +10,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// RevisionUnit separates the two components of a bucket's version (cv): the schema's revision, and the sum of
-// the versions of overrides.
-const RevisionUnit = 100_000_000_000_000
-
 // Path is a write path.
 type Path uint8
 

@@ -22,39 +22,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/internal/namespace"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // API is the part of *dynamodb.Client that the store calls.
-type API interface {
-	GetItem(
-		context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.GetItemOutput, error)
-	BatchGetItem(
-		context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.BatchGetItemOutput, error)
-	PutItem(
-		context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.PutItemOutput, error)
-	UpdateItem(
-		context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.UpdateItemOutput, error)
-	DeleteItem(
-		context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.DeleteItemOutput, error)
-	TransactWriteItems(
-		context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options),
-	) (*dynamodb.TransactWriteItemsOutput, error)
-	Query(
-		context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options),
-	) (*dynamodb.QueryOutput, error)
-	DescribeTable(
-		context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options),
-	) (*dynamodb.DescribeTableOutput, error)
-	DescribeTimeToLive(
-		context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options),
-	) (*dynamodb.DescribeTimeToLiveOutput, error)
-}
+type API = namespace.API
 
 // NoRetry turns the client's retries off: a write that is sent again unasked could be applied twice, and a
 // read is repeated by the charge that needs it.
