@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -65,7 +66,7 @@ func (c checker) check(ctx context.Context) error {
 	if err != nil && !redis.IsPermissionError(err) && c.classify(err) != failed {
 		return c.operationError(ctx, err)
 	}
-	version := field(info, "redis_version")
+	version := text.InfoField(info, "redis_version")
 	if major, _, _ := strings.Cut(version, "."); major != "" {
 		if n, err := strconv.Atoi(major); err == nil && n < minVersion {
 			return &store.SetupError{
@@ -78,9 +79,9 @@ func (c checker) check(ctx context.Context) error {
 		if err := c.checkSlots(); err != nil {
 			return err
 		}
-	case field(info, "cluster_enabled") == "1":
+	case text.InfoField(info, "cluster_enabled") == "1":
 		return c.notClusterClient(nil)
-	case field(info, "role") == "slave": // calls would fail with READONLY, which a failover causes too
+	case text.InfoField(info, "role") == "slave": // calls would fail with READONLY, which a failover causes too
 		return &store.SetupError{
 			What: "this Redis is a replica, which takes no writes",
 			Do:   "pass redisstore.New a client of its master",
@@ -94,16 +95,6 @@ func (c checker) check(ctx context.Context) error {
 	c.reportSkew(began, c.env.Clock.Now(), clock)
 	c.warnOfEviction(ctx, info)
 	return c.claim(ctx, c.resources[0].spec.Owner)
-}
-
-// field returns the value of one field of INFO's reply.
-func field(info, name string) string {
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }
 
 // reportSkew tells the observer if this host's clock is off. clock is the server's time, read between began
@@ -137,7 +128,7 @@ func (c checker) checkSlots() error {
 				continue
 			}
 			for _, limit := range spec.Limits {
-				at := tag(c.keys.bucket(spec.Resource, limit, "root-1", kind.Prefix+"1"))
+				at := text.Tag(c.keys.bucket(spec.Resource, limit, "root-1", kind.Prefix+"1"))
 				if first == "" {
 					first = at
 				}
@@ -159,7 +150,7 @@ func (c checker) checkSlots() error {
 // the policy, and CONFIG GET on services whose INFO has less. If the user may read neither, it logs that the
 // policy is unknown: no call needs these rights.
 func (c checker) warnOfEviction(ctx context.Context, info string) {
-	most, policy := field(info, "maxmemory"), field(info, "maxmemory_policy")
+	most, policy := text.InfoField(info, "maxmemory"), text.InfoField(info, "maxmemory_policy")
 	if policy == "" {
 		config, err := c.client.ConfigGet(ctx, "maxmemory*").Result()
 		if redis.IsPermissionError(err) {

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -25,7 +26,7 @@ func TestTag(t *testing.T) {
 		"foo": "foo", "{foo}bar": "foo", "a{foo}{bar}": "foo", "{}foo": "{}foo", "foo{{bar}}zap": "{bar",
 		"foo{bar": "foo{bar",
 	} {
-		if got := tag(key); got != want {
+		if got := text.Tag(key); got != want {
 			t.Errorf("%s lies by %s, want %s", key, got, want)
 		}
 	}

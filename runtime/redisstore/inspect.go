@@ -10,7 +10,7 @@ import (
 // Buckets does, with a *runtime.SetupError for a key that is not a bucket.
 func (s *Store) Inspect(ctx context.Context, resource, root, entity string, limits ...string) (*StoredBucket,
 	error) {
-	page, err := s.page(ctx, []storedKeys{{entity, root, s.bucketKeys(resource, root, entity, limits)}})
+	page, err := s.page(ctx, []storedKeys{{entity, root, s.keys.bucketKeys(resource, root, entity, limits)}})
 	switch {
 	case err != nil:
 		return nil, err
@@ -25,7 +25,7 @@ func (s *Store) Inspect(ctx context.Context, resource, root, entity string, limi
 // Delete deletes the named limits of the bucket that Inspect reads. They are full for the next call, by the
 // limits that the caller has. It fails as Buckets does. It is safe while other processes acquire.
 func (s *Store) Delete(ctx context.Context, resource, root, entity string, limits ...string) error {
-	for _, key := range s.bucketKeys(resource, root, entity, limits) {
+	for _, key := range s.keys.bucketKeys(resource, root, entity, limits) {
 		if err := s.client.Del(ctx, key).Err(); err != nil {
 			return s.operationError(ctx, err)
 		}
@@ -41,10 +41,10 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 }
 
 // bucketKeys returns the keys of a bucket's limits.
-func (s *Store) bucketKeys(resource, root, entity string, limits []string) []string {
+func (k keys) bucketKeys(resource, root, entity string, limits []string) []string {
 	all := make([]string, len(limits))
 	for i, limit := range limits {
-		all[i] = s.keys.bucket(resource, limit, root, entity)
+		all[i] = k.bucket(resource, limit, root, entity)
 	}
 	return all
 }

@@ -67,7 +67,7 @@ func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]
 			return nil, o.operationError(ctx, err)
 		}
 		for i, at := range chunk {
-			stored, err := o.decodeOverride(spec, at, replies[i].Val())
+			stored, err := o.keys.decodeOverride(spec, at, replies[i].Val())
 			if err != nil {
 				return nil, err
 			}
@@ -180,7 +180,7 @@ func (s *Store) setMembers(ctx context.Context, key string) ([]string, error) {
 
 // decodeOverride decodes the hash of an override, which may be empty. It skips limits that spec does not
 // know, those of another binary. It fails with a *store.SetupError.
-func (s *Store) decodeOverride(
+func (k keys) decodeOverride(
 	spec *store.Spec, at string, hash map[string]string,
 ) (store.Stored, error) {
 	stored := store.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
@@ -197,7 +197,7 @@ func (s *Store) decodeOverride(
 	if err != nil {
 		return store.Stored{}, &store.SetupError{
 			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, store.Quote(at)),
-			Do:   fmt.Sprintf("fix the hash %s and raise its ver", store.Quote(s.keys.config(spec.Resource, at))),
+			Do:   fmt.Sprintf("fix the hash %s and raise its ver", store.Quote(k.config(spec.Resource, at))),
 			Err:  err,
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -202,21 +201,12 @@ func (r *request) deniedError() *store.DeniedError {
 			e = store.AddRefusal(e, store.Refusal{
 				Resource: p.spec.Resource, Entity: p.entity, Limit: limit,
 				Requested: p.cost[j] / bucket.Milli, Available: max(0, available) / bucket.Milli,
-				RetryAfter: milliseconds(retryAfter[j]),
+				RetryAfter: text.Milliseconds(retryAfter[j]),
 			})
 		}
 		retryAfter = retryAfter[len(p.spec.Limits):]
 	}
 	return e
-}
-
-// milliseconds returns a duration of ms, saturated. Redis converts a number beyond int64 to one
-// that is no duration.
-func milliseconds(ms int64) time.Duration {
-	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(ms) * time.Millisecond
 }
 
 // abandonedError returns the error for a caller that leaves before r has ended: its own cancellation, or an

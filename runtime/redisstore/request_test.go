@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -65,7 +66,7 @@ func TestLongestWait(t *testing.T) {
 		0: 0, 1500: 1500 * time.Millisecond, most: time.Duration(most) * time.Millisecond,
 		most + 1: math.MaxInt64, math.MaxInt64: math.MaxInt64, -1: math.MaxInt64, math.MinInt64: math.MaxInt64,
 	} {
-		if got := milliseconds(ms); got != want {
+		if got := text.Milliseconds(ms); got != want {
 			t.Errorf("%d ms are %v, want %v", ms, got, want)
 		}
 	}

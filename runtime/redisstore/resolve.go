@@ -158,7 +158,7 @@ func (p *portion) useOverrides(own, ofKind *override) {
 
 // decodeRead returns the override that was read.
 func (s resolver) decodeRead(read *overrideRead, now int64) (*override, error) {
-	stored, err := s.decodeOverride(read.spec, read.at, read.command.Val())
+	stored, err := s.keys.decodeOverride(read.spec, read.at, read.command.Val())
 	if err != nil {
 		return nil, err
 	}

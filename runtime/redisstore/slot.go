@@ -2,23 +2,12 @@ package redisstore
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// tag returns the part of key that decides where it is stored: its hash tag, or all of it. Keys with the
-// same tag are stored together, in a slot of a cluster or on a shard of a Ring, which has no slots.
-func tag(key string) string {
-	if _, rest, ok := strings.Cut(key, "{"); ok {
-		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
-			return tag
-		}
-	}
-	return key
-}
 
 // sharded reports whether client spreads keys over nodes.
 func sharded(client redis.UniversalClient) bool {
@@ -38,7 +27,7 @@ func (r *request) checkTogether(k keys) error {
 	first := &r.portions[0]
 	for i := range r.portions {
 		p := &r.portions[i]
-		if tag(p.keys[0].(string)) == tag(first.keys[0].(string)) {
+		if text.Tag(p.keys[0].(string)) == text.Tag(first.keys[0].(string)) {
 			continue
 		}
 		return &store.InvalidError{

@@ -1,4 +1,4 @@
-// Package text writes and reads what Redis stores and scripts take as text: limits, costs and balances.
+// Package text writes and reads what Redis stores, takes and returns: limits, costs, balances, keys and INFO.
 package text
 
 import (
@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -73,4 +74,34 @@ func Number(field string, stored any) (float64, error) {
 		return 0, fmt.Errorf("%s is %q, which is not a number", field, text)
 	}
 	return n, nil
+}
+
+// Tag returns the part of key that decides where it is stored: its hash tag, or all of it. Keys with the
+// same tag are stored together, in a slot of a cluster or on a shard of a Ring, which has no slots.
+func Tag(key string) string {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			return tag
+		}
+	}
+	return key
+}
+
+// InfoField returns the value of one field of INFO's reply.
+func InfoField(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// Milliseconds returns a duration of ms, saturated. Redis converts a number beyond int64 to one
+// that is no duration.
+func Milliseconds(ms int64) time.Duration {
+	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
 }
