@@ -556,8 +556,8 @@ func TestTogetherOnce(t *testing.T) {
 	}
 }
 
-// TestOpOfTheIncluded: a request that comes while the outcome of a write is unknown, or that was left over, is
-// in none of its repetitions, though it would fit by then: the op stands for those that it included.
+// TestOpOfTheIncluded: the op of a write of unknown outcome stands for the requests that it included. One
+// that comes later, or that was left over, is in none of its repetitions, though it would fit by then.
 func TestOpOfTheIncluded(t *testing.T) {
 	for name, late := range map[string]bool{"late": true, "left over": false} {
 		t.Run(name, func(t *testing.T) {

@@ -262,11 +262,11 @@ func TestRollingSees(t *testing.T) {
 			update, _, _ = strings.Cut(update, "REMOVE")
 			return update, condition
 		}},
-		"a shape that is claimed only": {", tpm has the numbers ", func(update, condition string) (string, string) {
+		"a shape that is claimed only": {"tpm has the numbers ", func(update, condition string) (string, string) {
 			return strings.Replace(update, "b_tpm_bx = :tpm_bx", "b_tpm_bx = if_not_exists(b_tpm_bx, :tpm_bx)", 1),
 				condition
 		}},
-		"an added limit starts with nothing": {", tpd has 0, want ", func(update, condition string) (string, string) {
+		"an added limit starts with nothing": {"tpd has 0, ", func(update, condition string) (string, string) {
 			return strings.Replace(update, "if_not_exists(b_tpd_tk, :tpd_bx)", "if_not_exists(b_tpd_tk, :tpd_use)", 1),
 				condition
 		}},
