@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -388,6 +389,90 @@ func bubbled(t *testing.T) (*engine, *session, *events, *held) {
 	h := &held{e.client, make(chan struct{})}
 	process, seen := e.session(t, h, &e.clock)
 	return e, process, seen, h
+}
+
+// readCounter is an API that counts reads of single items, and answers them once opened.
+type readCounter struct {
+	wire.API
+	opened       chan struct{}
+	running, all atomic.Int64
+}
+
+func (c *readCounter) GetItem(
+	ctx context.Context,
+	in *dynamodb.GetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
+	c.all.Add(1)
+	c.running.Add(1)
+	defer c.running.Add(-1)
+	select {
+	case <-c.opened:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return c.API.GetItem(ctx, in, opts...)
+}
+
+// TestLookUpsInFlight: of 1,000 entities only as many as InFlight are read at a time. A call whose read has
+// no turn is not sent. A read that others wait for goes on when the first call leaves before it has a turn,
+// and one that nobody waits for is not sent.
+func TestLookUpsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &engine{client: memdynamo.New().Client()}
+		e.table = dynamotest.Table(t, e.client, operator.Table)
+		putMember(t, e.members(e.client), child())
+		c := &readCounter{API: e.client, opened: make(chan struct{})}
+		process, _ := e.session(t, c, &e.clock, option(InFlight(8)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		ended := make(chan error, 1002)
+		ask := func(ctx context.Context, entity string) {
+			_, _, err := process.Member(ctx, entity)
+			ended <- err
+		}
+		for i := range 1000 {
+			go ask(ctx, fmt.Sprint("user-", 1000+i))
+		}
+		synctest.Wait()
+		first, leave := context.WithCancel(t.Context())
+		go ask(first, "user-1")
+		synctest.Wait()
+		served := make(chan struct{})
+		go func() {
+			lookUp(t, process, "user-1", child())
+			close(served)
+		}()
+		synctest.Wait()
+		leave()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up got %v", err)
+		}
+		if running := c.running.Load(); running != 8 {
+			t.Errorf("%d reads at a time, want 8", running)
+		}
+		sent := 0
+		for range 1000 {
+			err := <-ended
+			if !errors.Is(err, context.DeadlineExceeded) || !isA[*store.UnavailableError](err) {
+				t.Fatalf("%v", err)
+			}
+			if !errors.Is(err, store.ErrNotSent) {
+				sent++
+			}
+		}
+		if sent != 8 {
+			t.Errorf("%d calls count as sent, want 8", sent)
+		}
+		close(c.opened)
+		<-served
+		if err := process.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if all := c.all.Load(); all != 9 {
+			t.Errorf("%d reads, want 8 and that of user-1", all)
+		}
+	})
 }
 
 // TestLookUpsShared has many ask for the same entity at once: one read serves them all, also if who caused it

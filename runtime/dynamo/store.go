@@ -90,9 +90,9 @@ func Attempts(n int) Option {
 	return atLeastOne("Attempts", n, func(o *options) { o.attempts = n })
 }
 
-// InFlight sets how many reads and writes of buckets a Limiter has under way at most; the default is 64.
-// Others wait for a turn, first come first served. A call that has none when its Budget ends meets an
-// *runtime.UnavailableError that is store.ErrNotSent.
+// InFlight sets how many reads and writes of buckets a Limiter has under way at most, and how many look-ups
+// of entities; the default is 64. Others wait for a turn, first come first served. A call that has none when
+// its Budget ends meets an *runtime.UnavailableError that is store.ErrNotSent.
 func InFlight(n int) Option {
 	return atLeastOne("InFlight", n, func(o *options) { o.inFlight = n })
 }
@@ -169,8 +169,8 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 		turns: semaphore.NewWeighted(int64(s.options.inFlight)), onReshape: opened.recordRevision,
 		seams: s.seams,
 	}
-	opened.lookups, err = lookups.New(s.options.buckets, env, &opened.background, opened.readMember)
-	if err != nil {
+	if opened.lookups, err = lookups.New(s.options.buckets, s.options.inFlight, env, &opened.background,
+		opened.readMember); err != nil {
 		return nil, err
 	}
 	for _, def := range defs {

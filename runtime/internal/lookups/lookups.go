@@ -9,7 +9,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -41,10 +40,22 @@ type Members struct {
 	read       Read
 	background *background.Tasks
 	answers    *lru.Cache[string, answer]
-	reads      singleflight.Group // by entity
+	turns      chan struct{} // holds one for each read under way
 
 	mu      sync.Mutex
-	changes int // that this process made
+	changes int                 // that this process made
+	reads   map[string]*reading // by entity: those that a call may join
+}
+
+// reading is one read of an entity, for all calls that wait for it.
+type reading struct {
+	done      chan struct{} // closed once answer or err is set
+	answer    answer
+	err       error
+	abandoned chan struct{} // closed if all calls leave before it is sent; then it never is
+
+	calls int  // that wait for it; the mu of Members guards calls and sent
+	sent  bool // it has a turn
 }
 
 // answer is what was read of an entity.
@@ -54,14 +65,20 @@ type answer struct {
 	read   int64 // when, ms
 }
 
-// New returns Members that read what they do not remember. A read may outlive the calls that wait for it;
-// tasks counts it.
-func New(size int, env *store.Env, tasks *background.Tasks, read Read) (*Members, error) {
+// DefaultTurns is how many reads may be under way at once, where no option says so.
+const DefaultTurns = 64
+
+// New returns Members of at most size entities that read what they do not remember, turns entities at a time.
+// A read may outlive the calls that wait for it; tasks counts it.
+func New(size, turns int, env *store.Env, tasks *background.Tasks, read Read) (*Members, error) {
 	answers, err := lru.New[string, answer](size)
 	if err != nil {
 		return nil, err
 	}
-	return &Members{env: env, read: read, background: tasks, answers: answers}, nil
+	return &Members{
+		env: env, read: read, background: tasks, answers: answers,
+		turns: make(chan struct{}, turns), reads: map[string]*reading{},
+	}, nil
 }
 
 // Len returns how many entities are remembered.
@@ -74,7 +91,7 @@ func (m *Members) Invalidate(entity string) {
 	defer m.mu.Unlock()
 	m.changes++
 	m.answers.Remove(entity)
-	m.reads.Forget(entity)
+	delete(m.reads, entity)
 }
 
 // changed counts the changes.
@@ -98,36 +115,92 @@ func (m *Members) now() int64 { return m.env.Clock.Now().UnixMilli() }
 // Member implements store.Session. Calls during a read of the same entity wait for that read, which continues
 // when the first of them gives up. If the store does not answer, an answer that is due to be read again stays
 // in use. Parents rarely change, and without them even the failure policy could not decide.
+//
+// A read waits for a turn: ids may be invented, and each is read. Without calls that wait for it, it gives up
+// its place. A call that leaves before the read is sent fails with store.ErrNotSent.
 func (m *Members) Member(ctx context.Context, entity string) (member store.Member, found bool, err error) {
 	old, known := m.answers.Get(entity)
 	if known && TTL(m.env.CacheTTL).Fresh(old.read, m.now()) {
 		return old.member, old.found, nil
 	}
-	reading := m.reads.DoChan(entity, func() (any, error) { return m.lookUp(ctx, entity) })
+	r := m.join(ctx, entity)
 	select {
-	case r := <-reading:
-		if r.Err != nil {
-			return store.Member{}, false, r.Err
-		}
-		a := r.Val.(answer)
-		return a.member, a.found, nil
+	case <-r.done:
+		return r.answer.member, r.answer.found, r.err
 	case <-ctx.Done():
 	}
+	sent := m.leave(entity, r)
+	what := "look-up of " + store.Quote(entity)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return store.Member{}, false, fmt.Errorf("sluice: look-up of %s: %w", store.Quote(entity), ctx.Err())
+		return store.Member{}, false, fmt.Errorf("sluice: %s: %w", what, ctx.Err())
 	case known:
 		return old.member, old.found, nil
+	case !sent:
+		err = fmt.Errorf("%w: %w", store.ErrNotSent, ctx.Err())
+		return store.Member{}, false, &store.UnavailableError{Resource: what, Err: err}
 	}
-	what := "look-up of " + store.Quote(entity)
 	return store.Member{}, false, &store.UnavailableError{Resource: what, Attempts: 1, Err: ctx.Err()}
+}
+
+// join returns the read of entity that calls wait for, a new one if there is none. The caller leaves it,
+// unless it is done.
+func (m *Members) join(ctx context.Context, entity string) *reading {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.reads[entity]
+	if r == nil {
+		r = &reading{done: make(chan struct{}), abandoned: make(chan struct{})}
+		m.reads[entity] = r
+		ctx = context.WithoutCancel(ctx)
+		m.background.Start(func() { m.serve(ctx, entity, r) })
+	}
+	r.calls++
+	return r
+}
+
+// leave ends a call's wait for r, and reports whether r was sent.
+func (m *Members) leave(entity string, r *reading) (sent bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.calls--; r.calls == 0 && !r.sent {
+		close(r.abandoned)
+		m.dropReading(entity, r)
+	}
+	return r.sent
+}
+
+// dropReading lets no further call join r. The caller holds mu.
+func (m *Members) dropReading(entity string, r *reading) {
+	if m.reads[entity] == r { // else the entity has changed since r began
+		delete(m.reads, entity)
+	}
+}
+
+// serve reads entity for r once there is a turn, unless all calls have left.
+func (m *Members) serve(ctx context.Context, entity string, r *reading) {
+	defer close(r.done)
+	select {
+	case m.turns <- struct{}{}:
+		defer func() { <-m.turns }()
+	case <-r.abandoned:
+		return
+	}
+	m.mu.Lock()
+	r.sent = r.calls > 0
+	m.mu.Unlock()
+	if !r.sent {
+		return
+	}
+	r.answer, r.err = m.lookUp(ctx, entity)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dropReading(entity, r)
 }
 
 // lookUp reads an entity for all calls that wait for it, and remembers the answer.
 func (m *Members) lookUp(ctx context.Context, entity string) (answer, error) {
-	m.background.Begin()
-	defer m.background.End()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.env.SettleTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.env.SettleTimeout)
 	defer cancel()
 	changes, now := m.changed(), m.now()
 	a := answer{read: now}
