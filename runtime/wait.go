@@ -12,10 +12,10 @@ import (
 )
 
 // Wait is Acquire that sleeps until the tokens are there. In one process, those who wait for an entity are
-// served first come first served. Tokens that the process gives back, to the entity or to an ancestor, wake
-// them at once. Tokens that other processes give back are noticed within a tenth of the wait that is left, at
-// least a second and at most 30 s (docs/design.md, "Waiting"). In shadow it does not sleep. Beside Acquire's
-// errors it fails:
+// served first come first served. Tokens that a settle or a release of the process gives back, to the entity
+// or to an ancestor, wake them at once. Other tokens that are given back are noticed within a tenth of the
+// wait that is left, at least a second and at most 30 s (docs/design.md, "Waiting"). In shadow it does not
+// sleep. Beside Acquire's errors it fails:
 //   - at once, with a *DeniedError that is also context.DeadlineExceeded, if the tokens will not be there
 //     before ctx's deadline or the end of MaxWait;
 //   - with the last such denial, if one of these comes first after all;

@@ -108,7 +108,8 @@ func (o *order) first() *Ticket {
 func (o *order) ahead(t *Ticket, q *queue) []int64 { return o.sums[q].before(t) }
 
 // sums is the costs of the waiters whose chains have one bucket. It has an entry for each of those that have
-// joined since the order was last renumbered. So a bucket of few waiters takes little, however long the queue.
+// joined since the order was last renumbered. So a bucket of few waiters takes little, whatever the queue's
+// length.
 type sums struct {
 	places []int   // by entry, ascending
 	tree   []total // a Fenwick tree of vectors: entry i has the sum of the i & -i last ones up to it
