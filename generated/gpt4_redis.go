@@ -11,7 +11,7 @@ const gpt4Script1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local rpm_burst, rpm_rate = ARGV[1] + 0, ARGV[2] + 0
 local rpm_stored, rpm_since = rpm_burst, now
 if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
 if rpm_stored > rpm_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpm_burst = rpm_stored end
-local rpm_tokens = rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate
-if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
+local rpm_tokens = min(rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate, rpm_burst)
 local rpm_before = rpm_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tpm
@@ -30,8 +29,7 @@ local tpm_burst, tpm_rate = ARGV[4] + 0, ARGV[5] + 0
 local tpm_stored, tpm_since = tpm_burst, now
 if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
 if tpm_stored > tpm_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tpm_burst = tpm_stored end
-local tpm_tokens = tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate
-if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
+local tpm_tokens = min(tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate, tpm_burst)
 local tpm_before = tpm_tokens
 
 local reply, refused = {now, 0, 0}
@@ -40,10 +38,8 @@ for i = 7, #ARGV, 3 do
   if ARGV[i] ~= '1'
     or (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0)
     and (tpm_tokens + 1e-9 >= tpm_cost or tpm_cost <= 0) then
-    rpm_tokens = rpm_tokens - rpm_cost
-    if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
-    tpm_tokens = tpm_tokens - tpm_cost
-    if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
+    rpm_tokens = min(rpm_tokens - rpm_cost, rpm_burst)
+    tpm_tokens = min(tpm_tokens - tpm_cost, tpm_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
@@ -98,7 +94,7 @@ const gpt4Script2 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -108,8 +104,7 @@ local rpm_burst1, rpm_rate1 = ARGV[1] + 0, ARGV[2] + 0
 local rpm_stored1, rpm_since1 = rpm_burst1, now
 if bucket[1] then rpm_stored1, rpm_since1 = bucket[1] + 0, bucket[2] + 0 end
 if rpm_stored1 > rpm_burst1 and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpm_burst1 = rpm_stored1 end
-local rpm_tokens1 = rpm_stored1 + (now > rpm_since1 and now - rpm_since1 or 0) * rpm_rate1
-if rpm_tokens1 > rpm_burst1 then rpm_tokens1 = rpm_burst1 end
+local rpm_tokens1 = min(rpm_stored1 + (now > rpm_since1 and now - rpm_since1 or 0) * rpm_rate1, rpm_burst1)
 local rpm_before1 = rpm_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tpm of bucket 1
@@ -117,8 +112,7 @@ local tpm_burst1, tpm_rate1 = ARGV[4] + 0, ARGV[5] + 0
 local tpm_stored1, tpm_since1 = tpm_burst1, now
 if bucket[1] then tpm_stored1, tpm_since1 = bucket[1] + 0, bucket[2] + 0 end
 if tpm_stored1 > tpm_burst1 and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tpm_burst1 = tpm_stored1 end
-local tpm_tokens1 = tpm_stored1 + (now > tpm_since1 and now - tpm_since1 or 0) * tpm_rate1
-if tpm_tokens1 > tpm_burst1 then tpm_tokens1 = tpm_burst1 end
+local tpm_tokens1 = min(tpm_stored1 + (now > tpm_since1 and now - tpm_since1 or 0) * tpm_rate1, tpm_burst1)
 local tpm_before1 = tpm_tokens1
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- rpm of bucket 2
@@ -126,8 +120,7 @@ local rpm_burst2, rpm_rate2 = ARGV[7] + 0, ARGV[8] + 0
 local rpm_stored2, rpm_since2 = rpm_burst2, now
 if bucket[1] then rpm_stored2, rpm_since2 = bucket[1] + 0, bucket[2] + 0 end
 if rpm_stored2 > rpm_burst2 and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then rpm_burst2 = rpm_stored2 end
-local rpm_tokens2 = rpm_stored2 + (now > rpm_since2 and now - rpm_since2 or 0) * rpm_rate2
-if rpm_tokens2 > rpm_burst2 then rpm_tokens2 = rpm_burst2 end
+local rpm_tokens2 = min(rpm_stored2 + (now > rpm_since2 and now - rpm_since2 or 0) * rpm_rate2, rpm_burst2)
 local rpm_before2 = rpm_tokens2
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tpm of bucket 2
@@ -135,8 +128,7 @@ local tpm_burst2, tpm_rate2 = ARGV[10] + 0, ARGV[11] + 0
 local tpm_stored2, tpm_since2 = tpm_burst2, now
 if bucket[1] then tpm_stored2, tpm_since2 = bucket[1] + 0, bucket[2] + 0 end
 if tpm_stored2 > tpm_burst2 and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then tpm_burst2 = tpm_stored2 end
-local tpm_tokens2 = tpm_stored2 + (now > tpm_since2 and now - tpm_since2 or 0) * tpm_rate2
-if tpm_tokens2 > tpm_burst2 then tpm_tokens2 = tpm_burst2 end
+local tpm_tokens2 = min(tpm_stored2 + (now > tpm_since2 and now - tpm_since2 or 0) * tpm_rate2, tpm_burst2)
 local tpm_before2 = tpm_tokens2
 
 local reply, refused = {now, 0, 0, 0, 0}
@@ -147,14 +139,10 @@ for i = 13, #ARGV, 5 do
     and (tpm_tokens1 + 1e-9 >= tpm_cost1 or tpm_cost1 <= 0)
     and (rpm_tokens2 + 1e-9 >= rpm_cost2 or rpm_cost2 <= 0)
     and (tpm_tokens2 + 1e-9 >= tpm_cost2 or tpm_cost2 <= 0) then
-    rpm_tokens1 = rpm_tokens1 - rpm_cost1
-    if rpm_tokens1 > rpm_burst1 then rpm_tokens1 = rpm_burst1 end
-    tpm_tokens1 = tpm_tokens1 - tpm_cost1
-    if tpm_tokens1 > tpm_burst1 then tpm_tokens1 = tpm_burst1 end
-    rpm_tokens2 = rpm_tokens2 - rpm_cost2
-    if rpm_tokens2 > rpm_burst2 then rpm_tokens2 = rpm_burst2 end
-    tpm_tokens2 = tpm_tokens2 - tpm_cost2
-    if tpm_tokens2 > tpm_burst2 then tpm_tokens2 = tpm_burst2 end
+    rpm_tokens1 = min(rpm_tokens1 - rpm_cost1, rpm_burst1)
+    tpm_tokens1 = min(tpm_tokens1 - tpm_cost1, tpm_burst1)
+    rpm_tokens2 = min(rpm_tokens2 - rpm_cost2, rpm_burst2)
+    tpm_tokens2 = min(tpm_tokens2 - tpm_cost2, tpm_burst2)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -244,13 +245,13 @@ func (s *scheduler) tryReverse(ctx context.Context, t *target, unknown *sent, op
 	if unknown.plan.Path == plan.Reshape { // if it was applied, the bucket has this schema's limits
 		img = unknown.plan.Predict(op)
 	}
-	p := t.adjust(plan.Negated(unknown.take), img, s.conn.Now())
+	p := plan.NewAdjustWrite(plan.Negated(unknown.take), img, &t.Shape.Shape, s.conn.Now())
 	p.Reverses, p.ReversesTTL = op, unknown.plan.TTL
 	if ctx.Err() != nil || s.turns.Acquire(ctx, 1) != nil {
 		return wire.Failed
 	}
 	defer s.turns.Release(1)
-	bounded, cancel := context.WithTimeout(ctx, longestAttempt)
+	bounded, cancel := context.WithTimeout(ctx, pace.LongestAttempt)
 	defer cancel()
 	reply := s.write(bounded, t, &p, own)
 	if reply.Outcome == wire.Applied || reply.Outcome == wire.Refused {

@@ -370,8 +370,8 @@ func TestStaleOverridesServe(t *testing.T) {
 	d.callsBeside(t, "normal applied", "levels missing")
 }
 
-// TestDeniedOverridesFail: overrides that are due and may not be read do not serve. What was charged while
-// they were read is given back.
+// TestDeniedOverridesFail: overrides that are due and may not be read do not serve. The charge that was
+// made beside the read is given back.
 func TestDeniedOverridesFail(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)

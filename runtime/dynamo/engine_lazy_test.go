@@ -335,8 +335,8 @@ func TestLazyDenied(t *testing.T) {
 	}
 }
 
-// TestLazyOnceAfterItsCaller: the acquirer of a transaction of unknown outcome leaves, and its charge is given
-// back. The lazy settle in it, which takes 6 more, is not written again under another op: it would count
+// TestLazyOnceAfterItsCaller: the acquirer of a transaction of unknown outcome leaves, and its charge is
+// given back. The lazy settle in it takes 6 more. It is not written again under another op: it would count
 // twice, and hide the write that is to be given back.
 func TestLazyOnceAfterItsCaller(t *testing.T) {
 	idle(t, func(t *testing.T, i *idler) {

@@ -583,7 +583,7 @@ func TestLookUpsInAnOutage(t *testing.T) {
 	e, memory := newFaulty(t)
 	putMember(t, e.members(e.client), child())
 	process, seen := e.session(t, e.client, &e.clock)
-	failed := slices.Repeat([]string{"member failed"}, lookupAttempts)
+	failed := slices.Repeat([]string{"member failed"}, 3)
 	memory.Faults().InternalErrors(1)
 	_, _, err := process.Member(t.Context(), "user-1")
 	if !isA[*store.UnavailableError](err) {

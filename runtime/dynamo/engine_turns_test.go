@@ -78,8 +78,9 @@ func (c *callers) loop(name string, n int, stop <-chan struct{}) {
 	}
 }
 
-// TestTurnsAfterACrowd: a bucket with many callers gets its turns again once a crowd is gone that took them all.
-// While its batch waits for a turn, requests run out of time one after the other. It keeps its place in the line.
+// TestTurnsAfterACrowd: a bucket with many callers gets its turns again once a crowd is gone that took them
+// all. While its batch waits for a turn, requests run out of time one after the other. The batch keeps its
+// place in the line.
 func TestTurnsAfterACrowd(t *testing.T) {
 	onSimulated(t, func(api wire.API) wire.API { return api }, InFlight(4), func(c *callers) {
 		stop, crowd := make(chan struct{}), make(chan struct{})
@@ -131,7 +132,8 @@ func (h *halting) UpdateItem(
 // give-backs are retries too: once the budgets are spent, a call sends one request.
 func TestOutageOfUnknownOutcomes(t *testing.T) {
 	api := &halting{}
-	onSimulated(t, func(inner wire.API) wire.API { api.API = inner; return api }, InFlight(64), func(c *callers) {
+	halt := func(inner wire.API) wire.API { api.API = inner; return api }
+	onSimulated(t, halt, InFlight(64), func(c *callers) {
 		stop := make(chan struct{})
 		c.loop("some", 50, stop)
 		<-time.After(time.Second)

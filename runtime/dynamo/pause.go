@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -58,9 +59,10 @@ func (p *pauser) pause(ctx context.Context) {
 		}
 	}
 	p.roster.removeEnded()
+	isNew := func(r *request) bool { return r.attempts == 0 }
 	longest := wire.Backoff(firstPause, p.attempt.n)
 	switch {
-	case len(p.roster.pending) == 0, spent && slices.ContainsFunc(p.roster.pending, (*request).isNew):
+	case len(p.roster.pending) == 0, spent && slices.ContainsFunc(p.roster.pending, isNew):
 		longest = 0 // a first attempt is no retry
 	case spent: // only settles are left: they go on until their time-out
 		longest = time.Second
@@ -117,8 +119,8 @@ func (p *pauser) ended(o wire.Outcome, began time.Time, all ...[]*request) {
 	}
 }
 
-// mostAwaited bounds what awaitCallers waits. A round trip is measured by a clock that may be set ahead.
-const mostAwaited = 10 * time.Millisecond
+// longestCollect bounds the pause of awaitCallers. A round trip is measured by a clock that may be set ahead.
+const longestCollect = 10 * time.Millisecond
 
 // awaitCallers waits a little for callers who come back: the last write served several, and no more than that
 // wait now. Otherwise callers in a loop would form two crowds, each a round trip behind the other.
@@ -131,7 +133,7 @@ func (p *pauser) awaitCallers() {
 	few := len(p.roster.queue.waiting) <= served
 	c.mu.Unlock()
 	if few {
-		<-p.scheduler.conn.Env.Clock.After(min(c.pacer.Trip()/20, mostAwaited))
+		<-p.scheduler.conn.Env.Clock.After(min(c.pacer.Trip()/20, longestCollect))
 	}
 }
 
@@ -142,16 +144,16 @@ func (p *pauser) enter(ctx context.Context) bool {
 	if turns.TryAcquire(1) {
 		return true
 	}
-	bounded, cancel := p.whileAwaited(ctx)
+	bounded, cancel := p.untilLastDeadline(ctx)
 	defer cancel()
 	entered := turns.Acquire(bounded, 1) == nil
 	p.giveUpAllOver()
 	return entered
 }
 
-// whileAwaited bounds ctx by the last deadline of the pending requests. A caller with less time leaves by
-// itself, with the last attempt's error.
-func (p *pauser) whileAwaited(ctx context.Context) (context.Context, context.CancelFunc) {
+// untilLastDeadline bounds ctx by the last deadline of the pending requests. A caller with less time leaves
+// by itself, with the last attempt's error.
+func (p *pauser) untilLastDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	p.roster.noteErr(cmp.Or(p.attempt.err, p.attempt.lastErr))
 	return withLastDeadline(ctx, p.roster.pending)
 }
@@ -162,7 +164,7 @@ func (p *pauser) repay() { p.roster.queue.cached.pacer.Repay(p.scheduler.conn.Bu
 // sleep waits for so long, until arrival is closed, or while a caller has time. It ends the requests whose
 // time is over then.
 func (p *pauser) sleep(ctx context.Context, d time.Duration, arrival <-chan struct{}) {
-	ctx, cancel := p.whileAwaited(ctx)
+	ctx, cancel := p.untilLastDeadline(ctx)
 	defer cancel()
 	select {
 	case <-arrival:
@@ -184,4 +186,28 @@ func (p *pauser) giveUpAllOver() {
 // giveUpOver ends r, whose caller has no time left.
 func (p *pauser) giveUpOver(r *request) {
 	p.roster.giveUp(r, r.overErr(p.attempt.errFor(r, p.roster.unsure.exists())))
+}
+
+// withAttemptTimeout bounds one attempt for all (pace.AttemptTime). A request with less time than the others
+// leaves by itself and does not cut them off. One that its own caller serves cannot leave.
+func withAttemptTimeout(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+	if len(all) == 0 {
+		return context.WithTimeout(ctx, pace.ShortestAttempt)
+	}
+	var within time.Duration
+	last := all[0].deadline
+	for _, r := range all {
+		if r.deadline.IsZero() {
+			return ctx, func() {}
+		}
+		within = max(within, pace.AttemptTime(remaining(r.deadline), r.settle, len(all) == 1))
+		if r.deadline.After(last) {
+			last = r.deadline
+		}
+	}
+	// A later attempt may outlast the caller's time, rather than leave its outcome unknown.
+	if own, ok := ctx.Deadline(); all[0].done == nil && all[0].attempts <= 1 && (!ok || own.After(last)) {
+		within = min(within, remaining(last))
+	}
+	return context.WithTimeout(ctx, within)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -227,7 +228,7 @@ func TestLeavesAfterALostRace(t *testing.T) {
 		t.Helper()
 		_, embeddings := generated(t)
 		other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
-		first, hasty := c.ask(10), c.ask(12, runtime.Budget(shortestAttempt*9/10))
+		first, hasty := c.ask(10), c.ask(12, runtime.Budget(pace.ShortestAttempt*9/10))
 		much, little := c.ask(16), c.ask(5) // much does not fit even once hasty has given back
 		c.pass()
 		if _, err := other.Acquire(t.Context(), "1", tokens{20}); err != nil {
@@ -235,7 +236,7 @@ func TestLeavesAfterALostRace(t *testing.T) {
 		}
 		c.pass() // refused: 20 are left, for hasty and little
 		c.waits(hasty, true)
-		<-hasty.ended // before the try is over, which has shortestAttempt
+		<-hasty.ended // before the try is over, which has pace.ShortestAttempt
 		if lost, ok := errors.AsType[*store.ContendedError](hasty.err); !ok || lost.Attempts == 0 {
 			t.Errorf("%#v, want lost races", hasty.err)
 		}
@@ -251,4 +252,4 @@ func TestLeavesAfterALostRace(t *testing.T) {
 }
 
 // settleTry is how long a try of a settle may take, of the 20 s that tests on the engine have.
-const settleTry = longestAttempt
+const settleTry = pace.LongestAttempt

@@ -230,9 +230,6 @@ func (r *request) recordFound(now int64) {
 
 func (r *request) hasEnded() bool { return r.ended }
 
-// isNew reports whether no attempt was made for r.
-func (r *request) isNew() bool { return r.attempts == 0 }
-
 // isLazy reports whether r is a lazy settle, which another write may include.
 func (r *request) isLazy() bool { return r.onDone != nil }
 

@@ -289,8 +289,8 @@ func (o *roster) noteErr(err error) {
 	o.queue.lastErr = err
 }
 
-// finishUncertain ends the lazy settles for which uncertain holds, in a transaction of unknown outcome that is
-// not sent again as it is. A rebuilt one would settle them twice.
+// finishUncertain ends the lazy settles for which uncertain holds, in a transaction of unknown outcome that
+// is not sent again as it is. A rebuilt one would settle them twice.
 func (o *roster) finishUncertain(uncertain func(*request) bool) {
 	for _, r := range o.unsure.requests {
 		if r.isLazy() && uncertain(r) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -150,7 +149,7 @@ func (s *scheduler) write(ctx context.Context, t *target, p *plan.Plan, op strin
 
 // repairTTL writes the bucket's ttl anew: it was computed from an image with less debt than the bucket has.
 func (s *scheduler) repairTTL(ctx context.Context, t *target) {
-	p := t.adjust(make([]int64, len(t.Image.Balances)), t.Image, s.conn.Now())
+	p := plan.NewAdjustWrite(make([]int64, len(t.Image.Balances)), t.Image, &t.Shape.Shape, s.conn.Now())
 	p.RepairsTTL, p.After = true, t.Image.Op // a later write has a ttl of its own
 	if r := s.write(ctx, t, &p, wire.NewOp()); r.Outcome == wire.Applied {
 		t.Update(r.Image, r.SentAt)
@@ -327,43 +326,4 @@ func (s *scheduler) recordApplied(ctx context.Context, t *target, all []*request
 	if p.Path == plan.Reshape {
 		s.onReshape(ctx)
 	}
-}
-
-// Bounds of one attempt. The shortest is far above what DynamoDB takes for one item. The longest is how long
-// a write without a reply keeps others from the bucket.
-const (
-	shortestAttempt = 100 * time.Millisecond
-	longestAttempt  = time.Second
-)
-
-// withAttemptTimeout bounds one attempt for all. It leaves time for another attempt if this one gets no
-// reply. A request with less time than the others leaves by itself and does not cut them off. One that its
-// own caller serves cannot leave.
-func withAttemptTimeout(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
-	if len(all) == 0 {
-		return context.WithTimeout(ctx, shortestAttempt)
-	}
-	within, last := shortestAttempt, all[0].deadline
-	for _, r := range all {
-		left := remaining(r.deadline)
-		switch {
-		case r.deadline.IsZero():
-			return ctx, func() {}
-		case r.settle: // it has much more time than acquires, which may wait behind it
-			left = left / 20 * 3
-		case len(all) == 1:
-			left /= 2
-		default: // it has waited for another write's reply, so replies come
-			left = left / 4 * 3
-		}
-		within = min(max(within, left), longestAttempt)
-		if r.deadline.After(last) {
-			last = r.deadline
-		}
-	}
-	// A later attempt may outlast the caller's time, rather than leave its outcome unknown.
-	if own, ok := ctx.Deadline(); all[0].done == nil && all[0].attempts <= 1 && (!ok || own.After(last)) {
-		within = min(within, remaining(last))
-	}
-	return context.WithTimeout(ctx, within)
 }

@@ -9,11 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -280,29 +277,9 @@ func (s *session) Overrides() store.OverrideStore {
 	}}
 }
 
-// lookupAttempts is how often a look-up is tried, since an acquire waits for it.
-const lookupAttempts = 3
-
 // Member implements store.Session.
 func (s *session) Member(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	return s.lookups.Member(ctx, entity)
-}
-
-// readMember reads an entity's item.
-func (s *session) readMember(ctx context.Context, entity string) (m store.Member, found bool, err error) {
-	conn := s.scheduler.conn
-	retrier := conn.Retrier(lookupAttempts, s.scheduler.jitter)
-	retrier.Budget = conn.Budget // an outage must not be met by more reads than were asked for
-	var out *dynamodb.GetItemOutput
-	if err = retrier.Do(ctx, func() (err error) {
-		began := conn.Env.Clock.Now()
-		out, err = members.Get(ctx, conn.API, conn.Table, entity)
-		conn.Report(ctx, wire.ReadEvent("GetItem", "member", began, len(out.Item) > 0, out.ConsumedCapacity, err))
-		return err
-	}); err != nil {
-		return store.Member{}, false, err
-	}
-	return members.Decode(entity, out.Item)
 }
 
 // acquireCompensated charges r's buckets one by one, the scarcest first. If one fails, it gives back what the

@@ -28,7 +28,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 
@@ -39,6 +38,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -170,7 +170,9 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 		seams: s.seams,
 	}
 	if opened.lookups, err = lookups.New(s.options.buckets, s.options.inFlight, env, &opened.background,
-		opened.readMember); err != nil {
+		func(ctx context.Context, entity string) (store.Member, bool, error) {
+			return members.Lookup(ctx, conn, s.seams.jitter, entity)
+		}); err != nil {
 		return nil, err
 	}
 	for _, def := range defs {
@@ -216,18 +218,11 @@ func (s *session) Check(ctx context.Context) error {
 }
 
 // recordRevision notes in the table that this session's revision has reached it, once, in the background.
-// Only Check reads the note, so a failure to write it is harmless.
+// Only Check reads the note.
 func (s *session) recordRevision(ctx context.Context) {
 	s.recorded.Do(func() {
-		s.background.Start(func() {
-			conn := s.scheduler.conn
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.Env.SettleTimeout)
-			defer cancel()
-			if err := conn.Note(ctx, layout.NoteRevision(conn.Table, s.revision)); err != nil {
-				conn.Env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note the revision in the table",
-					slog.String("table", conn.Table), slog.Any("error", err))
-			}
-		})
+		conn := s.scheduler.conn
+		conn.NoteBeside(ctx, &s.background, layout.NoteRevision(conn.Table, s.revision), "the schema's revision")
 	})
 }
 

@@ -89,14 +89,6 @@ func (t *target) add(all []*request) {
 	t.SettlesOnly = t.demand.SettlesOnly()
 }
 
-// adjust returns a write of cost that applies even if others write meanwhile.
-func (t *target) adjust(cost []int64, img *bucket.Image, now int64) plan.Plan {
-	p := plan.NewAdjust(cost, img, &t.Shape.Shape, now)
-	p.Decision = plan.Write
-	p.Keep(&t.Shape.Shape, now)
-	return p
-}
-
 // givenBack returns what the settles among all give back to t.
 func (t *target) givenBack(all []*request) []int64 {
 	back := make([]int64, len(t.Shape.Limits))

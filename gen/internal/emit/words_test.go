@@ -56,7 +56,7 @@ func TestArticle(t *testing.T) {
 		"User": "a User", "Org": "an Org", "APIKey": "an APIKey", "LLMKey": "an LLMKey",
 		"MCPServer": "an MCPServer", "FTPUser": "an FTPUser", "HTTPCall": "an HTTPCall", "NPC": "an NPC",
 		"RPCClient": "an RPCClient",
-		"S3Bucket": "an S3Bucket", "XMLFile": "an XMLFile", "X": "an X", "Model": "a Model", "Space": "a Space",
+		"S3Bucket":  "an S3Bucket", "XMLFile": "an XMLFile", "X": "an X", "Model": "a Model", "Space": "a Space",
 		"UUID": "a UUID", "USDAccount": "a USDAccount", "URL": "a URL", "Unit": "a Unit", "BU": "a BU",
 		"Region": "a Region", "T1": "a T1", "B": "a B",
 	} {

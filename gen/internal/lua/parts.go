@@ -32,7 +32,7 @@ func (w *writer) start(r *model.Resource, chain int, keys []key) {
 	w.line("-- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is " +
 		"charged, else 1")
 	w.line("--        and, of each key that refused, after how many ms it would not, 0 for the others")
-	w.line("local call, floor, ceil = redis.call, math.floor, math.ceil")
+	w.line("local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil")
 	w.line("local clock = call('TIME')")
 	w.line("local now = clock[1] * 1000 + floor(clock[2] / 1000)")
 	w.line("local bucket")
@@ -51,16 +51,9 @@ func (w *writer) read(k key) {
 	w.folded("", fmt.Sprintf("if %s > %s and bucket[3]", stored, burst),
 		fmt.Sprintf("and bucket[3] + 0 > ARGV[%d] + 0 then", perKey*k.number),
 		fmt.Sprintf("%s = %s end", burst, stored))
-	w.folded("", fmt.Sprintf("local %s = %s", tokens, stored),
-		fmt.Sprintf("+ (now > %s and now - %s or 0)", since, since), "* "+rate)
-	w.cap("", k)
+	w.folded("", fmt.Sprintf("local %s = min(%s", tokens, stored),
+		fmt.Sprintf("+ (now > %s and now - %s or 0)", since, since), fmt.Sprintf("* %s, %s)", rate, burst))
 	w.line("local %s = %s", k.local("before"), tokens)
-}
-
-// cap limits the balance of one key to its burst.
-func (w *writer) cap(indent string, k key) {
-	tokens, burst := k.local("tokens"), k.local("burst")
-	w.folded(indent, fmt.Sprintf("if %s > %s then", tokens, burst), fmt.Sprintf("%s = %s end", tokens, burst))
 }
 
 // calls decides each call. For a denied call it keeps the costs that did not fit: the wait for them depends
@@ -87,8 +80,8 @@ func (w *writer) calls(keys []key) {
 		w.folded("    ", operator+" ("+k.has(), "or "+k.free()+")"+end)
 	}
 	for _, k := range keys {
-		w.folded("    ", k.local("tokens")+" =", k.local("tokens")+" - "+k.local("cost"))
-		w.cap("    ", k)
+		tokens := k.local("tokens")
+		w.folded("    ", tokens+" =", fmt.Sprintf("min(%s - %s, %s)", tokens, k.local("cost"), k.local("burst")))
 	}
 	w.line("    reply[#reply + 1] = 0")
 	w.line("  else")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -180,15 +179,8 @@ func ofResource(spec *store.Spec, err error) error {
 // Carrier.Begin.
 func (s *session) recordCarrying(ctx context.Context) {
 	s.recorded.Do(func() {
-		s.background.Start(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.Env.SettleTimeout)
-			defer cancel()
-			if err := s.conn.Note(ctx, layout.Update(s.conn.Table, layout.Buckets, layout.Carrying)); err != nil {
-				s.conn.Env.Logger.LogAttrs(ctx, slog.LevelWarn,
-					"sluice: could not note in the table that per-limit items are carried over",
-					slog.String("table", s.conn.Table), slog.Any("error", err))
-			}
-		})
+		s.conn.NoteBeside(ctx, &s.background, layout.Update(s.conn.Table, layout.Buckets, layout.Carrying),
+			"that per-limit items are carried over")
 	})
 }
 

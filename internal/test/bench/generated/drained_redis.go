@@ -11,7 +11,7 @@ const drainedScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local rph_burst, rph_rate = ARGV[1] + 0, ARGV[2] + 0
 local rph_stored, rph_since = rph_burst, now
 if bucket[1] then rph_stored, rph_since = bucket[1] + 0, bucket[2] + 0 end
 if rph_stored > rph_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rph_burst = rph_stored end
-local rph_tokens = rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate
-if rph_tokens > rph_burst then rph_tokens = rph_burst end
+local rph_tokens = min(rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate, rph_burst)
 local rph_before = rph_tokens
 
 local reply, refused = {now, 0}
@@ -30,8 +29,7 @@ for i = 4, #ARGV, 2 do
   local rph_cost = ARGV[i + 1] + 0
   if ARGV[i] ~= '1'
     or (rph_tokens + 1e-9 >= rph_cost or rph_cost <= 0) then
-    rph_tokens = rph_tokens - rph_cost
-    if rph_tokens > rph_burst then rph_tokens = rph_burst end
+    rph_tokens = min(rph_tokens - rph_cost, rph_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

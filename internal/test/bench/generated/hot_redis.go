@@ -11,7 +11,7 @@ const hotScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
 local rps_stored, rps_since = rps_burst, now
 if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
 if rps_stored > rps_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rps_burst = rps_stored end
-local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
-if rps_tokens > rps_burst then rps_tokens = rps_burst end
+local rps_tokens = min(rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate, rps_burst)
 local rps_before = rps_tokens
 
 local reply, refused = {now, 0}
@@ -30,8 +29,7 @@ for i = 4, #ARGV, 2 do
   local rps_cost = ARGV[i + 1] + 0
   if ARGV[i] ~= '1'
     or (rps_tokens + 1e-9 >= rps_cost or rps_cost <= 0) then
-    rps_tokens = rps_tokens - rps_cost
-    if rps_tokens > rps_burst then rps_tokens = rps_burst end
+    rps_tokens = min(rps_tokens - rps_cost, rps_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

@@ -11,7 +11,7 @@ const swiftPairScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
 local rps_stored, rps_since = rps_burst, now
 if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
 if rps_stored > rps_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rps_burst = rps_stored end
-local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
-if rps_tokens > rps_burst then rps_tokens = rps_burst end
+local rps_tokens = min(rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate, rps_burst)
 local rps_before = rps_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tps
@@ -30,8 +29,7 @@ local tps_burst, tps_rate = ARGV[4] + 0, ARGV[5] + 0
 local tps_stored, tps_since = tps_burst, now
 if bucket[1] then tps_stored, tps_since = bucket[1] + 0, bucket[2] + 0 end
 if tps_stored > tps_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tps_burst = tps_stored end
-local tps_tokens = tps_stored + (now > tps_since and now - tps_since or 0) * tps_rate
-if tps_tokens > tps_burst then tps_tokens = tps_burst end
+local tps_tokens = min(tps_stored + (now > tps_since and now - tps_since or 0) * tps_rate, tps_burst)
 local tps_before = tps_tokens
 
 local reply, refused = {now, 0, 0}
@@ -40,10 +38,8 @@ for i = 7, #ARGV, 3 do
   if ARGV[i] ~= '1'
     or (rps_tokens + 1e-9 >= rps_cost or rps_cost <= 0)
     and (tps_tokens + 1e-9 >= tps_cost or tps_cost <= 0) then
-    rps_tokens = rps_tokens - rps_cost
-    if rps_tokens > rps_burst then rps_tokens = rps_burst end
-    tps_tokens = tps_tokens - tps_cost
-    if tps_tokens > tps_burst then tps_tokens = tps_burst end
+    rps_tokens = min(rps_tokens - rps_cost, rps_burst)
+    tps_tokens = min(tps_tokens - tps_cost, tps_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

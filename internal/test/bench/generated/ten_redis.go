@@ -11,7 +11,7 @@ const tenScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
 local rps_stored, rps_since = rps_burst, now
 if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
 if rps_stored > rps_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rps_burst = rps_stored end
-local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
-if rps_tokens > rps_burst then rps_tokens = rps_burst end
+local rps_tokens = min(rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate, rps_burst)
 local rps_before = rps_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- rpm
@@ -30,8 +29,7 @@ local rpm_burst, rpm_rate = ARGV[4] + 0, ARGV[5] + 0
 local rpm_stored, rpm_since = rpm_burst, now
 if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
 if rpm_stored > rpm_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then rpm_burst = rpm_stored end
-local rpm_tokens = rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate
-if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
+local rpm_tokens = min(rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate, rpm_burst)
 local rpm_before = rpm_tokens
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- rph
@@ -39,8 +37,7 @@ local rph_burst, rph_rate = ARGV[7] + 0, ARGV[8] + 0
 local rph_stored, rph_since = rph_burst, now
 if bucket[1] then rph_stored, rph_since = bucket[1] + 0, bucket[2] + 0 end
 if rph_stored > rph_burst and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then rph_burst = rph_stored end
-local rph_tokens = rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate
-if rph_tokens > rph_burst then rph_tokens = rph_burst end
+local rph_tokens = min(rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate, rph_burst)
 local rph_before = rph_tokens
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- rpd
@@ -48,8 +45,7 @@ local rpd_burst, rpd_rate = ARGV[10] + 0, ARGV[11] + 0
 local rpd_stored, rpd_since = rpd_burst, now
 if bucket[1] then rpd_stored, rpd_since = bucket[1] + 0, bucket[2] + 0 end
 if rpd_stored > rpd_burst and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then rpd_burst = rpd_stored end
-local rpd_tokens = rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate
-if rpd_tokens > rpd_burst then rpd_tokens = rpd_burst end
+local rpd_tokens = min(rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate, rpd_burst)
 local rpd_before = rpd_tokens
 
 bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- tps
@@ -57,8 +53,7 @@ local tps_burst, tps_rate = ARGV[13] + 0, ARGV[14] + 0
 local tps_stored, tps_since = tps_burst, now
 if bucket[1] then tps_stored, tps_since = bucket[1] + 0, bucket[2] + 0 end
 if tps_stored > tps_burst and bucket[3] and bucket[3] + 0 > ARGV[15] + 0 then tps_burst = tps_stored end
-local tps_tokens = tps_stored + (now > tps_since and now - tps_since or 0) * tps_rate
-if tps_tokens > tps_burst then tps_tokens = tps_burst end
+local tps_tokens = min(tps_stored + (now > tps_since and now - tps_since or 0) * tps_rate, tps_burst)
 local tps_before = tps_tokens
 
 bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- tpm
@@ -66,8 +61,7 @@ local tpm_burst, tpm_rate = ARGV[16] + 0, ARGV[17] + 0
 local tpm_stored, tpm_since = tpm_burst, now
 if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
 if tpm_stored > tpm_burst and bucket[3] and bucket[3] + 0 > ARGV[18] + 0 then tpm_burst = tpm_stored end
-local tpm_tokens = tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate
-if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
+local tpm_tokens = min(tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate, tpm_burst)
 local tpm_before = tpm_tokens
 
 bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filled') -- tph
@@ -75,8 +69,7 @@ local tph_burst, tph_rate = ARGV[19] + 0, ARGV[20] + 0
 local tph_stored, tph_since = tph_burst, now
 if bucket[1] then tph_stored, tph_since = bucket[1] + 0, bucket[2] + 0 end
 if tph_stored > tph_burst and bucket[3] and bucket[3] + 0 > ARGV[21] + 0 then tph_burst = tph_stored end
-local tph_tokens = tph_stored + (now > tph_since and now - tph_since or 0) * tph_rate
-if tph_tokens > tph_burst then tph_tokens = tph_burst end
+local tph_tokens = min(tph_stored + (now > tph_since and now - tph_since or 0) * tph_rate, tph_burst)
 local tph_before = tph_tokens
 
 bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filled') -- tpd
@@ -84,8 +77,7 @@ local tpd_burst, tpd_rate = ARGV[22] + 0, ARGV[23] + 0
 local tpd_stored, tpd_since = tpd_burst, now
 if bucket[1] then tpd_stored, tpd_since = bucket[1] + 0, bucket[2] + 0 end
 if tpd_stored > tpd_burst and bucket[3] and bucket[3] + 0 > ARGV[24] + 0 then tpd_burst = tpd_stored end
-local tpd_tokens = tpd_stored + (now > tpd_since and now - tpd_since or 0) * tpd_rate
-if tpd_tokens > tpd_burst then tpd_tokens = tpd_burst end
+local tpd_tokens = min(tpd_stored + (now > tpd_since and now - tpd_since or 0) * tpd_rate, tpd_burst)
 local tpd_before = tpd_tokens
 
 bucket = call('HMGET', KEYS[9], 'tokens', 'lastRefill', 'filled') -- ipm
@@ -93,8 +85,7 @@ local ipm_burst, ipm_rate = ARGV[25] + 0, ARGV[26] + 0
 local ipm_stored, ipm_since = ipm_burst, now
 if bucket[1] then ipm_stored, ipm_since = bucket[1] + 0, bucket[2] + 0 end
 if ipm_stored > ipm_burst and bucket[3] and bucket[3] + 0 > ARGV[27] + 0 then ipm_burst = ipm_stored end
-local ipm_tokens = ipm_stored + (now > ipm_since and now - ipm_since or 0) * ipm_rate
-if ipm_tokens > ipm_burst then ipm_tokens = ipm_burst end
+local ipm_tokens = min(ipm_stored + (now > ipm_since and now - ipm_since or 0) * ipm_rate, ipm_burst)
 local ipm_before = ipm_tokens
 
 bucket = call('HMGET', KEYS[10], 'tokens', 'lastRefill', 'filled') -- ipd
@@ -102,8 +93,7 @@ local ipd_burst, ipd_rate = ARGV[28] + 0, ARGV[29] + 0
 local ipd_stored, ipd_since = ipd_burst, now
 if bucket[1] then ipd_stored, ipd_since = bucket[1] + 0, bucket[2] + 0 end
 if ipd_stored > ipd_burst and bucket[3] and bucket[3] + 0 > ARGV[30] + 0 then ipd_burst = ipd_stored end
-local ipd_tokens = ipd_stored + (now > ipd_since and now - ipd_since or 0) * ipd_rate
-if ipd_tokens > ipd_burst then ipd_tokens = ipd_burst end
+local ipd_tokens = min(ipd_stored + (now > ipd_since and now - ipd_since or 0) * ipd_rate, ipd_burst)
 local ipd_before = ipd_tokens
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -122,26 +112,16 @@ for i = 31, #ARGV, 11 do
     and (tpd_tokens + 1e-9 >= tpd_cost or tpd_cost <= 0)
     and (ipm_tokens + 1e-9 >= ipm_cost or ipm_cost <= 0)
     and (ipd_tokens + 1e-9 >= ipd_cost or ipd_cost <= 0) then
-    rps_tokens = rps_tokens - rps_cost
-    if rps_tokens > rps_burst then rps_tokens = rps_burst end
-    rpm_tokens = rpm_tokens - rpm_cost
-    if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
-    rph_tokens = rph_tokens - rph_cost
-    if rph_tokens > rph_burst then rph_tokens = rph_burst end
-    rpd_tokens = rpd_tokens - rpd_cost
-    if rpd_tokens > rpd_burst then rpd_tokens = rpd_burst end
-    tps_tokens = tps_tokens - tps_cost
-    if tps_tokens > tps_burst then tps_tokens = tps_burst end
-    tpm_tokens = tpm_tokens - tpm_cost
-    if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
-    tph_tokens = tph_tokens - tph_cost
-    if tph_tokens > tph_burst then tph_tokens = tph_burst end
-    tpd_tokens = tpd_tokens - tpd_cost
-    if tpd_tokens > tpd_burst then tpd_tokens = tpd_burst end
-    ipm_tokens = ipm_tokens - ipm_cost
-    if ipm_tokens > ipm_burst then ipm_tokens = ipm_burst end
-    ipd_tokens = ipd_tokens - ipd_cost
-    if ipd_tokens > ipd_burst then ipd_tokens = ipd_burst end
+    rps_tokens = min(rps_tokens - rps_cost, rps_burst)
+    rpm_tokens = min(rpm_tokens - rpm_cost, rpm_burst)
+    rph_tokens = min(rph_tokens - rph_cost, rph_burst)
+    rpd_tokens = min(rpd_tokens - rpd_cost, rpd_burst)
+    tps_tokens = min(tps_tokens - tps_cost, tps_burst)
+    tpm_tokens = min(tpm_tokens - tpm_cost, tpm_burst)
+    tph_tokens = min(tph_tokens - tph_cost, tph_burst)
+    tpd_tokens = min(tpd_tokens - tpd_cost, tpd_burst)
+    ipm_tokens = min(ipm_tokens - ipm_cost, ipm_burst)
+    ipd_tokens = min(ipd_tokens - ipd_cost, ipd_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

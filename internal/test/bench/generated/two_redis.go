@@ -11,7 +11,7 @@ const twoScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local rpm_burst, rpm_rate = ARGV[1] + 0, ARGV[2] + 0
 local rpm_stored, rpm_since = rpm_burst, now
 if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
 if rpm_stored > rpm_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpm_burst = rpm_stored end
-local rpm_tokens = rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate
-if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
+local rpm_tokens = min(rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate, rpm_burst)
 local rpm_before = rpm_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tpm
@@ -30,8 +29,7 @@ local tpm_burst, tpm_rate = ARGV[4] + 0, ARGV[5] + 0
 local tpm_stored, tpm_since = tpm_burst, now
 if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
 if tpm_stored > tpm_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tpm_burst = tpm_stored end
-local tpm_tokens = tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate
-if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
+local tpm_tokens = min(tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate, tpm_burst)
 local tpm_before = tpm_tokens
 
 local reply, refused = {now, 0, 0}
@@ -40,10 +38,8 @@ for i = 7, #ARGV, 3 do
   if ARGV[i] ~= '1'
     or (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0)
     and (tpm_tokens + 1e-9 >= tpm_cost or tpm_cost <= 0) then
-    rpm_tokens = rpm_tokens - rpm_cost
-    if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
-    tpm_tokens = tpm_tokens - tpm_cost
-    if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
+    rpm_tokens = min(rpm_tokens - rpm_cost, rpm_burst)
+    tpm_tokens = min(tpm_tokens - tpm_cost, tpm_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

@@ -31,6 +31,28 @@ func Get(ctx context.Context, api wire.API, table, entity string) (*dynamodb.Get
 	return out, nil
 }
 
+// lookupAttempts is how often a look-up is tried, since an acquire waits for it.
+const lookupAttempts = 3
+
+// Lookup is Get and Decode of a session. Its retries come from the session's budget, so that an outage meets
+// no more reads than were asked for. Beside Decode's error it fails as wire.Retrier does.
+func Lookup(
+	ctx context.Context, conn *wire.Conn, jitter func() float64, entity string,
+) (m store.Member, found bool, err error) {
+	retrier := conn.Retrier(lookupAttempts, jitter)
+	retrier.Budget = conn.Budget
+	var out *dynamodb.GetItemOutput
+	if err = retrier.Do(ctx, func() (err error) {
+		began := conn.Env.Clock.Now()
+		out, err = Get(ctx, conn.API, conn.Table, entity)
+		conn.Report(ctx, wire.ReadEvent("GetItem", "member", began, len(out.Item) > 0, out.ConsumedCapacity, err))
+		return err
+	}); err != nil {
+		return store.Member{}, false, err
+	}
+	return Decode(entity, out.Item)
+}
+
 // Decode reads an entity item, which may be empty: found is false then. It fails with a *store.SetupError.
 func Decode(entity string, raw codec.Item) (m store.Member, found bool, err error) {
 	if len(raw) == 0 {

@@ -117,3 +117,25 @@ func (p *Pacer) Repay(budget *wire.Budget) {
 		p.unanswered = 0
 	}
 }
+
+// Bounds of one attempt. The shortest is far above what DynamoDB takes for one item. The longest is how long
+// a write without a reply keeps others from the bucket.
+const (
+	ShortestAttempt = 100 * time.Millisecond
+	LongestAttempt  = time.Second
+)
+
+// AttemptTime returns how long an attempt for a request with so much time left may take. It leaves time for
+// another one if this one gets no reply. A settle has much more time than acquires, which may wait behind it.
+// A request that shares the write has waited for another write's reply, so replies come.
+func AttemptTime(left time.Duration, settle, alone bool) time.Duration {
+	switch {
+	case settle:
+		left = left / 20 * 3
+	case alone:
+		left /= 2
+	default:
+		left = left / 4 * 3
+	}
+	return min(max(left, ShortestAttempt), LongestAttempt)
+}

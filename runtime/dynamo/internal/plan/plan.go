@@ -318,14 +318,6 @@ func claimOf(b bucket.Balance, refilled, now, given, cost int64, leaveSlack bool
 	return c
 }
 
-// Slack returns how much of a limit a Normal on a contended bucket may leave unclaimed: 50 ms of rate, at
-// most a twentieth of the burst. Half of it is room at the top, and half is what others may take between
-// image and write. With all of it for each, as much as twice that was left.
-func Slack(l bucket.Limit) int64 {
-	const window = 50 // ms
-	return min(bucket.Refill(l, 0, window), l.Burst/20)
-}
-
 // NewAdjust gives back, whatever the balance. Without an image, the ttl is that of the shape's limits. The
 // decision is None if the bucket has none of the limits that were charged any more.
 func NewAdjust(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
@@ -338,6 +330,14 @@ func NewAdjust(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
 	if p.Generic && !slices.ContainsFunc(all, func(n int64) bool { return n != 0 }) {
 		p.Decision = None
 	}
+	return p
+}
+
+// NewAdjustWrite is NewAdjust that is written even if it changes no limit of s, with a ttl that s asks for.
+func NewAdjustWrite(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
+	p := NewAdjust(cost, img, s, now)
+	p.Decision = Write
+	p.Keep(s, now)
 	return p
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/internal/namespace"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -351,3 +353,37 @@ func (b *Budget) Answered(o Outcome) {
 
 // Return gives back what n retries took.
 func (b *Budget) Return(n int) { _ = b.tokens.AddTokens(uint(n) * RetryCost) } // never fails
+
+// Note writes to an item of the table's own. A refused condition means that there is nothing to note.
+func (c *Conn) Note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+	event := store.StoreEvent{Call: "UpdateItem", Path: "system", Began: c.Env.Clock.Now()}
+	out, err := c.API.UpdateItem(ctx, in)
+	o := Applied
+	if err != nil {
+		o, _ = Classify(err)
+		event.Write = WriteUnits(o, nil)
+	} else {
+		event.Write = WriteUnits(o, out.ConsumedCapacity)
+	}
+	event.Outcome = o.String()
+	c.Report(ctx, event)
+	if o == Refused {
+		return nil
+	}
+	return err
+}
+
+// NoteBeside is Note in the background, for a note whose failure is harmless. It logs that as a warning.
+func (c *Conn) NoteBeside(
+	ctx context.Context, tasks *background.Tasks, in *dynamodb.UpdateItemInput, what string,
+) {
+	tasks.Start(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Env.SettleTimeout)
+		defer cancel()
+		if err := c.Note(ctx, in); err != nil {
+			c.Env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note in the table "+what,
+				slog.String("table", c.Table), slog.Any("error", err))
+		}
+	})
+}

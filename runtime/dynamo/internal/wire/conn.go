@@ -362,26 +362,6 @@ func (c *Conn) Retrier(attempts int, jitter func() float64) Retrier {
 	return Retrier{Table: c.Table, Attempts: attempts, After: c.Env.Clock.After, Jitter: jitter}
 }
 
-// Note writes to an item of the table's own. A refused condition means that there is nothing to note.
-func (c *Conn) Note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
-	event := store.StoreEvent{Call: "UpdateItem", Path: "system", Began: c.Env.Clock.Now()}
-	out, err := c.API.UpdateItem(ctx, in)
-	o := Applied
-	if err != nil {
-		o, _ = Classify(err)
-		event.Write = WriteUnits(o, nil)
-	} else {
-		event.Write = WriteUnits(o, out.ConsumedCapacity)
-	}
-	event.Outcome = o.String()
-	c.Report(ctx, event)
-	if o == Refused {
-		return nil
-	}
-	return err
-}
-
 // reportFor reports a call that is about b.
 func (c *Conn) reportFor(ctx context.Context, b *Bucket, e store.StoreEvent) {
 	e.Resource = b.Spec.Resource

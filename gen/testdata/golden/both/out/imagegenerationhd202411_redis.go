@@ -11,7 +11,7 @@ const imageGenerationHd202411Script1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -25,11 +25,9 @@ if bucket[1] then
 if requests_per_minute_of_everybody_stored > requests_per_minute_of_everybody_burst and bucket[3]
   and bucket[3] + 0 > ARGV[3] + 0 then
   requests_per_minute_of_everybody_burst = requests_per_minute_of_everybody_stored end
-local requests_per_minute_of_everybody_tokens = requests_per_minute_of_everybody_stored
+local requests_per_minute_of_everybody_tokens = min(requests_per_minute_of_everybody_stored
   + (now > requests_per_minute_of_everybody_since and now - requests_per_minute_of_everybody_since or 0)
-  * requests_per_minute_of_everybody_rate
-if requests_per_minute_of_everybody_tokens > requests_per_minute_of_everybody_burst then
-  requests_per_minute_of_everybody_tokens = requests_per_minute_of_everybody_burst end
+  * requests_per_minute_of_everybody_rate, requests_per_minute_of_everybody_burst)
 local requests_per_minute_of_everybody_before = requests_per_minute_of_everybody_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model
@@ -41,11 +39,9 @@ if bucket[1] then
 if tokens_per_minute_of_every_model_stored > tokens_per_minute_of_every_model_burst and bucket[3]
   and bucket[3] + 0 > ARGV[6] + 0 then
   tokens_per_minute_of_every_model_burst = tokens_per_minute_of_every_model_stored end
-local tokens_per_minute_of_every_model_tokens = tokens_per_minute_of_every_model_stored
+local tokens_per_minute_of_every_model_tokens = min(tokens_per_minute_of_every_model_stored
   + (now > tokens_per_minute_of_every_model_since and now - tokens_per_minute_of_every_model_since or 0)
-  * tokens_per_minute_of_every_model_rate
-if tokens_per_minute_of_every_model_tokens > tokens_per_minute_of_every_model_burst then
-  tokens_per_minute_of_every_model_tokens = tokens_per_minute_of_every_model_burst end
+  * tokens_per_minute_of_every_model_rate, tokens_per_minute_of_every_model_burst)
 local tokens_per_minute_of_every_model_before = tokens_per_minute_of_every_model_tokens
 
 local reply, refused = {now, 0, 0}
@@ -57,13 +53,9 @@ for i = 7, #ARGV, 3 do
     and (tokens_per_minute_of_every_model_tokens + 1e-9 >= tokens_per_minute_of_every_model_cost
       or tokens_per_minute_of_every_model_cost <= 0) then
     requests_per_minute_of_everybody_tokens =
-      requests_per_minute_of_everybody_tokens - requests_per_minute_of_everybody_cost
-    if requests_per_minute_of_everybody_tokens > requests_per_minute_of_everybody_burst then
-      requests_per_minute_of_everybody_tokens = requests_per_minute_of_everybody_burst end
+      min(requests_per_minute_of_everybody_tokens - requests_per_minute_of_everybody_cost, requests_per_minute_of_everybody_burst)
     tokens_per_minute_of_every_model_tokens =
-      tokens_per_minute_of_every_model_tokens - tokens_per_minute_of_every_model_cost
-    if tokens_per_minute_of_every_model_tokens > tokens_per_minute_of_every_model_burst then
-      tokens_per_minute_of_every_model_tokens = tokens_per_minute_of_every_model_burst end
+      min(tokens_per_minute_of_every_model_tokens - tokens_per_minute_of_every_model_cost, tokens_per_minute_of_every_model_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
@@ -130,7 +122,7 @@ const imageGenerationHd202411Script2 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -144,11 +136,9 @@ if bucket[1] then
 if requests_per_minute_of_everybody_stored1 > requests_per_minute_of_everybody_burst1 and bucket[3]
   and bucket[3] + 0 > ARGV[3] + 0 then
   requests_per_minute_of_everybody_burst1 = requests_per_minute_of_everybody_stored1 end
-local requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_stored1
+local requests_per_minute_of_everybody_tokens1 = min(requests_per_minute_of_everybody_stored1
   + (now > requests_per_minute_of_everybody_since1 and now - requests_per_minute_of_everybody_since1 or 0)
-  * requests_per_minute_of_everybody_rate1
-if requests_per_minute_of_everybody_tokens1 > requests_per_minute_of_everybody_burst1 then
-  requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_burst1 end
+  * requests_per_minute_of_everybody_rate1, requests_per_minute_of_everybody_burst1)
 local requests_per_minute_of_everybody_before1 = requests_per_minute_of_everybody_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 1
@@ -160,11 +150,9 @@ if bucket[1] then
 if tokens_per_minute_of_every_model_stored1 > tokens_per_minute_of_every_model_burst1 and bucket[3]
   and bucket[3] + 0 > ARGV[6] + 0 then
   tokens_per_minute_of_every_model_burst1 = tokens_per_minute_of_every_model_stored1 end
-local tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_stored1
+local tokens_per_minute_of_every_model_tokens1 = min(tokens_per_minute_of_every_model_stored1
   + (now > tokens_per_minute_of_every_model_since1 and now - tokens_per_minute_of_every_model_since1 or 0)
-  * tokens_per_minute_of_every_model_rate1
-if tokens_per_minute_of_every_model_tokens1 > tokens_per_minute_of_every_model_burst1 then
-  tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_burst1 end
+  * tokens_per_minute_of_every_model_rate1, tokens_per_minute_of_every_model_burst1)
 local tokens_per_minute_of_every_model_before1 = tokens_per_minute_of_every_model_tokens1
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 2
@@ -176,11 +164,9 @@ if bucket[1] then
 if requests_per_minute_of_everybody_stored2 > requests_per_minute_of_everybody_burst2 and bucket[3]
   and bucket[3] + 0 > ARGV[9] + 0 then
   requests_per_minute_of_everybody_burst2 = requests_per_minute_of_everybody_stored2 end
-local requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_stored2
+local requests_per_minute_of_everybody_tokens2 = min(requests_per_minute_of_everybody_stored2
   + (now > requests_per_minute_of_everybody_since2 and now - requests_per_minute_of_everybody_since2 or 0)
-  * requests_per_minute_of_everybody_rate2
-if requests_per_minute_of_everybody_tokens2 > requests_per_minute_of_everybody_burst2 then
-  requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_burst2 end
+  * requests_per_minute_of_everybody_rate2, requests_per_minute_of_everybody_burst2)
 local requests_per_minute_of_everybody_before2 = requests_per_minute_of_everybody_tokens2
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 2
@@ -192,11 +178,9 @@ if bucket[1] then
 if tokens_per_minute_of_every_model_stored2 > tokens_per_minute_of_every_model_burst2 and bucket[3]
   and bucket[3] + 0 > ARGV[12] + 0 then
   tokens_per_minute_of_every_model_burst2 = tokens_per_minute_of_every_model_stored2 end
-local tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_stored2
+local tokens_per_minute_of_every_model_tokens2 = min(tokens_per_minute_of_every_model_stored2
   + (now > tokens_per_minute_of_every_model_since2 and now - tokens_per_minute_of_every_model_since2 or 0)
-  * tokens_per_minute_of_every_model_rate2
-if tokens_per_minute_of_every_model_tokens2 > tokens_per_minute_of_every_model_burst2 then
-  tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_burst2 end
+  * tokens_per_minute_of_every_model_rate2, tokens_per_minute_of_every_model_burst2)
 local tokens_per_minute_of_every_model_before2 = tokens_per_minute_of_every_model_tokens2
 
 local reply, refused = {now, 0, 0, 0, 0}
@@ -214,21 +198,13 @@ for i = 13, #ARGV, 5 do
     and (tokens_per_minute_of_every_model_tokens2 + 1e-9 >= tokens_per_minute_of_every_model_cost2
       or tokens_per_minute_of_every_model_cost2 <= 0) then
     requests_per_minute_of_everybody_tokens1 =
-      requests_per_minute_of_everybody_tokens1 - requests_per_minute_of_everybody_cost1
-    if requests_per_minute_of_everybody_tokens1 > requests_per_minute_of_everybody_burst1 then
-      requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_burst1 end
+      min(requests_per_minute_of_everybody_tokens1 - requests_per_minute_of_everybody_cost1, requests_per_minute_of_everybody_burst1)
     tokens_per_minute_of_every_model_tokens1 =
-      tokens_per_minute_of_every_model_tokens1 - tokens_per_minute_of_every_model_cost1
-    if tokens_per_minute_of_every_model_tokens1 > tokens_per_minute_of_every_model_burst1 then
-      tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_burst1 end
+      min(tokens_per_minute_of_every_model_tokens1 - tokens_per_minute_of_every_model_cost1, tokens_per_minute_of_every_model_burst1)
     requests_per_minute_of_everybody_tokens2 =
-      requests_per_minute_of_everybody_tokens2 - requests_per_minute_of_everybody_cost2
-    if requests_per_minute_of_everybody_tokens2 > requests_per_minute_of_everybody_burst2 then
-      requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_burst2 end
+      min(requests_per_minute_of_everybody_tokens2 - requests_per_minute_of_everybody_cost2, requests_per_minute_of_everybody_burst2)
     tokens_per_minute_of_every_model_tokens2 =
-      tokens_per_minute_of_every_model_tokens2 - tokens_per_minute_of_every_model_cost2
-    if tokens_per_minute_of_every_model_tokens2 > tokens_per_minute_of_every_model_burst2 then
-      tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_burst2 end
+      min(tokens_per_minute_of_every_model_tokens2 - tokens_per_minute_of_every_model_cost2, tokens_per_minute_of_every_model_burst2)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
@@ -327,7 +303,7 @@ const imageGenerationHd202411Script3 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -341,11 +317,9 @@ if bucket[1] then
 if requests_per_minute_of_everybody_stored1 > requests_per_minute_of_everybody_burst1 and bucket[3]
   and bucket[3] + 0 > ARGV[3] + 0 then
   requests_per_minute_of_everybody_burst1 = requests_per_minute_of_everybody_stored1 end
-local requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_stored1
+local requests_per_minute_of_everybody_tokens1 = min(requests_per_minute_of_everybody_stored1
   + (now > requests_per_minute_of_everybody_since1 and now - requests_per_minute_of_everybody_since1 or 0)
-  * requests_per_minute_of_everybody_rate1
-if requests_per_minute_of_everybody_tokens1 > requests_per_minute_of_everybody_burst1 then
-  requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_burst1 end
+  * requests_per_minute_of_everybody_rate1, requests_per_minute_of_everybody_burst1)
 local requests_per_minute_of_everybody_before1 = requests_per_minute_of_everybody_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 1
@@ -357,11 +331,9 @@ if bucket[1] then
 if tokens_per_minute_of_every_model_stored1 > tokens_per_minute_of_every_model_burst1 and bucket[3]
   and bucket[3] + 0 > ARGV[6] + 0 then
   tokens_per_minute_of_every_model_burst1 = tokens_per_minute_of_every_model_stored1 end
-local tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_stored1
+local tokens_per_minute_of_every_model_tokens1 = min(tokens_per_minute_of_every_model_stored1
   + (now > tokens_per_minute_of_every_model_since1 and now - tokens_per_minute_of_every_model_since1 or 0)
-  * tokens_per_minute_of_every_model_rate1
-if tokens_per_minute_of_every_model_tokens1 > tokens_per_minute_of_every_model_burst1 then
-  tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_burst1 end
+  * tokens_per_minute_of_every_model_rate1, tokens_per_minute_of_every_model_burst1)
 local tokens_per_minute_of_every_model_before1 = tokens_per_minute_of_every_model_tokens1
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 2
@@ -373,11 +345,9 @@ if bucket[1] then
 if requests_per_minute_of_everybody_stored2 > requests_per_minute_of_everybody_burst2 and bucket[3]
   and bucket[3] + 0 > ARGV[9] + 0 then
   requests_per_minute_of_everybody_burst2 = requests_per_minute_of_everybody_stored2 end
-local requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_stored2
+local requests_per_minute_of_everybody_tokens2 = min(requests_per_minute_of_everybody_stored2
   + (now > requests_per_minute_of_everybody_since2 and now - requests_per_minute_of_everybody_since2 or 0)
-  * requests_per_minute_of_everybody_rate2
-if requests_per_minute_of_everybody_tokens2 > requests_per_minute_of_everybody_burst2 then
-  requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_burst2 end
+  * requests_per_minute_of_everybody_rate2, requests_per_minute_of_everybody_burst2)
 local requests_per_minute_of_everybody_before2 = requests_per_minute_of_everybody_tokens2
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 2
@@ -389,11 +359,9 @@ if bucket[1] then
 if tokens_per_minute_of_every_model_stored2 > tokens_per_minute_of_every_model_burst2 and bucket[3]
   and bucket[3] + 0 > ARGV[12] + 0 then
   tokens_per_minute_of_every_model_burst2 = tokens_per_minute_of_every_model_stored2 end
-local tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_stored2
+local tokens_per_minute_of_every_model_tokens2 = min(tokens_per_minute_of_every_model_stored2
   + (now > tokens_per_minute_of_every_model_since2 and now - tokens_per_minute_of_every_model_since2 or 0)
-  * tokens_per_minute_of_every_model_rate2
-if tokens_per_minute_of_every_model_tokens2 > tokens_per_minute_of_every_model_burst2 then
-  tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_burst2 end
+  * tokens_per_minute_of_every_model_rate2, tokens_per_minute_of_every_model_burst2)
 local tokens_per_minute_of_every_model_before2 = tokens_per_minute_of_every_model_tokens2
 
 bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 3
@@ -405,11 +373,9 @@ if bucket[1] then
 if requests_per_minute_of_everybody_stored3 > requests_per_minute_of_everybody_burst3 and bucket[3]
   and bucket[3] + 0 > ARGV[15] + 0 then
   requests_per_minute_of_everybody_burst3 = requests_per_minute_of_everybody_stored3 end
-local requests_per_minute_of_everybody_tokens3 = requests_per_minute_of_everybody_stored3
+local requests_per_minute_of_everybody_tokens3 = min(requests_per_minute_of_everybody_stored3
   + (now > requests_per_minute_of_everybody_since3 and now - requests_per_minute_of_everybody_since3 or 0)
-  * requests_per_minute_of_everybody_rate3
-if requests_per_minute_of_everybody_tokens3 > requests_per_minute_of_everybody_burst3 then
-  requests_per_minute_of_everybody_tokens3 = requests_per_minute_of_everybody_burst3 end
+  * requests_per_minute_of_everybody_rate3, requests_per_minute_of_everybody_burst3)
 local requests_per_minute_of_everybody_before3 = requests_per_minute_of_everybody_tokens3
 
 bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 3
@@ -421,11 +387,9 @@ if bucket[1] then
 if tokens_per_minute_of_every_model_stored3 > tokens_per_minute_of_every_model_burst3 and bucket[3]
   and bucket[3] + 0 > ARGV[18] + 0 then
   tokens_per_minute_of_every_model_burst3 = tokens_per_minute_of_every_model_stored3 end
-local tokens_per_minute_of_every_model_tokens3 = tokens_per_minute_of_every_model_stored3
+local tokens_per_minute_of_every_model_tokens3 = min(tokens_per_minute_of_every_model_stored3
   + (now > tokens_per_minute_of_every_model_since3 and now - tokens_per_minute_of_every_model_since3 or 0)
-  * tokens_per_minute_of_every_model_rate3
-if tokens_per_minute_of_every_model_tokens3 > tokens_per_minute_of_every_model_burst3 then
-  tokens_per_minute_of_every_model_tokens3 = tokens_per_minute_of_every_model_burst3 end
+  * tokens_per_minute_of_every_model_rate3, tokens_per_minute_of_every_model_burst3)
 local tokens_per_minute_of_every_model_before3 = tokens_per_minute_of_every_model_tokens3
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0}
@@ -448,29 +412,17 @@ for i = 19, #ARGV, 7 do
     and (tokens_per_minute_of_every_model_tokens3 + 1e-9 >= tokens_per_minute_of_every_model_cost3
       or tokens_per_minute_of_every_model_cost3 <= 0) then
     requests_per_minute_of_everybody_tokens1 =
-      requests_per_minute_of_everybody_tokens1 - requests_per_minute_of_everybody_cost1
-    if requests_per_minute_of_everybody_tokens1 > requests_per_minute_of_everybody_burst1 then
-      requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_burst1 end
+      min(requests_per_minute_of_everybody_tokens1 - requests_per_minute_of_everybody_cost1, requests_per_minute_of_everybody_burst1)
     tokens_per_minute_of_every_model_tokens1 =
-      tokens_per_minute_of_every_model_tokens1 - tokens_per_minute_of_every_model_cost1
-    if tokens_per_minute_of_every_model_tokens1 > tokens_per_minute_of_every_model_burst1 then
-      tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_burst1 end
+      min(tokens_per_minute_of_every_model_tokens1 - tokens_per_minute_of_every_model_cost1, tokens_per_minute_of_every_model_burst1)
     requests_per_minute_of_everybody_tokens2 =
-      requests_per_minute_of_everybody_tokens2 - requests_per_minute_of_everybody_cost2
-    if requests_per_minute_of_everybody_tokens2 > requests_per_minute_of_everybody_burst2 then
-      requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_burst2 end
+      min(requests_per_minute_of_everybody_tokens2 - requests_per_minute_of_everybody_cost2, requests_per_minute_of_everybody_burst2)
     tokens_per_minute_of_every_model_tokens2 =
-      tokens_per_minute_of_every_model_tokens2 - tokens_per_minute_of_every_model_cost2
-    if tokens_per_minute_of_every_model_tokens2 > tokens_per_minute_of_every_model_burst2 then
-      tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_burst2 end
+      min(tokens_per_minute_of_every_model_tokens2 - tokens_per_minute_of_every_model_cost2, tokens_per_minute_of_every_model_burst2)
     requests_per_minute_of_everybody_tokens3 =
-      requests_per_minute_of_everybody_tokens3 - requests_per_minute_of_everybody_cost3
-    if requests_per_minute_of_everybody_tokens3 > requests_per_minute_of_everybody_burst3 then
-      requests_per_minute_of_everybody_tokens3 = requests_per_minute_of_everybody_burst3 end
+      min(requests_per_minute_of_everybody_tokens3 - requests_per_minute_of_everybody_cost3, requests_per_minute_of_everybody_burst3)
     tokens_per_minute_of_every_model_tokens3 =
-      tokens_per_minute_of_every_model_tokens3 - tokens_per_minute_of_every_model_cost3
-    if tokens_per_minute_of_every_model_tokens3 > tokens_per_minute_of_every_model_burst3 then
-      tokens_per_minute_of_every_model_tokens3 = tokens_per_minute_of_every_model_burst3 end
+      min(tokens_per_minute_of_every_model_tokens3 - tokens_per_minute_of_every_model_cost3, tokens_per_minute_of_every_model_burst3)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

@@ -11,7 +11,7 @@ const manyScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local l1_burst, l1_rate = ARGV[1] + 0, ARGV[2] + 0
 local l1_stored, l1_since = l1_burst, now
 if bucket[1] then l1_stored, l1_since = bucket[1] + 0, bucket[2] + 0 end
 if l1_stored > l1_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then l1_burst = l1_stored end
-local l1_tokens = l1_stored + (now > l1_since and now - l1_since or 0) * l1_rate
-if l1_tokens > l1_burst then l1_tokens = l1_burst end
+local l1_tokens = min(l1_stored + (now > l1_since and now - l1_since or 0) * l1_rate, l1_burst)
 local l1_before = l1_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- l2
@@ -30,8 +29,7 @@ local l2_burst, l2_rate = ARGV[4] + 0, ARGV[5] + 0
 local l2_stored, l2_since = l2_burst, now
 if bucket[1] then l2_stored, l2_since = bucket[1] + 0, bucket[2] + 0 end
 if l2_stored > l2_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then l2_burst = l2_stored end
-local l2_tokens = l2_stored + (now > l2_since and now - l2_since or 0) * l2_rate
-if l2_tokens > l2_burst then l2_tokens = l2_burst end
+local l2_tokens = min(l2_stored + (now > l2_since and now - l2_since or 0) * l2_rate, l2_burst)
 local l2_before = l2_tokens
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- l3
@@ -39,8 +37,7 @@ local l3_burst, l3_rate = ARGV[7] + 0, ARGV[8] + 0
 local l3_stored, l3_since = l3_burst, now
 if bucket[1] then l3_stored, l3_since = bucket[1] + 0, bucket[2] + 0 end
 if l3_stored > l3_burst and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then l3_burst = l3_stored end
-local l3_tokens = l3_stored + (now > l3_since and now - l3_since or 0) * l3_rate
-if l3_tokens > l3_burst then l3_tokens = l3_burst end
+local l3_tokens = min(l3_stored + (now > l3_since and now - l3_since or 0) * l3_rate, l3_burst)
 local l3_before = l3_tokens
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- l4
@@ -48,8 +45,7 @@ local l4_burst, l4_rate = ARGV[10] + 0, ARGV[11] + 0
 local l4_stored, l4_since = l4_burst, now
 if bucket[1] then l4_stored, l4_since = bucket[1] + 0, bucket[2] + 0 end
 if l4_stored > l4_burst and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then l4_burst = l4_stored end
-local l4_tokens = l4_stored + (now > l4_since and now - l4_since or 0) * l4_rate
-if l4_tokens > l4_burst then l4_tokens = l4_burst end
+local l4_tokens = min(l4_stored + (now > l4_since and now - l4_since or 0) * l4_rate, l4_burst)
 local l4_before = l4_tokens
 
 bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- l5
@@ -57,8 +53,7 @@ local l5_burst, l5_rate = ARGV[13] + 0, ARGV[14] + 0
 local l5_stored, l5_since = l5_burst, now
 if bucket[1] then l5_stored, l5_since = bucket[1] + 0, bucket[2] + 0 end
 if l5_stored > l5_burst and bucket[3] and bucket[3] + 0 > ARGV[15] + 0 then l5_burst = l5_stored end
-local l5_tokens = l5_stored + (now > l5_since and now - l5_since or 0) * l5_rate
-if l5_tokens > l5_burst then l5_tokens = l5_burst end
+local l5_tokens = min(l5_stored + (now > l5_since and now - l5_since or 0) * l5_rate, l5_burst)
 local l5_before = l5_tokens
 
 bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- l6
@@ -66,8 +61,7 @@ local l6_burst, l6_rate = ARGV[16] + 0, ARGV[17] + 0
 local l6_stored, l6_since = l6_burst, now
 if bucket[1] then l6_stored, l6_since = bucket[1] + 0, bucket[2] + 0 end
 if l6_stored > l6_burst and bucket[3] and bucket[3] + 0 > ARGV[18] + 0 then l6_burst = l6_stored end
-local l6_tokens = l6_stored + (now > l6_since and now - l6_since or 0) * l6_rate
-if l6_tokens > l6_burst then l6_tokens = l6_burst end
+local l6_tokens = min(l6_stored + (now > l6_since and now - l6_since or 0) * l6_rate, l6_burst)
 local l6_before = l6_tokens
 
 bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filled') -- l7
@@ -75,8 +69,7 @@ local l7_burst, l7_rate = ARGV[19] + 0, ARGV[20] + 0
 local l7_stored, l7_since = l7_burst, now
 if bucket[1] then l7_stored, l7_since = bucket[1] + 0, bucket[2] + 0 end
 if l7_stored > l7_burst and bucket[3] and bucket[3] + 0 > ARGV[21] + 0 then l7_burst = l7_stored end
-local l7_tokens = l7_stored + (now > l7_since and now - l7_since or 0) * l7_rate
-if l7_tokens > l7_burst then l7_tokens = l7_burst end
+local l7_tokens = min(l7_stored + (now > l7_since and now - l7_since or 0) * l7_rate, l7_burst)
 local l7_before = l7_tokens
 
 bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filled') -- l8
@@ -84,8 +77,7 @@ local l8_burst, l8_rate = ARGV[22] + 0, ARGV[23] + 0
 local l8_stored, l8_since = l8_burst, now
 if bucket[1] then l8_stored, l8_since = bucket[1] + 0, bucket[2] + 0 end
 if l8_stored > l8_burst and bucket[3] and bucket[3] + 0 > ARGV[24] + 0 then l8_burst = l8_stored end
-local l8_tokens = l8_stored + (now > l8_since and now - l8_since or 0) * l8_rate
-if l8_tokens > l8_burst then l8_tokens = l8_burst end
+local l8_tokens = min(l8_stored + (now > l8_since and now - l8_since or 0) * l8_rate, l8_burst)
 local l8_before = l8_tokens
 
 bucket = call('HMGET', KEYS[9], 'tokens', 'lastRefill', 'filled') -- l9
@@ -93,8 +85,7 @@ local l9_burst, l9_rate = ARGV[25] + 0, ARGV[26] + 0
 local l9_stored, l9_since = l9_burst, now
 if bucket[1] then l9_stored, l9_since = bucket[1] + 0, bucket[2] + 0 end
 if l9_stored > l9_burst and bucket[3] and bucket[3] + 0 > ARGV[27] + 0 then l9_burst = l9_stored end
-local l9_tokens = l9_stored + (now > l9_since and now - l9_since or 0) * l9_rate
-if l9_tokens > l9_burst then l9_tokens = l9_burst end
+local l9_tokens = min(l9_stored + (now > l9_since and now - l9_since or 0) * l9_rate, l9_burst)
 local l9_before = l9_tokens
 
 bucket = call('HMGET', KEYS[10], 'tokens', 'lastRefill', 'filled') -- l10
@@ -102,8 +93,7 @@ local l10_burst, l10_rate = ARGV[28] + 0, ARGV[29] + 0
 local l10_stored, l10_since = l10_burst, now
 if bucket[1] then l10_stored, l10_since = bucket[1] + 0, bucket[2] + 0 end
 if l10_stored > l10_burst and bucket[3] and bucket[3] + 0 > ARGV[30] + 0 then l10_burst = l10_stored end
-local l10_tokens = l10_stored + (now > l10_since and now - l10_since or 0) * l10_rate
-if l10_tokens > l10_burst then l10_tokens = l10_burst end
+local l10_tokens = min(l10_stored + (now > l10_since and now - l10_since or 0) * l10_rate, l10_burst)
 local l10_before = l10_tokens
 
 bucket = call('HMGET', KEYS[11], 'tokens', 'lastRefill', 'filled') -- l11
@@ -111,8 +101,7 @@ local l11_burst, l11_rate = ARGV[31] + 0, ARGV[32] + 0
 local l11_stored, l11_since = l11_burst, now
 if bucket[1] then l11_stored, l11_since = bucket[1] + 0, bucket[2] + 0 end
 if l11_stored > l11_burst and bucket[3] and bucket[3] + 0 > ARGV[33] + 0 then l11_burst = l11_stored end
-local l11_tokens = l11_stored + (now > l11_since and now - l11_since or 0) * l11_rate
-if l11_tokens > l11_burst then l11_tokens = l11_burst end
+local l11_tokens = min(l11_stored + (now > l11_since and now - l11_since or 0) * l11_rate, l11_burst)
 local l11_before = l11_tokens
 
 bucket = call('HMGET', KEYS[12], 'tokens', 'lastRefill', 'filled') -- l12
@@ -120,8 +109,7 @@ local l12_burst, l12_rate = ARGV[34] + 0, ARGV[35] + 0
 local l12_stored, l12_since = l12_burst, now
 if bucket[1] then l12_stored, l12_since = bucket[1] + 0, bucket[2] + 0 end
 if l12_stored > l12_burst and bucket[3] and bucket[3] + 0 > ARGV[36] + 0 then l12_burst = l12_stored end
-local l12_tokens = l12_stored + (now > l12_since and now - l12_since or 0) * l12_rate
-if l12_tokens > l12_burst then l12_tokens = l12_burst end
+local l12_tokens = min(l12_stored + (now > l12_since and now - l12_since or 0) * l12_rate, l12_burst)
 local l12_before = l12_tokens
 
 bucket = call('HMGET', KEYS[13], 'tokens', 'lastRefill', 'filled') -- l13
@@ -129,8 +117,7 @@ local l13_burst, l13_rate = ARGV[37] + 0, ARGV[38] + 0
 local l13_stored, l13_since = l13_burst, now
 if bucket[1] then l13_stored, l13_since = bucket[1] + 0, bucket[2] + 0 end
 if l13_stored > l13_burst and bucket[3] and bucket[3] + 0 > ARGV[39] + 0 then l13_burst = l13_stored end
-local l13_tokens = l13_stored + (now > l13_since and now - l13_since or 0) * l13_rate
-if l13_tokens > l13_burst then l13_tokens = l13_burst end
+local l13_tokens = min(l13_stored + (now > l13_since and now - l13_since or 0) * l13_rate, l13_burst)
 local l13_before = l13_tokens
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -154,32 +141,19 @@ for i = 40, #ARGV, 14 do
     and (l11_tokens + 1e-9 >= l11_cost or l11_cost <= 0)
     and (l12_tokens + 1e-9 >= l12_cost or l12_cost <= 0)
     and (l13_tokens + 1e-9 >= l13_cost or l13_cost <= 0) then
-    l1_tokens = l1_tokens - l1_cost
-    if l1_tokens > l1_burst then l1_tokens = l1_burst end
-    l2_tokens = l2_tokens - l2_cost
-    if l2_tokens > l2_burst then l2_tokens = l2_burst end
-    l3_tokens = l3_tokens - l3_cost
-    if l3_tokens > l3_burst then l3_tokens = l3_burst end
-    l4_tokens = l4_tokens - l4_cost
-    if l4_tokens > l4_burst then l4_tokens = l4_burst end
-    l5_tokens = l5_tokens - l5_cost
-    if l5_tokens > l5_burst then l5_tokens = l5_burst end
-    l6_tokens = l6_tokens - l6_cost
-    if l6_tokens > l6_burst then l6_tokens = l6_burst end
-    l7_tokens = l7_tokens - l7_cost
-    if l7_tokens > l7_burst then l7_tokens = l7_burst end
-    l8_tokens = l8_tokens - l8_cost
-    if l8_tokens > l8_burst then l8_tokens = l8_burst end
-    l9_tokens = l9_tokens - l9_cost
-    if l9_tokens > l9_burst then l9_tokens = l9_burst end
-    l10_tokens = l10_tokens - l10_cost
-    if l10_tokens > l10_burst then l10_tokens = l10_burst end
-    l11_tokens = l11_tokens - l11_cost
-    if l11_tokens > l11_burst then l11_tokens = l11_burst end
-    l12_tokens = l12_tokens - l12_cost
-    if l12_tokens > l12_burst then l12_tokens = l12_burst end
-    l13_tokens = l13_tokens - l13_cost
-    if l13_tokens > l13_burst then l13_tokens = l13_burst end
+    l1_tokens = min(l1_tokens - l1_cost, l1_burst)
+    l2_tokens = min(l2_tokens - l2_cost, l2_burst)
+    l3_tokens = min(l3_tokens - l3_cost, l3_burst)
+    l4_tokens = min(l4_tokens - l4_cost, l4_burst)
+    l5_tokens = min(l5_tokens - l5_cost, l5_burst)
+    l6_tokens = min(l6_tokens - l6_cost, l6_burst)
+    l7_tokens = min(l7_tokens - l7_cost, l7_burst)
+    l8_tokens = min(l8_tokens - l8_cost, l8_burst)
+    l9_tokens = min(l9_tokens - l9_cost, l9_burst)
+    l10_tokens = min(l10_tokens - l10_cost, l10_burst)
+    l11_tokens = min(l11_tokens - l11_cost, l11_burst)
+    l12_tokens = min(l12_tokens - l12_cost, l12_burst)
+    l13_tokens = min(l13_tokens - l13_cost, l13_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

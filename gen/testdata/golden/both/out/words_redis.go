@@ -11,7 +11,7 @@ const wordsScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local end_burst, end_rate = ARGV[1] + 0, ARGV[2] + 0
 local end_stored, end_since = end_burst, now
 if bucket[1] then end_stored, end_since = bucket[1] + 0, bucket[2] + 0 end
 if end_stored > end_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then end_burst = end_stored end
-local end_tokens = end_stored + (now > end_since and now - end_since or 0) * end_rate
-if end_tokens > end_burst then end_tokens = end_burst end
+local end_tokens = min(end_stored + (now > end_since and now - end_since or 0) * end_rate, end_burst)
 local end_before = end_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- end_burst
@@ -32,8 +31,9 @@ if bucket[1] then end_burst_stored, end_burst_since = bucket[1] + 0, bucket[2] +
 if end_burst_stored > end_burst_burst and bucket[3]
   and bucket[3] + 0 > ARGV[6] + 0 then
   end_burst_burst = end_burst_stored end
-local end_burst_tokens = end_burst_stored + (now > end_burst_since and now - end_burst_since or 0) * end_burst_rate
-if end_burst_tokens > end_burst_burst then end_burst_tokens = end_burst_burst end
+local end_burst_tokens = min(end_burst_stored
+  + (now > end_burst_since and now - end_burst_since or 0)
+  * end_burst_rate, end_burst_burst)
 local end_burst_before = end_burst_tokens
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- now
@@ -41,8 +41,7 @@ local now_burst, now_rate = ARGV[7] + 0, ARGV[8] + 0
 local now_stored, now_since = now_burst, now
 if bucket[1] then now_stored, now_since = bucket[1] + 0, bucket[2] + 0 end
 if now_stored > now_burst and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then now_burst = now_stored end
-local now_tokens = now_stored + (now > now_since and now - now_since or 0) * now_rate
-if now_tokens > now_burst then now_tokens = now_burst end
+local now_tokens = min(now_stored + (now > now_since and now - now_since or 0) * now_rate, now_burst)
 local now_before = now_tokens
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- a_
@@ -50,8 +49,7 @@ local a__burst, a__rate = ARGV[10] + 0, ARGV[11] + 0
 local a__stored, a__since = a__burst, now
 if bucket[1] then a__stored, a__since = bucket[1] + 0, bucket[2] + 0 end
 if a__stored > a__burst and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then a__burst = a__stored end
-local a__tokens = a__stored + (now > a__since and now - a__since or 0) * a__rate
-if a__tokens > a__burst then a__tokens = a__burst end
+local a__tokens = min(a__stored + (now > a__since and now - a__since or 0) * a__rate, a__burst)
 local a__before = a__tokens
 
 local reply, refused = {now, 0, 0, 0, 0}
@@ -63,14 +61,10 @@ for i = 13, #ARGV, 5 do
     and (end_burst_tokens + 1e-9 >= end_burst_cost or end_burst_cost <= 0)
     and (now_tokens + 1e-9 >= now_cost or now_cost <= 0)
     and (a__tokens + 1e-9 >= a__cost or a__cost <= 0) then
-    end_tokens = end_tokens - end_cost
-    if end_tokens > end_burst then end_tokens = end_burst end
-    end_burst_tokens = end_burst_tokens - end_burst_cost
-    if end_burst_tokens > end_burst_burst then end_burst_tokens = end_burst_burst end
-    now_tokens = now_tokens - now_cost
-    if now_tokens > now_burst then now_tokens = now_burst end
-    a__tokens = a__tokens - a__cost
-    if a__tokens > a__burst then a__tokens = a__burst end
+    end_tokens = min(end_tokens - end_cost, end_burst)
+    end_burst_tokens = min(end_burst_tokens - end_burst_cost, end_burst_burst)
+    now_tokens = min(now_tokens - now_cost, now_burst)
+    a__tokens = min(a__tokens - a__cost, a__burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
@@ -147,7 +141,7 @@ const wordsScript2 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -157,8 +151,7 @@ local end_burst1, end_rate1 = ARGV[1] + 0, ARGV[2] + 0
 local end_stored1, end_since1 = end_burst1, now
 if bucket[1] then end_stored1, end_since1 = bucket[1] + 0, bucket[2] + 0 end
 if end_stored1 > end_burst1 and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then end_burst1 = end_stored1 end
-local end_tokens1 = end_stored1 + (now > end_since1 and now - end_since1 or 0) * end_rate1
-if end_tokens1 > end_burst1 then end_tokens1 = end_burst1 end
+local end_tokens1 = min(end_stored1 + (now > end_since1 and now - end_since1 or 0) * end_rate1, end_burst1)
 local end_before1 = end_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- end_burst of bucket 1
@@ -168,10 +161,9 @@ if bucket[1] then end_burst_stored1, end_burst_since1 = bucket[1] + 0, bucket[2]
 if end_burst_stored1 > end_burst_burst1 and bucket[3]
   and bucket[3] + 0 > ARGV[6] + 0 then
   end_burst_burst1 = end_burst_stored1 end
-local end_burst_tokens1 = end_burst_stored1
+local end_burst_tokens1 = min(end_burst_stored1
   + (now > end_burst_since1 and now - end_burst_since1 or 0)
-  * end_burst_rate1
-if end_burst_tokens1 > end_burst_burst1 then end_burst_tokens1 = end_burst_burst1 end
+  * end_burst_rate1, end_burst_burst1)
 local end_burst_before1 = end_burst_tokens1
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- now of bucket 1
@@ -179,8 +171,7 @@ local now_burst1, now_rate1 = ARGV[7] + 0, ARGV[8] + 0
 local now_stored1, now_since1 = now_burst1, now
 if bucket[1] then now_stored1, now_since1 = bucket[1] + 0, bucket[2] + 0 end
 if now_stored1 > now_burst1 and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then now_burst1 = now_stored1 end
-local now_tokens1 = now_stored1 + (now > now_since1 and now - now_since1 or 0) * now_rate1
-if now_tokens1 > now_burst1 then now_tokens1 = now_burst1 end
+local now_tokens1 = min(now_stored1 + (now > now_since1 and now - now_since1 or 0) * now_rate1, now_burst1)
 local now_before1 = now_tokens1
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- a_ of bucket 1
@@ -188,8 +179,7 @@ local a__burst1, a__rate1 = ARGV[10] + 0, ARGV[11] + 0
 local a__stored1, a__since1 = a__burst1, now
 if bucket[1] then a__stored1, a__since1 = bucket[1] + 0, bucket[2] + 0 end
 if a__stored1 > a__burst1 and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then a__burst1 = a__stored1 end
-local a__tokens1 = a__stored1 + (now > a__since1 and now - a__since1 or 0) * a__rate1
-if a__tokens1 > a__burst1 then a__tokens1 = a__burst1 end
+local a__tokens1 = min(a__stored1 + (now > a__since1 and now - a__since1 or 0) * a__rate1, a__burst1)
 local a__before1 = a__tokens1
 
 bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- end of bucket 2
@@ -197,8 +187,7 @@ local end_burst2, end_rate2 = ARGV[13] + 0, ARGV[14] + 0
 local end_stored2, end_since2 = end_burst2, now
 if bucket[1] then end_stored2, end_since2 = bucket[1] + 0, bucket[2] + 0 end
 if end_stored2 > end_burst2 and bucket[3] and bucket[3] + 0 > ARGV[15] + 0 then end_burst2 = end_stored2 end
-local end_tokens2 = end_stored2 + (now > end_since2 and now - end_since2 or 0) * end_rate2
-if end_tokens2 > end_burst2 then end_tokens2 = end_burst2 end
+local end_tokens2 = min(end_stored2 + (now > end_since2 and now - end_since2 or 0) * end_rate2, end_burst2)
 local end_before2 = end_tokens2
 
 bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- end_burst of bucket 2
@@ -208,10 +197,9 @@ if bucket[1] then end_burst_stored2, end_burst_since2 = bucket[1] + 0, bucket[2]
 if end_burst_stored2 > end_burst_burst2 and bucket[3]
   and bucket[3] + 0 > ARGV[18] + 0 then
   end_burst_burst2 = end_burst_stored2 end
-local end_burst_tokens2 = end_burst_stored2
+local end_burst_tokens2 = min(end_burst_stored2
   + (now > end_burst_since2 and now - end_burst_since2 or 0)
-  * end_burst_rate2
-if end_burst_tokens2 > end_burst_burst2 then end_burst_tokens2 = end_burst_burst2 end
+  * end_burst_rate2, end_burst_burst2)
 local end_burst_before2 = end_burst_tokens2
 
 bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filled') -- now of bucket 2
@@ -219,8 +207,7 @@ local now_burst2, now_rate2 = ARGV[19] + 0, ARGV[20] + 0
 local now_stored2, now_since2 = now_burst2, now
 if bucket[1] then now_stored2, now_since2 = bucket[1] + 0, bucket[2] + 0 end
 if now_stored2 > now_burst2 and bucket[3] and bucket[3] + 0 > ARGV[21] + 0 then now_burst2 = now_stored2 end
-local now_tokens2 = now_stored2 + (now > now_since2 and now - now_since2 or 0) * now_rate2
-if now_tokens2 > now_burst2 then now_tokens2 = now_burst2 end
+local now_tokens2 = min(now_stored2 + (now > now_since2 and now - now_since2 or 0) * now_rate2, now_burst2)
 local now_before2 = now_tokens2
 
 bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filled') -- a_ of bucket 2
@@ -228,8 +215,7 @@ local a__burst2, a__rate2 = ARGV[22] + 0, ARGV[23] + 0
 local a__stored2, a__since2 = a__burst2, now
 if bucket[1] then a__stored2, a__since2 = bucket[1] + 0, bucket[2] + 0 end
 if a__stored2 > a__burst2 and bucket[3] and bucket[3] + 0 > ARGV[24] + 0 then a__burst2 = a__stored2 end
-local a__tokens2 = a__stored2 + (now > a__since2 and now - a__since2 or 0) * a__rate2
-if a__tokens2 > a__burst2 then a__tokens2 = a__burst2 end
+local a__tokens2 = min(a__stored2 + (now > a__since2 and now - a__since2 or 0) * a__rate2, a__burst2)
 local a__before2 = a__tokens2
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -246,22 +232,14 @@ for i = 25, #ARGV, 9 do
     and (end_burst_tokens2 + 1e-9 >= end_burst_cost2 or end_burst_cost2 <= 0)
     and (now_tokens2 + 1e-9 >= now_cost2 or now_cost2 <= 0)
     and (a__tokens2 + 1e-9 >= a__cost2 or a__cost2 <= 0) then
-    end_tokens1 = end_tokens1 - end_cost1
-    if end_tokens1 > end_burst1 then end_tokens1 = end_burst1 end
-    end_burst_tokens1 = end_burst_tokens1 - end_burst_cost1
-    if end_burst_tokens1 > end_burst_burst1 then end_burst_tokens1 = end_burst_burst1 end
-    now_tokens1 = now_tokens1 - now_cost1
-    if now_tokens1 > now_burst1 then now_tokens1 = now_burst1 end
-    a__tokens1 = a__tokens1 - a__cost1
-    if a__tokens1 > a__burst1 then a__tokens1 = a__burst1 end
-    end_tokens2 = end_tokens2 - end_cost2
-    if end_tokens2 > end_burst2 then end_tokens2 = end_burst2 end
-    end_burst_tokens2 = end_burst_tokens2 - end_burst_cost2
-    if end_burst_tokens2 > end_burst_burst2 then end_burst_tokens2 = end_burst_burst2 end
-    now_tokens2 = now_tokens2 - now_cost2
-    if now_tokens2 > now_burst2 then now_tokens2 = now_burst2 end
-    a__tokens2 = a__tokens2 - a__cost2
-    if a__tokens2 > a__burst2 then a__tokens2 = a__burst2 end
+    end_tokens1 = min(end_tokens1 - end_cost1, end_burst1)
+    end_burst_tokens1 = min(end_burst_tokens1 - end_burst_cost1, end_burst_burst1)
+    now_tokens1 = min(now_tokens1 - now_cost1, now_burst1)
+    a__tokens1 = min(a__tokens1 - a__cost1, a__burst1)
+    end_tokens2 = min(end_tokens2 - end_cost2, end_burst2)
+    end_burst_tokens2 = min(end_burst_tokens2 - end_burst_cost2, end_burst_burst2)
+    now_tokens2 = min(now_tokens2 - now_cost2, now_burst2)
+    a__tokens2 = min(a__tokens2 - a__cost2, a__burst2)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

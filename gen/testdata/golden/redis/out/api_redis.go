@@ -11,7 +11,7 @@ const apiScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
 local rps_stored, rps_since = rps_burst, now
 if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
 if rps_stored > rps_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rps_burst = rps_stored end
-local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
-if rps_tokens > rps_burst then rps_tokens = rps_burst end
+local rps_tokens = min(rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate, rps_burst)
 local rps_before = rps_tokens
 
 local reply, refused = {now, 0}
@@ -30,8 +29,7 @@ for i = 4, #ARGV, 2 do
   local rps_cost = ARGV[i + 1] + 0
   if ARGV[i] ~= '1'
     or (rps_tokens + 1e-9 >= rps_cost or rps_cost <= 0) then
-    rps_tokens = rps_tokens - rps_cost
-    if rps_tokens > rps_burst then rps_tokens = rps_burst end
+    rps_tokens = min(rps_tokens - rps_cost, rps_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
@@ -76,7 +74,7 @@ const apiScript2 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -86,8 +84,7 @@ local rps_burst1, rps_rate1 = ARGV[1] + 0, ARGV[2] + 0
 local rps_stored1, rps_since1 = rps_burst1, now
 if bucket[1] then rps_stored1, rps_since1 = bucket[1] + 0, bucket[2] + 0 end
 if rps_stored1 > rps_burst1 and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rps_burst1 = rps_stored1 end
-local rps_tokens1 = rps_stored1 + (now > rps_since1 and now - rps_since1 or 0) * rps_rate1
-if rps_tokens1 > rps_burst1 then rps_tokens1 = rps_burst1 end
+local rps_tokens1 = min(rps_stored1 + (now > rps_since1 and now - rps_since1 or 0) * rps_rate1, rps_burst1)
 local rps_before1 = rps_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- rps of bucket 2
@@ -95,8 +92,7 @@ local rps_burst2, rps_rate2 = ARGV[4] + 0, ARGV[5] + 0
 local rps_stored2, rps_since2 = rps_burst2, now
 if bucket[1] then rps_stored2, rps_since2 = bucket[1] + 0, bucket[2] + 0 end
 if rps_stored2 > rps_burst2 and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then rps_burst2 = rps_stored2 end
-local rps_tokens2 = rps_stored2 + (now > rps_since2 and now - rps_since2 or 0) * rps_rate2
-if rps_tokens2 > rps_burst2 then rps_tokens2 = rps_burst2 end
+local rps_tokens2 = min(rps_stored2 + (now > rps_since2 and now - rps_since2 or 0) * rps_rate2, rps_burst2)
 local rps_before2 = rps_tokens2
 
 local reply, refused = {now, 0, 0}
@@ -105,10 +101,8 @@ for i = 7, #ARGV, 3 do
   if ARGV[i] ~= '1'
     or (rps_tokens1 + 1e-9 >= rps_cost1 or rps_cost1 <= 0)
     and (rps_tokens2 + 1e-9 >= rps_cost2 or rps_cost2 <= 0) then
-    rps_tokens1 = rps_tokens1 - rps_cost1
-    if rps_tokens1 > rps_burst1 then rps_tokens1 = rps_burst1 end
-    rps_tokens2 = rps_tokens2 - rps_cost2
-    if rps_tokens2 > rps_burst2 then rps_tokens2 = rps_burst2 end
+    rps_tokens1 = min(rps_tokens1 - rps_cost1, rps_burst1)
+    rps_tokens2 = min(rps_tokens2 - rps_cost2, rps_burst2)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

@@ -11,7 +11,7 @@ const jobsScript1 = `
 --        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
-local call, floor, ceil = redis.call, math.floor, math.ceil
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
@@ -21,8 +21,7 @@ local rpd_burst, rpd_rate = ARGV[1] + 0, ARGV[2] + 0
 local rpd_stored, rpd_since = rpd_burst, now
 if bucket[1] then rpd_stored, rpd_since = bucket[1] + 0, bucket[2] + 0 end
 if rpd_stored > rpd_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpd_burst = rpd_stored end
-local rpd_tokens = rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate
-if rpd_tokens > rpd_burst then rpd_tokens = rpd_burst end
+local rpd_tokens = min(rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate, rpd_burst)
 local rpd_before = rpd_tokens
 
 local reply, refused = {now, 0}
@@ -30,8 +29,7 @@ for i = 4, #ARGV, 2 do
   local rpd_cost = ARGV[i + 1] + 0
   if ARGV[i] ~= '1'
     or (rpd_tokens + 1e-9 >= rpd_cost or rpd_cost <= 0) then
-    rpd_tokens = rpd_tokens - rpd_cost
-    if rpd_tokens > rpd_burst then rpd_tokens = rpd_burst end
+    rpd_tokens = min(rpd_tokens - rpd_cost, rpd_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
