@@ -2,21 +2,38 @@ package gen
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
 // Statements are the texts that stores run for calls on a resource, word for word as in generated code, and
 // the attributes that they name. They are for a tool that makes such calls without generated code.
 type Statements struct {
-	Create, Normal, Retry, Adjust, Reshape Statement // on DynamoDB, by write path
+	Texts // for buckets of each kind; empty if kinds differ in their limits
 
-	Attributes []Attribute       // of a bucket in DynamoDB, without those of its limits; the key comes first
-	Limits     []LimitAttributes // of a bucket in DynamoDB, by limit
+	Variants   []Variant   // for buckets of some kinds each, if kinds differ in their limits
+	Attributes []Attribute // of a bucket in DynamoDB, without those of its limits; the key comes first
 
 	Scripts []string // on Redis, for chains of one bucket, of two, ...; "" for those that the store loops over
+}
+
+// Texts are the statements on DynamoDB for buckets that have the same limits.
+type Texts struct {
+	Create, Normal, Retry, Adjust, Reshape Statement // by write path
+
+	Limits []LimitAttributes // of a bucket
+	At     []int             // of each of Limits, its index in the resource's
+}
+
+// Variant is the Texts for buckets of some kinds.
+type Variant struct {
+	Texts
+
+	Kinds []int // indexes into Schema.Kinds
 }
 
 // Statement is the text of one write path. Create puts an item, and so has a condition alone.
@@ -66,12 +83,16 @@ func LoadStatements(path string) ([]Statements, error) {
 	var all []Statements
 	for _, r := range model.Of(from, filepath.Base(path)).Resources {
 		s := Statements{Attributes: r.Attributes()}
-		for _, l := range r.Limits {
-			s.Limits = append(s.Limits, l.Attrs)
+		if r.Variants == nil {
+			s.Texts = textsOf(r)
 		}
-		into := []*Statement{&s.Create, &s.Normal, &s.Retry, &s.Adjust, &s.Reshape} // in the order of expr.Paths
-		for i, p := range expr.Paths(r) {
-			*into[i] = Statement{Update: p.Update, Condition: p.Condition, Operands: p.Operands}
+		for _, v := range r.Variants {
+			of := Variant{Texts: textsOf(&v.Resource)}
+			for _, k := range v.Kinds {
+				of.Kinds = append(of.Kinds, slices.IndexFunc(from.Kinds,
+					func(other *schema.Kind) bool { return other.Name == k.Name }))
+			}
+			s.Variants = append(s.Variants, of)
 		}
 		for _, script := range lua.Scripts(r) {
 			text := script.Text
@@ -83,4 +104,16 @@ func LoadStatements(path string) ([]Statements, error) {
 		all = append(all, s)
 	}
 	return all, nil
+}
+
+// textsOf returns the statements of r.
+func textsOf(r *model.Resource) (t Texts) {
+	for _, l := range r.Limits {
+		t.Limits, t.At = append(t.Limits, l.Attrs), append(t.At, l.Index)
+	}
+	into := []*Statement{&t.Create, &t.Normal, &t.Retry, &t.Adjust, &t.Reshape} // in the order of expr.Paths
+	for i, p := range expr.Paths(r) {
+		*into[i] = Statement{Update: p.Update, Condition: p.Condition, Operands: p.Operands}
+	}
+	return t
 }

@@ -21,8 +21,9 @@ type Balance struct {
 	Full time.Duration
 }
 
-// Balances returns what the lease's last write left in its buckets, nearest first, limits in schema order. It
-// reads nothing. It is nil if the lease does not know any of its buckets.
+// Balances returns what the lease's last write left in its buckets, nearest first, limits in schema order.
+// Limits that a bucket's kind does not have are left out. It reads nothing. It is nil if the lease does not
+// know any of its buckets.
 func (l *Lease[C]) Balances() []Balance {
 	if l == nil || l.resource == nil {
 		return nil
@@ -51,6 +52,9 @@ func balancesAt(spec *store.Spec, buckets []store.Bucket, now int64) []Balance {
 	for i := range buckets {
 		balances, refilled := balancesOf(&buckets[i], spec)
 		for j, b := range balances {
+			if b.Absent() {
+				continue
+			}
 			full := bucket.RetryAfter(b, refilled, now, b.Burst)
 			if spec.Regions != nil && b.Closed() { // as in store.Refuse
 				full = spec.Regions.Window

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -105,6 +106,9 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 		explained[i] = Explained[L]{At: o.At, Limits: c.fromLimits(limitsIn(&o, c.spec)), Managed: o.Epoch > 0}
 	}
 	for i, name := range c.spec.Limits {
+		if !kind.Has(i) {
+			continue
+		}
 		winner := &explained[store.Decides(deciding, i)]
 		winner.Wins = append(winner.Wins, name)
 	}
@@ -144,7 +148,8 @@ func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err erro
 // Set replaces what is stored here, if prev is still its revision, and returns the new revision. prev is what
 // Get returned: "" if nothing was stored. Without any limit Set is Delete. This Limiter goes by it at once,
 // others within their WithCacheTTL. It fails with:
-//   - an *InvalidError for a bad id, a limit that cannot be, or Refill for a kind;
+//   - an *InvalidError for a bad id, a limit that cannot be or that the kind does not have, or Refill for a
+//     kind;
 //   - a *ConflictError if the override was changed since prev was read;
 //   - the store's error. After an *UnavailableError the override may be stored: Get tells.
 //
@@ -171,8 +176,11 @@ func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision, opts ...
 		if rate == nil {
 			continue
 		}
-		var wrong string
-		if changed[i], wrong = rate.limit(kind.Limits[i], kind.PerCall[i]); wrong != "" {
+		wrong := fmt.Sprintf("kind %s does not have it (kinds in limits.yaml): leave it out", kind.Name)
+		if kind.Has(i) {
+			changed[i], wrong = rate.limit(kind.Limits[i], kind.PerCall[i])
+		}
+		if wrong != "" {
 			return "", &InvalidError{
 				Resource: o.spec.Resource, Field: "limit " + o.spec.Limits[i] + " of " + o.at,
 				Reason: "is not possible: " + wrong,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -153,7 +154,7 @@ func (r *Resource[E, C]) settle(ctx context.Context, l *lease, actual C) error {
 	call := r.closing(l)
 	part := &call.Parts[0]
 	part.Actual = r.toVector(actual, part.Actual)
-	_, err := scale(r.spec, r.spec.Kinds[part.Buckets[0].Kind].PerCall, part.Actual)
+	_, err := tokens.Scale(r.spec, part.Buckets[0].Kind, true, part.Actual)
 	l.spent = err == nil
 	l.turn.Unlock()
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/local"
+	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -39,9 +40,9 @@ func (r *Resource[E, C]) more(ctx context.Context, l *lease, cost C) error {
 	call := r.again(l)
 	part := &call.Parts[0]
 	part.Cost = r.toVector(cost, nil)
-	empty, err := scale(r.spec, nil, part.Cost)
+	empty, err := tokens.Scale(r.spec, part.Buckets[0].Kind, false, part.Cost)
 	if err == nil && empty {
-		err = errEmptyCost(r.spec)
+		err = tokens.ErrEmpty(r.spec)
 	}
 	if err != nil || l.shadowed != nil {
 		return err

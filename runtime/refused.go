@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 
+	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -26,7 +27,7 @@ func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int6
 		return nil
 	}
 	vector := r.toVector(cost, s.cost[:0])
-	if empty, err := scale(r.spec, r.spec.Kinds[links[0].Kind].PerCall, vector); empty || err != nil {
+	if empty, err := tokens.Scale(r.spec, links[0].Kind, true, vector); empty || err != nil {
 		return nil
 	}
 	denied := r.core.session.Refused(r.def, links, vector, now)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -67,7 +68,8 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 // It fails with:
 //   - a *DeniedError when tokens are missing, in whichever bucket;
 //   - a *CostTooLargeError when waiting cannot help;
-//   - an *InvalidError for bad input, or an entity that a look-up does not find;
+//   - an *InvalidError for bad input, such as a cost of a limit that no kind of the chain has, or an entity
+//     that a look-up does not find;
 //   - an *UnavailableError when the store did not answer within the Budget, look-ups included, and the
 //     failure policy is Deny;
 //   - a *ContendedError when every attempt lost its race or met another transaction;
@@ -162,9 +164,9 @@ func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[
 	}
 	part := &a.part[0]
 	part.Cost = r.toVector(cost, a.cost[:0])
-	empty, err := scale(r.spec, r.spec.Kinds[part.Buckets[0].Kind].PerCall, part.Cost)
+	empty, err := tokens.Scale(r.spec, part.Buckets[0].Kind, true, part.Cost)
 	if err == nil && empty {
-		err = errEmptyCost(r.spec)
+		err = tokens.ErrEmpty(r.spec)
 	}
 	return a, err
 }

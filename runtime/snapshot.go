@@ -9,9 +9,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Snapshot is what Peek saw, in whole tokens.
+// Snapshot is what Peek saw, in whole tokens. A limit that a kind does not have is 0 in its buckets.
 type Snapshot[C any] struct {
-	Available C                   // the least of the chain, rounded down and 0 in debt
+	// the least of the chain, rounded down and 0 in debt; 0 too for a limit that no bucket of it has
+	Available C
 	Buckets   []BucketSnapshot[C] // nearest first
 }
 
@@ -49,7 +50,9 @@ func least(spec *store.Spec, buckets []store.Bucket, now int64) []int64 {
 	for i := range buckets {
 		balances, refilled := balancesOf(&buckets[i], spec)
 		for j, balance := range balances {
-			least[j] = min(least[j], bucket.Spendable(balance, refilled, now))
+			if !balance.Absent() {
+				least[j] = min(least[j], bucket.Spendable(balance, refilled, now))
+			}
 		}
 	}
 	for j, milli := range least {

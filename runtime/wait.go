@@ -265,7 +265,7 @@ func (w *waiter) behind(view *waitlist.View) (denied *DeniedError) {
 		for j, balance := range balances {
 			balances[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), view.Ahead[i][j])
 		}
-		denied = store.Refuse(denied, w.spec, b.Entity, img, w.part.Cost, now)
+		denied = store.Refuse(denied, w.spec, b.Entity, img, w.spec.CostOf(b.Kind, w.part.Cost), now)
 	}
 	return denied
 }

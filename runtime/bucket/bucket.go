@@ -20,6 +20,10 @@ const Milli = 1000
 // takes no part in the arithmetic.
 type Limit struct{ Capacity, Burst, Refill, Period int64 }
 
+// Absent reports whether l is the zero Limit, of a bucket that does not have the limit: nothing is stored of
+// it, and nothing charged. A closed limit is not absent.
+func (l Limit) Absent() bool { return l.Period == 0 }
+
 // Per returns a limit of capacity whole tokens every period, refilled by capacity and without extra burst. It
 // saturates; parts of a millisecond are dropped.
 func Per(capacity int64, period time.Duration) Limit {

@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
-	"github.com/sluice-go/sluice/runtime/internal/item"
 
+	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -77,14 +77,17 @@ type scene struct {
 
 // bucketOf names a bucket of r.
 func bucketOf(r *known.Resource) wire.Bucket {
-	return wire.Bucket{Resource: &r.Resource, Partition: item.EntityPrefix + "user-1", Entity: "user-1"}
+	kind := slices.IndexFunc(r.Spec.Kinds, func(k store.Kind) bool { return k.Limits != nil })
+	var b known.Bucket
+	b.Init(r, kind, "user-1")
+	return b.At
 }
 
 // schemaShape is the shape of a bucket of r's first kind that nothing overrides.
 func schemaShape(r *known.Resource) *plan.Shape {
 	return &plan.Shape{
 		Limits:  r.Spec.Kinds[0].Limits,
-		Removed: r.Spec.Removed,
+		Removed: r.Spec.RemovedOf(0),
 		Version: r.Spec.Revision * plan.RevisionUnit,
 	}
 }
@@ -124,6 +127,9 @@ func drawScene(t *rapid.T, r *known.Resource) scene {
 	drifted := *img
 	drifted.Balances = bucket.Full(shape.Limits)
 	for i, l := range shape.Limits {
+		if l.Absent() {
+			continue
+		}
 		b := &img.Balances[i]
 		b.Tokens = rapid.Int64Range(-l.Burst/2, l.Burst+l.Burst/4).Draw(t, "tk")
 		b.Consumed = rapid.Int64Range(0, 1<<40).Draw(t, "tc")
@@ -143,8 +149,8 @@ func drawScene(t *rapid.T, r *known.Resource) scene {
 		drifted.Op = "this write"
 	}
 	if rapid.IntRange(0, 3).Draw(t, "incomplete") == 0 {
-		img.Missing[0] = true
-		img.Balances[0] = bucket.Balance{}
+		img.Missing[s.first()] = true
+		img.Balances[s.first()] = bucket.Balance{}
 	}
 	for _, name := range shape.Removed {
 		if rapid.Bool().Draw(t, name) {
@@ -155,12 +161,17 @@ func drawScene(t *rapid.T, r *known.Resource) scene {
 		}
 	}
 	s.remembered = img
-	missing := img.Missing[0]
+	missing := img.Missing[s.first()]
 	if rapid.IntRange(0, 5).Draw(t, "limit drift") == 0 {
 		missing = !missing
 	}
 	s.stored = s.item(&drifted, missing)
 	return s
+}
+
+// first is the index of the first limit that the bucket's kind has.
+func (s *scene) first() int {
+	return slices.IndexFunc(s.target.demand.Shape.Limits, func(l bucket.Limit) bool { return !l.Absent() })
 }
 
 // item is what holds img, without its first limit if that is missing.
@@ -182,7 +193,7 @@ func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
 		}
 	}
 	for i, b := range img.Balances {
-		if i > 0 || !missing {
+		if (i != s.first() || !missing) && s.at.Spec.Kinds[0].Has(i) {
 			put(s.at.Spec.Limits[i], b)
 		}
 	}
@@ -229,10 +240,14 @@ func newComparison(t *testing.T) *comparison {
 	if err != nil {
 		t.Fatal(err)
 	}
+	apart, err := definitions.Of(kinds.New) // its first kind has not all limits
+	if err != nil {
+		t.Fatal(err)
+	}
 	gpt4, _ := generated(t)
 	c := &comparison{
 		engine: e,
-		defs:   []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), next[0]},
+		defs:   []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), next[0], apart[0]},
 	}
 	opened, err := New(e.client, e.table).Open(&store.Env{Clock: &e.clock}, c.defs...)
 	if err != nil {

@@ -79,14 +79,15 @@ func (s *scheduler) newRequest(
 		of := s.resource(part.Def)
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
+			own := of.Spec.CostOf(b.Kind, cost(part, b))
 			same := func(pn portion) bool { return pn.resource == of && pn.entity == b.Entity }
 			at := slices.IndexFunc(r.portions, same)
 			if at >= 0 {
-				r.portions[at].add(b, cost(part, b))
+				r.portions[at].add(b, own)
 				continue
 			}
 			pn := portion{
-				resource: of, entity: b.Entity, kind: b.Kind, cost: cost(part, b),
+				resource: of, entity: b.Entity, kind: b.Kind, cost: own,
 				buckets: single.bucket[:0:0], dropped: b.Dropped,
 			}
 			if len(r.portions) == 0 {

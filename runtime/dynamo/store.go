@@ -35,7 +35,6 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
@@ -176,18 +175,12 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 		return nil, err
 	}
 	for _, def := range defs {
-		spec := def.Spec()
-		generated, ok := def.(codec.Resource)
-		if !ok {
-			return nil, &store.SetupError{
-				What: fmt.Sprintf("resource %s was not generated for DynamoDB", spec.Resource),
-				Do:   "add `stores: [dynamodb]` to limits.yaml and run `sluice generate`",
-			}
+		r, err := known.NewResource(def)
+		if err != nil {
+			return nil, err
 		}
-		opened.scheduler.resources = append(opened.scheduler.resources, known.NewResource(def, wire.Resource{
-			Generated: generated, Spec: spec, SortKey: item.KeyOf(generated.Key("")).SK,
-		}))
-		opened.revision = max(opened.revision, spec.Revision)
+		opened.scheduler.resources = append(opened.scheduler.resources, r)
+		opened.revision = max(opened.revision, r.Spec.Revision)
 	}
 	return opened, nil
 }

@@ -21,7 +21,8 @@ type cachedBucket struct {
 	*resource
 	kind   int
 	entity string
-	keys   []any // its hashes, by limit: strings, as a command takes them
+	has    []int // the limits that it has, in schema order
+	keys   []any // its hashes, by has: strings, as a command takes them
 
 	mu      sync.Mutex
 	own     *override // last read for the entity
@@ -37,7 +38,7 @@ type limitSet struct {
 	*cachedBucket
 	limits  []bucket.Limit
 	version int64 // of the overrides that they are from
-	params  []any // of each limit, as ARGV has them
+	params  []any // of each limit that the bucket has, as ARGV has them
 }
 
 // lookup returns the cached bucket of a chain that ends with root; it adds one to the cache if there is none.
@@ -46,9 +47,9 @@ func (s *session) lookup(r *resource, kind int, root, entity string) *cachedBuck
 	if b, ok := s.buckets.Get(key); ok {
 		return b
 	}
-	b := &cachedBucket{resource: r, kind: kind, entity: entity}
-	for _, limit := range r.spec.Limits {
-		b.keys = append(b.keys, s.keys.bucket(r.spec.Resource, limit, root, entity))
+	b := &cachedBucket{resource: r, kind: kind, entity: entity, has: r.has[kind]}
+	for _, i := range b.has {
+		b.keys = append(b.keys, s.keys.bucket(r.spec.Resource, r.spec.Limits[i], root, entity))
 	}
 	if cached, ok, _ := s.buckets.PeekOrAdd(key, b); ok {
 		return cached
@@ -96,8 +97,8 @@ func (b *cachedBucket) setOverrides(own, ofKind *override) {
 		return
 	}
 	next := &limitSet{cachedBucket: b, limits: limits, version: version}
-	for _, l := range limits {
-		next.params = append(next.params, text.Params(l, version)...)
+	for _, i := range b.has {
+		next.params = append(next.params, text.Params(limits[i], version)...)
 	}
 	b.inForce = next
 }

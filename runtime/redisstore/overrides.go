@@ -128,7 +128,7 @@ func (o *Overrides) FillLimits(
 	}
 	inForce, version := resolved(spec, kind, overrides...)
 	for i, limit := range spec.Limits {
-		if !slices.Contains(limits, limit) {
+		if !spec.Kinds[kind].Has(i) || !slices.Contains(limits, limit) {
 			continue
 		}
 		key, args := o.keys.bucket(spec.Resource, limit, root, entity), text.Params(inForce[i], version)

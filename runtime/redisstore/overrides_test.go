@@ -180,6 +180,24 @@ func TestFillByOlder(t *testing.T) {
 	d.left(t, alice, tokens2{30, 6000})
 }
 
+// TestFillOfKind: a fill stores only the limits that the kind has.
+func TestFillOfKind(t *testing.T) {
+	s := newServer(t)
+	client := s.client(t)
+	def := slow()
+	def.spec.Kinds[0].Limits[1] = bucket.Limit{}
+	d := s.process(t, client, def)
+	if err := d.session.Overrides().Fill(t.Context(), def.spec, 0, "user-alice", "user-alice"); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{1, 0} {
+		key := keys{prefix: s.prefix}.bucket("gpt-4", def.spec.Limits[i], "", "user-alice")
+		if n, err := client.Exists(t.Context(), key).Result(); n != want || err != nil {
+			t.Errorf("%d of %s, %v, want %d", n, key, err, want)
+		}
+	}
+}
+
 // TestFillForgets: a fill drops the image of the bucket that calls have cached.
 func TestFillForgets(t *testing.T) {
 	s := newServer(t)

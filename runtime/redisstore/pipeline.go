@@ -257,11 +257,11 @@ func (c *call) readReply() {
 	}
 }
 
-// image returns a bucket with the given balances, in millitokens, as seen at now.
+// image returns a bucket with the given balances of the limits that it has, in millitokens, as seen at now.
 func (s *limitSet) image(balances []int64, now int64) *bucket.Image {
 	img := &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
-	for i := range img.Balances {
-		img.Balances[i].Tokens = balances[i]
+	for key, i := range s.has {
+		img.Balances[i].Tokens = balances[key]
 	}
 	return img
 }

@@ -82,15 +82,16 @@ func (s *session) newRequest(
 		root := cmp.Or(part.Root, part.Buckets[len(part.Buckets)-1].Entity)
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
+			own := of.spec.CostOf(b.Kind, c)
 			cached := s.lookup(of, b.Kind, root, b.Entity)
 			// Compare keys, not pointers: the cache may have dropped the bucket since, and returned another
 			// one.
 			at := slices.IndexFunc(r.portions, func(p portion) bool { return p.keys[0] == cached.keys[0] })
 			if at >= 0 {
-				r.portions[at].merge(b, c)
+				r.portions[at].merge(b, own)
 				continue
 			}
-			p := portion{cachedBucket: cached, cost: c}
+			p := portion{cachedBucket: cached, cost: own}
 			if len(r.portions) == 0 {
 				p.buckets = single.bucket[:0]
 			}
@@ -125,8 +126,9 @@ func (r *request) encode() *request {
 	}
 	r.args = append(r.args, fits)
 	for i := range r.portions {
-		for _, milli := range r.portions[i].cost {
-			r.args = append(r.args, text.Tokens(milli))
+		p := &r.portions[i]
+		for _, limit := range p.has {
+			r.args = append(r.args, text.Tokens(p.cost[limit]))
 		}
 	}
 	return r
@@ -191,20 +193,20 @@ func (r *request) deniedError() *store.DeniedError {
 	e, retryAfter := &store.DeniedError{}, r.retryAfter
 	for i := range r.portions {
 		p := &r.portions[i]
-		for j, limit := range p.spec.Limits {
-			if retryAfter[j] == 0 {
+		for key, j := range p.has {
+			if retryAfter[key] == 0 {
 				continue
 			}
 			// A smaller request after it in the same script call, or a settle, may have changed the balance
 			// since.
 			available := min(r.images[i].Balances[j].Tokens, p.cost[j]-1)
 			e = store.AddRefusal(e, store.Refusal{
-				Resource: p.spec.Resource, Entity: p.entity, Limit: limit,
+				Resource: p.spec.Resource, Entity: p.entity, Limit: p.spec.Limits[j],
 				Requested: p.cost[j] / bucket.Milli, Available: max(0, available) / bucket.Milli,
-				RetryAfter: text.Milliseconds(retryAfter[j]),
+				RetryAfter: text.Milliseconds(retryAfter[key]),
 			})
 		}
-		retryAfter = retryAfter[len(p.spec.Limits):]
+		retryAfter = retryAfter[len(p.has):]
 	}
 	return e
 }

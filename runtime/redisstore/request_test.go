@@ -50,7 +50,8 @@ func TestDeniedForLess(t *testing.T) {
 			Balances: []bucket.Balance{{Limit: limit, Tokens: tokens}},
 		}}}
 		r.portions = []portion{{cachedBucket: &cachedBucket{
-			resource: &resource{spec: &store.Spec{Resource: "gpt-4", Limits: []string{"rpm"}}}, entity: "user-1",
+			resource: &resource{spec: &store.Spec{Resource: "gpt-4", Limits: []string{"rpm"}}},
+			entity:   "user-1", has: []int{0},
 		}, cost: []int64{10_000}}}
 		e := r.deniedError()
 		if e.Requested != 10 || e.Available != want || e.RetryAfter != 500*time.Millisecond {

@@ -12,6 +12,7 @@ type resource struct {
 	def     store.Definition
 	spec    *store.Spec
 	scripts []*script                  // by the number of buckets in a chain; the first serves any number
+	has     [][]int                    // by kind, the limits that its buckets have, in schema order
 	kinds   []atomic.Pointer[override] // by kind, the override last read for it
 	changed atomic.Int64               // counts this session's writes of its overrides
 }
@@ -27,6 +28,9 @@ func newResource(def Scripter, fallback *script) *resource {
 			next = newScript(text)
 		}
 		r.scripts = append(r.scripts, next)
+	}
+	for kind := range spec.Kinds {
+		r.has = append(r.has, spec.Kinds[kind].Indexes())
 	}
 	return r
 }

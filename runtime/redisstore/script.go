@@ -14,7 +14,7 @@ type Scripter interface {
 	store.Definition
 	// Script returns the script that charges calls to a chain of that many buckets: any.lua with every key
 	// and every cost written out. ARGV does not have the number of keys. It returns "" if no call can have
-	// such a chain, or if it has too many keys for Lua.
+	// such a chain, if it has too many keys for Lua, or if kinds differ in their limits.
 	Script(chain int) string
 }
 

@@ -112,12 +112,13 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 	if whole == nil {
 		return false
 	}
+	names, whole := held(bk.spec, whole)
 	if len(bk.Limits) == len(whole) && slices.Equal(bk.whole, whole) {
 		return true
 	}
 	bk.Fresh = bk.Fresh && len(bk.Limits) == 0
 	limits := make([]Holding, len(whole))
-	for i, name := range bk.spec.Limits {
+	for i, name := range names {
 		keeps := bk.spec.Regions.Keeps(whole[i]).Capacity / bucket.Milli
 		limits[i] = Holding{Limit: name, Held: keeps, Quota: keeps, Written: keeps}
 		if h := bk.holding(name); h != nil {
@@ -131,6 +132,26 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 	}
 	bk.Limits, bk.whole = limits, slices.Clone(whole)
 	return true
+}
+
+// held returns those of a resource's limits that a bucket has, by their names.
+func held(spec *store.Spec, all []bucket.Limit) (names []string, limits []bucket.Limit) {
+	for i, l := range all {
+		if !l.Absent() {
+			names, limits = append(names, spec.Limits[i]), append(limits, l)
+		}
+	}
+	return names, limits
+}
+
+// inOrder returns values, which are by bk.Limits, by the limits of the resource: zero for one that the bucket
+// does not have.
+func inOrder[T any](bk *book, values []T) []T {
+	all := make([]T, len(bk.spec.Limits))
+	for i, v := range values {
+		all[slices.Index(bk.spec.Limits, bk.Limits[i].Limit)] = v
+	}
+	return all
 }
 
 // reserved returns the tokens of the i-th limit that are reserved for each region.

@@ -107,7 +107,7 @@ func (s *Sync) grant(ctx context.Context, start time.Time, r *Report) {
 		}
 		grants := bk.grants
 		bk.grants = nil
-		ok, err := s.Table.Grant(ctx, bk.spec, bk.Entity, bk.quotas(), grants)
+		ok, err := s.Table.Grant(ctx, bk.spec, bk.Entity, inOrder(bk, bk.quotas()), inOrder(bk, grants))
 		switch {
 		case err != nil:
 			r.Failed = append(r.Failed, fmt.Errorf("first tokens of %s for %s: %w", bk.Resource,

@@ -91,7 +91,7 @@ func (s planner) resume(bk *book, peers []*peer) {
 			continue
 		}
 		for _, limit := range bk.newLimits {
-			if h, theirs := bk.holding(limit), e.holding(limit); theirs != nil {
+			if h, theirs := bk.holding(limit), e.holding(limit); h != nil && theirs != nil {
 				h.Given, h.Taken = withEntry(h.Given, p.name, theirs.Taken[s.Region]),
 					withEntry(h.Taken, p.name, theirs.Given[s.Region])
 			}

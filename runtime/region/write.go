@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -54,10 +55,12 @@ func (s *Sync) write(ctx context.Context, items []*item, raises bool, start time
 func (it *item) send(ctx context.Context, s *Sync) {
 	quota := store.Stored{At: it.Write.Entity, Epoch: s.epoch, Revision: it.book.rev}
 	if !it.tombstone {
+		limits := make([]*bucket.Limit, len(it.to))
 		for i, tokens := range it.to {
 			limit := it.whole[i].Quota(tokens)
-			quota.Limits = append(quota.Limits, &limit)
+			limits[i] = &limit
 		}
+		quota.Limits = inOrder(it.book, limits)
 	}
 	it.rev, it.err = s.Table.PutQuota(ctx, it.spec, quota)
 	it.at = s.Clock.Now().UnixMilli()

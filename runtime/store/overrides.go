@@ -12,12 +12,12 @@ type Revision string
 
 // Resolve returns the limits in force for a bucket. Each is the one of the first override that has it, else
 // schema's. overrides are in the order that Decides takes. If none has a limit, Resolve returns schema
-// itself. Stores call it.
+// itself. A limit that is Absent in schema stays so: an override may be left from before. Stores call it.
 func Resolve(schema []bucket.Limit, overrides ...Stored) []bucket.Limit {
 	limits := schema
 	for i := range schema {
 		winner := Decides(overrides, i)
-		if winner == len(overrides) {
+		if winner == len(overrides) || schema[i].Absent() {
 			continue
 		}
 		if &limits[0] == &schema[0] {
@@ -39,12 +39,14 @@ func Decides(overrides []Stored, i int) int {
 	return len(overrides)
 }
 
-// FullOverride returns limits, which are all there are, as an override. It holds copies, which callers may
-// change.
+// FullOverride returns limits, which are all there are, as an override, with nil for one that is Absent. It
+// holds copies, which callers may change.
 func FullOverride(at string, limits []bucket.Limit) Stored {
-	s := Stored{At: at}
-	for _, limit := range limits {
-		s.Limits = append(s.Limits, &limit)
+	s := Stored{At: at, Limits: make([]*bucket.Limit, len(limits))}
+	for i, limit := range limits {
+		if !limit.Absent() {
+			s.Limits[i] = &limit
+		}
 	}
 	return s
 }

@@ -1,6 +1,10 @@
 package store
 
-import "github.com/sluice-go/sluice/runtime/bucket"
+import (
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
 
 // Spec describes one resource of a schema. Generated code fills it in; nobody changes it afterwards.
 type Spec struct {
@@ -31,10 +35,83 @@ const (
 
 // Kind is one kind of entity in schema order, as Link.Kind indexes it.
 type Kind struct {
-	Name, Prefix string         // user, user-
-	Parent       int            // index of the parent's kind, NoParent for none
-	Limits       []bucket.Limit // parameters of a bucket of this kind; nil if it has no bucket
-	PerCall      []int64        // what 0 in a cost means, whole tokens, in schema order
+	Name, Prefix string // user, user-
+	Parent       int    // index of the parent's kind, NoParent for none
+	// parameters of a bucket of this kind, Absent for a limit that it does not have; nil if it has no bucket
+	Limits  []bucket.Limit
+	PerCall []int64 // what 0 in a cost means, whole tokens, in schema order
+}
+
+// Has reports whether buckets of k have the i-th limit.
+func (k *Kind) Has(i int) bool { return k.Limits != nil && !k.Limits[i].Absent() }
+
+// Indexes returns the indexes of the limits that buckets of k have.
+func (k *Kind) Indexes() (all []int) {
+	for i := range k.Limits {
+		if k.Has(i) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// partial reports whether buckets of k have some limits and not others.
+func (k *Kind) partial() bool { return slices.ContainsFunc(k.Limits, bucket.Limit.Absent) }
+
+// CostOf returns cost, a vector, without the limits that buckets of a kind do not have. It returns cost
+// itself if they have all.
+func (s *Spec) CostOf(kind int, cost []int64) []int64 {
+	k := &s.Kinds[kind]
+	if !k.partial() {
+		return cost
+	}
+	own := slices.Clone(cost)
+	for i := range own {
+		if !k.Has(i) {
+			own[i] = 0
+		}
+	}
+	return own
+}
+
+// Charges reports whether a call for an entity of a kind is charged for the i-th limit: the kind or, by the
+// cascade, an ancestor has it. A call may charge fewer buckets, as stored parents say.
+func (s *Spec) Charges(kind, i int) bool {
+	for range s.Kinds { // a tree: no way up is longer
+		if s.Kinds[kind].Has(i) {
+			return true
+		}
+		if kind = s.Kinds[kind].Parent; s.Cascade == CascadeNone || kind == NoParent {
+			return false
+		}
+	}
+	return false
+}
+
+// KindsWith returns the names of the kinds that have the i-th limit.
+func (s *Spec) KindsWith(i int) (names []string) {
+	for k := range s.Kinds {
+		if s.Kinds[k].Has(i) {
+			names = append(names, s.Kinds[k].Name)
+		}
+	}
+	return names
+}
+
+// RemovedOf returns the limits that a reshape removes from buckets of a kind: Removed, and those that the
+// kind does not have.
+func (s *Spec) RemovedOf(kind int) []string {
+	k := &s.Kinds[kind]
+	if !k.partial() {
+		return s.Removed
+	}
+	removed := slices.Clone(s.Removed)
+	for i, name := range s.Limits {
+		if !k.Has(i) {
+			removed = append(removed, name)
+		}
+	}
+	return removed
 }
 
 // NoParent is the Parent of a kind that has none.

@@ -32,7 +32,7 @@ func (c *comparison) perKind(text func(number) string, changed func(was, is numb
 				}
 				was := number{before.Limits[i], before.PerCall[i]}
 				is := number{now.Limits[j], now.PerCall[j]}
-				if !changed(was, is) {
+				if was.Absent() || is.Absent() || !changed(was, is) { // LIMIT_ENDED and LIMIT_BEGUN report these
 					continue
 				}
 				if list == nil {

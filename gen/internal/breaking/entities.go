@@ -25,9 +25,11 @@ func kindUncharged(c *comparison) {
 			if k == nil || charged(c.new, n, k.Name) != nil {
 				continue
 			}
-			numbers := make([]string, len(o.Limits))
+			var numbers []string
 			for i, l := range o.Limits {
-				numbers[i] = l.Name + " " + was.Limits[i].String()
+				if !was.Limits[i].Absent() {
+					numbers = append(numbers, l.Name+" "+was.Limits[i].String())
+				}
 			}
 			c.report(n.Pos, schema.Place(n.Name, k.Name),
 				"%s had a bucket for each %s (%s) and no longer has: these limits end, nothing reads what is stored "+

@@ -112,7 +112,8 @@ func (c *comparison) restated(o, n *schema.Resource, i, j int) string {
 	for _, is := range n.Charged {
 		name := c.new.Kinds[is.Kind].Name
 		was := charged(c.old, o, name)
-		if was != nil && (was.Limits[i] != o.Limits[i].Numbers || is.Limits[j] != n.Limits[j].Numbers) {
+		if was != nil && !was.Limits[i].Absent() && !is.Limits[j].Absent() &&
+			(was.Limits[i] != o.Limits[i].Numbers || is.Limits[j] != n.Limits[j].Numbers) {
 			fmt.Fprintf(&text, ", for %s %s instead of %s", name, is.Limits[j], was.Limits[i])
 		}
 	}

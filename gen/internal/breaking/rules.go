@@ -50,8 +50,8 @@ const (
 func Rules() []Rule {
 	return []Rule{
 		{"LIMIT_REMOVED", Data, "A limit is gone and not in removed.", AtLimit, true, limitRemoved},
-		{"LIMIT_RENAMED", Data, "A limit has another name, and so starts anew.", AtLimit, true,
-			limitRenamed},
+		{"LIMIT_RENAMED", Data, "A limit has another name, and so starts anew.", AtLimit, true, limitRenamed},
+		{"LIMIT_ENDED", Data, "A kind no longer has a limit.", AtLimit, false, limitEnded},
 		{"TOMBSTONE_DROPPED", Data, "A name is no longer in removed, while buckets may hold it.",
 			AtLimit, true, tombstoneDropped},
 		{"REMOVED_REUSED", Data, "A name that was in removed is a limit's again.", AtLimit, false,
@@ -62,8 +62,7 @@ func Rules() []Rule {
 		{"RESOURCE_RENAMED", Data, "A resource has another name, and so starts anew.", AtResource,
 			true, resourceRenamed},
 		{"KIND_REMOVED", Data, "A kind of entity is gone.", AtKind, true, kindRemoved},
-		{"KIND_UNCHARGED", Data, "A kind no longer has a bucket of a resource.", AtCharged, true,
-			kindUncharged},
+		{"KIND_UNCHARGED", Data, "A kind no longer has a bucket of a resource.", AtCharged, true, kindUncharged},
 		{"PARENT_CHANGED", Data, "A kind has another parent, or none: stored parents are of the old kind.",
 			AtKind, false, parentChanged},
 
@@ -84,6 +83,7 @@ func Rules() []Rule {
 			AtLimit, false, burstLowered},
 		{"RATE_LOWERED", Behaviour, "A limit refills more slowly: it admits fewer calls.", AtLimit, false,
 			rateLowered},
+		{"LIMIT_BEGUN", Behaviour, "A kind has a limit that it did not have.", AtLimit, false, limitBegun},
 		{"PER_CALL_CHANGED", Behaviour, "A cost of 0 takes something else.", AtLimit, false,
 			perCallChanged},
 		{"CASCADE_CHANGED", Behaviour, "Calls charge ancestors in another way, or no longer.", AtResource,

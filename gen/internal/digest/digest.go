@@ -61,8 +61,9 @@ func Of(s *schema.Schema) []Entry {
 	return entries
 }
 
-// sum is a digest of the numbers that a bucket stores, and of the regions that quotas of them depend on. It
-// ignores the order of limits, and docs and per_call, which no bucket holds.
+// sum is a digest of the numbers that a bucket stores, and of the regions that quotas of them depend on. So
+// limits that the kind does not have are not in it. It ignores the order of limits, and docs and per_call,
+// which no bucket holds.
 func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 	var lines []string
 	if g := s.Regions; r.Global {
@@ -71,6 +72,9 @@ func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 	}
 	for i, l := range r.Limits {
 		n := c.Limits[i]
+		if n.Absent() {
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("%s capacity=%d burst=%d refill=%d period=%s", l.Name, n.Capacity,
 			n.Burst, n.Refill, n.Period))
 	}

@@ -8,19 +8,64 @@ import (
 
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// dynamoDB prints a resource's implementation of codec.Resource, and the bucket's marshalers.
+// dynamoDB prints a resource's implementation of codec.Resource, or of codec.ByKind, and the bucket's
+// marshalers.
 func dynamoDB(f *file, r *model.Resource) {
-	f.decl("", jen.Var().Id("_").Qual(codecPath, "Resource").Op("=").Id(r.Definition).Values())
-	for _, p := range expr.Paths(r) {
-		path(f, r, p)
+	if r.Variants != nil {
+		byKind(f, r)
+	} else {
+		f.decl("", jen.Var().Id("_").Qual(codecPath, "Resource").Op("=").Id(r.Definition).Values())
+		paths(f, r)
 	}
 	key(f, r)
 	decode(f, r)
-	decodeBalances(f, r)
+	if r.Variants == nil {
+		decodeBalances(f, r)
+	}
 	marshal(f, r)
 	unmarshal(f, r)
+}
+
+// paths prints all write paths.
+func paths(f *file, r *model.Resource) {
+	for _, p := range expr.Paths(r) {
+		path(f, r, p)
+	}
+}
+
+// byKind prints a resource's variants, and the method that chooses one.
+func byKind(f *file, r *model.Resource) {
+	f.decl("", jen.Var().Id("_").Qual(codecPath, "ByKind").Op("=").Id(r.Definition).Values())
+	f.decl("Of implements codec.ByKind: the code for buckets of a kind, which differ in their limits.",
+		jen.Func().Params(jen.Id(r.Definition)).Id("Of").Params(jen.Id("kind").Int()).Qual(codecPath,
+			"Resource").Block(
+			jen.Switch(jen.Id("kind")).BlockFunc(func(g *jen.Group) {
+				for _, v := range r.Variants {
+					g.Case(each(v.Kinds, func(_ int, k *model.Kind) jen.Code { return jen.Id(k.Const) })...).Block(
+						jen.Return(jen.Id(v.Definition).Values()))
+				}
+			}),
+			jen.Return(jen.Nil())))
+	for _, v := range r.Variants {
+		f.decl(fmt.Sprintf("%s is %s for %s, whose buckets hold %s.", v.Definition, r.Name,
+			words.List(kindTypes(v.Kinds), "and"), words.List(limitNames(&v.Resource), "and")),
+			jen.Type().Id(v.Definition).Struct(jen.Id(r.Definition)))
+		paths(f, &v.Resource)
+		decode(f, &v.Resource)
+		decodeBalances(f, &v.Resource)
+	}
+}
+
+// kindTypes returns the types of kinds.
+func kindTypes(kinds []*model.Kind) []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.Type
+	}
+	return names
 }
 
 func item() *jen.Statement { return jen.Qual(codecPath, "Item") }
@@ -68,7 +113,7 @@ func purpose(method string) string {
 // by limit.
 func operands(r *model.Resource, p *expr.Path) []jen.Code {
 	var code []jen.Code
-	placeholders := make([]map[expr.Value]string, len(r.Limits))
+	placeholders := make([]map[expr.Value]string, r.Width)
 	for i := range placeholders {
 		placeholders[i] = make(map[expr.Value]string)
 	}
@@ -80,7 +125,8 @@ func operands(r *model.Resource, p *expr.Path) []jen.Code {
 		method, value := shared(o.Value)
 		code = append(code, write(method).Call(jen.Lit(o.Placeholder), value))
 	}
-	for i := range r.Limits {
+	for _, l := range r.Limits {
+		i := l.Index
 		for _, g := range groups() {
 			if _, ok := placeholders[i][g.values[0]]; !ok {
 				continue
@@ -145,8 +191,8 @@ func create(r *model.Resource, p *expr.Path) []jen.Code {
 	for _, field := range bucketFields(r) {
 		fields = append(fields, pair(field.Name, write(field.Write)))
 	}
-	for i, l := range r.Limits {
-		fields = append(fields, pair(l.Field, write("Full").Call(jen.Lit(i))))
+	for _, l := range r.Limits {
+		fields = append(fields, pair(l.Field, write("Full").Call(jen.Lit(l.Index))))
 	}
 	return []jen.Code{
 		define("b", jen.Id(r.Bucket).Add(lines(fields...))),
@@ -168,17 +214,26 @@ func key(f *file, r *model.Resource) {
 func decode(f *file, r *model.Resource) {
 	body := []jen.Code{
 		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
-		jen.Id("d").Dot("Image").Call(jen.Id("dst"), jen.Lit(len(r.Limits))),
+		jen.Id("d").Dot("Image").Call(jen.Id("dst"), jen.Lit(r.Width)),
 	}
-	for i, l := range r.Limits {
+	if len(r.Limits) < r.Width { // the memory may hold balances of another bucket
+		body = append(body, jen.Id("clear").Call(jen.Id("dst").Dot("Balances")),
+			jen.Id("clear").Call(jen.Id("dst").Dot("Missing")))
+	}
+	for _, l := range r.Limits {
 		body = append(body, jen.Id("d").Dot("Balance").Add(flow(len("\td.Balance"), append([]string{
-			fmt.Sprintf("&dst.Balances[%d]", i), fmt.Sprintf("&dst.Missing[%d]", i)}, quoted(l.Attrs)...))))
+			fmt.Sprintf("&dst.Balances[%d]", l.Index), fmt.Sprintf("&dst.Missing[%d]", l.Index)},
+			quoted(l.Attrs)...))))
 	}
 	body = append(body,
 		jen.Id("dst").Dot("Extra").Op("=").Id("d").Dot("Extra").Add(flow(len("\tdst.Extra = d.Extra"),
 			quotedLimits(r))),
 		jen.Return(jen.Id("d").Dot("Err").Call()))
-	f.decl("Decode implements codec.Resource.", reader(r, "Decode", body...))
+	says := "Decode implements codec.Resource."
+	if r.Variants != nil {
+		says = "Decode reads a bucket of any kind: limits that its kind does not have are Missing."
+	}
+	f.decl(says, reader(r, "Decode", body...))
 }
 
 // decodeBalances prints DecodeBalances, the reader of the hot path.
@@ -188,8 +243,8 @@ func decodeBalances(f *file, r *model.Resource) {
 		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
 		jen.Id("dst").Dot("Refilled").Op("=").Add(read(model.Refilled)),
 	}
-	for i, l := range r.Limits {
-		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(i)).Dot("Tokens").Op("=").Add(read(
+	for _, l := range r.Limits {
+		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(l.Index)).Dot("Tokens").Op("=").Add(read(
 			l.Attrs.Tokens)))
 	}
 	f.decl("DecodeBalances implements codec.Resource: reads what a charge changes into an image that "+

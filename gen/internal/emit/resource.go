@@ -94,8 +94,8 @@ func cost(f *file, r *model.Resource) {
 		jen.Id("_").Struct().Comment("// forces field names"),
 		jen.Line(),
 	}
-	for i, l := range r.Limits {
-		fields = append(fields, described(jen.Id(l.Field).Int64(), costNote(r, i))...)
+	for _, l := range r.Limits {
+		fields = append(fields, described(jen.Id(l.Field).Int64(), costNote(r, l))...)
 	}
 	f.decl(fmt.Sprintf("%s is the cost of one call in each limit of %s, in whole tokens. %s:\n%s",
 		r.Cost, r.Name, ifGlobal(r, "All regions' buckets of an entity hold together", "A bucket holds"),
@@ -111,7 +111,7 @@ func override(f *file, p *model.Package, r *model.Resource) {
 		jen.Line(),
 	}
 	for _, l := range r.Limits {
-		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(runtimePath, "Rate"), apart(l.Doc))...)
+		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(runtimePath, "Rate"), overrideNote(r, l))...)
 	}
 	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %sFor 200 tokens "+
 		"instead:\n\n\t%s.%s{%s: &runtime.Rate{Capacity: 200}}",
@@ -197,6 +197,9 @@ func specKind(r *model.Resource, k *model.Kind) jen.Code {
 			return lines(name, prefix, pair("Parent", parent),
 				pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int,
 					l *model.Limit) jen.Code {
+					if !c.Has(l) {
+						return noted(l.Name+": none", jen.Values())
+					}
 					return noted(l.Name+": "+words.Numbers(c.Numbers[i]), parameters(c.Numbers[i]))
 				})...))),
 				pair("PerCall", slice(jen.Int64(), each(c.PerCall, func(_ int, n int64) jen.Code { return num(n) }))),

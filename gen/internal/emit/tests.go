@@ -23,9 +23,13 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 	definition := r.Definition + "{}"
 	kind := r.Charged[0].Kind.Const
 	if p.DynamoDB {
-		body = append(body,
-			jen.Var().Id("b").Id(r.Bucket),
-			jen.Qual(codectestPath, "Test").Add(fieldsOf(r, len("codectest.Test"), "b", "t", definition, kind, "&b")))
+		body = append(body, jen.Var().Id("b").Id(r.Bucket))
+		if r.Variants == nil {
+			body = append(body, codecTest(r, definition, kind))
+		}
+		for _, v := range r.Variants {
+			body = append(body, codecTest(&v.Resource, v.Definition+"{}", v.Kinds[0].Const))
+		}
 	}
 	if p.Redis {
 		body = append(body, jen.Qual(gentestPath, "Scripts").Call(append([]jen.Code{jen.Id("t"),
@@ -34,10 +38,19 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 	f.decl(fmt.Sprintf("%s checks the code of %s against its schema.", r.Test, r.Name),
 		jen.Func().Id(r.Test).Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(body...))
 	if p.DynamoDB {
+		if r.Variants != nil {
+			definition += ".Of(" + kind + ")"
+		}
 		f.decl(fmt.Sprintf("%s measures one write of %s, and the decoding of one image.", r.Benchmark, r.Name),
 			jen.Func().Id(r.Benchmark).Params(jen.Id("b").Op("*").Qual("testing", "B")).Block(
 				jen.Qual(codectestPath, "Benchmark").Call(jen.Id("b"), jen.Id(definition), jen.Id(kind))))
 	}
+}
+
+// codecTest is the check of a definition's DynamoDB code, by a bucket of a kind.
+func codecTest(r *model.Resource, definition, kind string) jen.Code {
+	arguments := fieldsOf(r, len("codectest.Test"), "b", "t", definition, kind, "&b")
+	return jen.Qual(codectestPath, "Test").Add(arguments)
 }
 
 // fieldsOf is the arguments of a call: those given, then a pointer to the field of each limit in the variable

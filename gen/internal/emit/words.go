@@ -138,48 +138,83 @@ func resourceNames(names []string) string {
 // manyResources is the most resources that a comment lists.
 const manyResources = 12
 
-// costNote is a note on the field of limit i in a cost: its doc, and the tokens that a 0 stands for.
-func costNote(r *model.Resource, i int) string {
-	note := r.Limits[i].Doc
-	if paragraphs(note) {
-		if zero := zeroNote(r, i); zero != "" {
-			return zero + "\n\n" + apart(note)
-		}
-		return apart(note)
+// costNote is a note on the field of a limit in a cost: the kinds that have it, its doc, and the tokens that
+// a 0 stands for.
+func costNote(r *model.Resource, l *model.Limit) string {
+	before := semicolon(kindsNote(r, l), zeroNote(r, l.Index))
+	switch {
+	case paragraphs(l.Doc) && before != "":
+		return before + "\n\n" + apart(l.Doc)
+	case paragraphs(l.Doc):
+		return apart(l.Doc)
 	}
-	if zero := zeroNote(r, i); zero != "" {
-		if note != "" {
-			note = strings.TrimSuffix(note, ".") + "; "
-		}
-		note += zero
-	}
-	return note
+	return semicolon(semicolon(kindsNote(r, l), l.Doc), zeroNote(r, l.Index))
 }
 
-// zeroNote returns the tokens that a 0 stands for in a cost, kind by kind if they differ.
-func zeroNote(r *model.Resource, i int) string {
-	same := true
+// overrideNote is a note on the field of a limit in overrides: the kinds that have it, and its doc.
+func overrideNote(r *model.Resource, l *model.Limit) string {
+	kinds := kindsNote(r, l)
+	if kinds != "" && paragraphs(l.Doc) {
+		return kinds + "\n\n" + apart(l.Doc)
+	}
+	return semicolon(kinds, apart(l.Doc))
+}
+
+// semicolon puts a semicolon between two notes, either of which may be empty.
+func semicolon(note, more string) string {
+	if note == "" || more == "" {
+		return note + more
+	}
+	return strings.TrimSuffix(note, ".") + "; " + more
+}
+
+// kindsNote names the kinds that have l, or is "" if all have it.
+func kindsNote(r *model.Resource, l *model.Limit) string {
 	var kinds []string
 	for _, c := range r.Charged {
-		same = same && c.PerCall[i] == r.Charged[0].PerCall[i]
+		if c.Has(l) {
+			kinds = append(kinds, article(c.Kind.Type))
+		}
+	}
+	if len(kinds) == len(r.Charged) {
+		return ""
+	}
+	return "of " + words.List(kinds, "and")
+}
+
+// zeroNote returns the tokens that a 0 stands for in a cost, kind by kind if they differ, for the kinds whose
+// calls are charged for limit i.
+func zeroNote(r *model.Resource, i int) string {
+	same, first := true, int64(-1)
+	var kinds []string
+	for _, c := range r.Charged {
+		if !r.Charges(c, r.Limits[i]) {
+			continue
+		}
+		if first < 0 {
+			first = c.PerCall[i]
+		}
+		same = same && c.PerCall[i] == first
 		kinds = append(kinds, fmt.Sprintf("%s for %s", words.Digits(c.PerCall[i], ","), article(c.Kind.Type)))
 	}
 	switch {
 	case !same:
 		return "0 means " + words.List(kinds, "and") + " (per_call)"
-	case r.Charged[0].PerCall[i] == 0:
+	case first == 0:
 		return ""
 	}
-	return "0 means " + words.Digits(r.Charged[0].PerCall[i], ",") + " (per_call)"
+	return "0 means " + words.Digits(first, ",") + " (per_call)"
 }
 
 // bucketNumbers lists the numbers of each kind's bucket.
 func bucketNumbers(r *model.Resource) string {
 	var b strings.Builder
 	for _, c := range r.Charged {
-		limits := make([]string, len(r.Limits))
+		var limits []string
 		for i, l := range r.Limits {
-			limits[i] = l.Name + " " + words.Numbers(c.Numbers[i])
+			if c.Has(l) {
+				limits = append(limits, l.Name+" "+words.Numbers(c.Numbers[i]))
+			}
 		}
 		fmt.Fprintf(&b, "\n  - %s: %s", c.Kind.Type, strings.Join(limits, "; "))
 	}

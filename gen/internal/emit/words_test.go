@@ -41,11 +41,12 @@ func TestDocs(t *testing.T) {
 			"0 means 2 (per_call)\n\na\n\nDeprecated: no."},
 	} {
 		r := &model.Resource{Limits: []*model.Limit{limit(tc.doc)},
-			Charged: []*model.Charged{{Kind: &model.Kind{Type: "User"}, PerCall: []int64{2}}}}
+			Charged: []*model.Charged{{Kind: &model.Kind{Type: "User"}, PerCall: []int64{2},
+				Numbers: []schema.Numbers{{Capacity: 1}}}}}
 		if got := limitDoc(r.Limits[0]); got != tc.constant {
 			t.Errorf("the constant of %q says %q, want %q", tc.doc, got, tc.constant)
 		}
-		if got := costNote(r, 0); got != tc.cost {
+		if got := costNote(r, r.Limits[0]); got != tc.cost {
 			t.Errorf("the cost of %q says %q, want %q", tc.doc, got, tc.cost)
 		}
 	}

@@ -25,7 +25,7 @@ type Path struct {
 type Operand struct {
 	Placeholder string
 	Value       Value
-	Limit       int // index of the limit, for values that are a limit's
+	Limit       int // index of the limit in vectors, for values that are a limit's
 }
 
 // Value is an input of a builder.

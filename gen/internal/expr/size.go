@@ -1,7 +1,9 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/sluice-go/sluice/gen/internal/model"
@@ -27,7 +29,10 @@ func Rules() []schema.Rule {
 func Check(s *schema.Schema) schema.Problems {
 	var problems schema.Problems
 	for _, r := range s.Resources {
-		m := model.ResourceOf(r)
+		texts := model.ResourceOf(r).Texts()
+		m := slices.MaxFunc(texts, func(a, b *model.Resource) int {
+			return cmp.Compare(longest(a).bytes, longest(b).bytes)
+		})
 		most := longest(m)
 		if most.bytes <= MaxBytes {
 			continue

@@ -31,9 +31,10 @@ func (w *writer) shared(placeholder string, v Value) string {
 	return w.operand(Operand{Placeholder: placeholder, Value: v})
 }
 
-// of returns the placeholder of a value of limit i.
+// of returns the placeholder of a value of the i-th limit.
 func (w *writer) of(i int, v Value) string {
-	return w.operand(Operand{Placeholder: ":" + w.r.Limits[i].Name + "_" + v.suffix(), Value: v, Limit: i})
+	l := w.r.Limits[i]
+	return w.operand(Operand{Placeholder: ":" + l.Name + "_" + v.suffix(), Value: v, Limit: l.Index})
 }
 
 // line starts a new line.

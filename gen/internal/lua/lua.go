@@ -22,15 +22,16 @@ type Script struct {
 	Name  string // of the constant that holds it
 	Chain int    // number of buckets that a call charges
 	Keys  int    // for each bucket, one for each limit
-	Text  string // "" where Keys is above MaxKeys
+	Text  string // "" where it is not written out
 }
 
 // Scripts returns the scripts of r: for chains of one bucket first, up to the longest that a call can have.
+// None is written out if kinds differ in their limits: the keys of a chain then depend on its kinds.
 func Scripts(r *model.Resource) []Script {
 	scripts := make([]Script, len(r.Scripts))
 	for i, name := range r.Scripts {
 		s := Script{Name: name, Chain: i + 1, Keys: (i + 1) * len(r.Limits)}
-		if s.Keys <= MaxKeys {
+		if s.Keys <= MaxKeys && r.Variants == nil {
 			s.Text = text(r, s.Chain)
 		}
 		scripts[i] = s

@@ -81,7 +81,7 @@ func (w *writer) calls(keys []key) {
 	}
 	for _, k := range keys {
 		tokens := k.local("tokens")
-		w.folded("    ", tokens+" =", fmt.Sprintf("min(%s - %s, %s)", tokens, k.local("cost"), k.local("burst")))
+		w.folded("    ", tokens+" =", fmt.Sprintf("min(%s - %s,", tokens, k.local("cost")), k.local("burst")+")")
 	}
 	w.line("    reply[#reply + 1] = 0")
 	w.line("  else")

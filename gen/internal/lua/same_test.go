@@ -112,7 +112,7 @@ func TestSpoilt(t *testing.T) {
 		{"tolerance", ` \+ 1e-9 >= `, " >= "},
 		{"clock that goes back", `now > (` + name + `) and now - ` + name + ` or 0`, "now - $1"},
 		{"instant that does not", `if now > (` + name + `) then ` + name + ` = now end`, "$1 = now"},
-		{"burst", `if ` + name + `_tokens\d* > ` + name + ` then ` + name + ` = ` + name + ` end`, ""},
+		{"burst", `min\(([^,]+),\s+` + name + `_burst\d*\)`, "($1)"},
 		{"cost of nothing", `or ` + name + `_cost\d* <= 0`, ""},
 		{"call that need not fit", `ARGV\[i\] ~= '1'`, "false"},
 		{"write that changes nothing", `if ` + name + ` ~= ` + name + `_before\d* then`, "if true then"},

@@ -83,7 +83,10 @@ type Resource struct {
 
 	Limits  []*Limit
 	Removed []Attrs
+	Width   int // of its vectors, which in a variant have more limits
 	Charged []*Charged
+
+	Variants []*Variant // for each set of limits that kinds have; nil if every kind has all of them
 
 	Cascade       string // runtime's constant: CascadeAtomic
 	OnUnavailable string // runtime's constant: Allow
@@ -98,6 +101,7 @@ type Path struct{ Method, Update, Condition string }
 // Limit is one limit of a resource.
 type Limit struct {
 	Name, Doc string
+	Index     int    // in the resource's vectors
 	Field     string // RPM
 	Const     string // GPT4RPM
 	Attrs     Attrs
@@ -159,6 +163,9 @@ func Of(s *schema.Schema, source string) *Package {
 			kind.Markers = append(kind.Markers, m.Definition)
 			m.Charged = append(m.Charged, &Charged{Kind: kind, Numbers: c.Limits, PerCall: c.PerCall})
 		}
+		for _, v := range m.Variants {
+			v.name(p)
+		}
 		if r.Cascade != schema.CascadeNone {
 			cascade(m)
 		}
@@ -211,12 +218,9 @@ func longest(m *Resource) int {
 }
 
 // ResourceOf returns the model of r without its kinds, cascade and policy. That is enough for its
-// expressions.
+// expressions. Its variants have no names.
 func ResourceOf(r *schema.Resource) *Resource {
 	private := schema.Unexported(r.GoName)
-	path := func(method string) Path {
-		return Path{Method: method, Update: private + method + "Update", Condition: private + method + "Condition"}
-	}
 	m := &Resource{
 		Name:       r.Name,
 		Doc:        r.Doc,
@@ -239,21 +243,28 @@ func ResourceOf(r *schema.Resource) *Resource {
 		FromLimits: private + "LimitsOf",
 		Test:       "Test" + r.GoName,
 		Benchmark:  "Benchmark" + r.GoName,
-		Create:     path("Create"),
-		Normal:     path("Normal"),
-		Retry:      path("Retry"),
-		Adjust:     path("Adjust"),
-		Reshape:    path("Reshape"),
+		Width:      len(r.Limits),
 	}
-	for _, l := range r.Limits {
+	m.namePaths(private)
+	for i, l := range r.Limits {
 		m.Limits = append(m.Limits, &Limit{
-			Name: l.Name, Doc: l.Doc, Field: l.GoName, Const: r.GoName + l.GoName, Attrs: attrs(l.Name),
+			Name: l.Name, Doc: l.Doc, Index: i, Field: l.GoName, Const: r.GoName + l.GoName, Attrs: attrs(l.Name),
 		})
 	}
 	for _, name := range r.Removed {
 		m.Removed = append(m.Removed, attrs(name))
 	}
+	m.Variants = variants(m, r.Charged)
 	return m
+}
+
+// namePaths names r's write paths, whose constants begin with private.
+func (r *Resource) namePaths(private string) {
+	for method, p := range map[string]*Path{
+		"Create": &r.Create, "Normal": &r.Normal, "Retry": &r.Retry, "Adjust": &r.Adjust, "Reshape": &r.Reshape,
+	} {
+		*p = Path{Method: method, Update: private + method + "Update", Condition: private + method + "Condition"}
+	}
 }
 
 // titled returns a word of limits.yaml as it is in the names of runtime's constants.

@@ -31,7 +31,10 @@ func redis(m *markdown, r *model.Resource) {
 		for i, b := range chain {
 			kinds[i] = b.Kind.Name
 		}
-		keys := len(chain) * len(r.Limits)
+		keys := 0
+		for _, b := range chain {
+			keys += held(r, b)
+		}
 		number := func(n int) string { return words.Digits(int64(n), ",") }
 		script := "`any.lua`"
 		if text := scripts[len(chain)-1].Text; text != "" {
@@ -47,6 +50,17 @@ func redis(m *markdown, r *model.Resource) {
 	}
 }
 
+// held returns how many limits of r the buckets of c hold.
+func held(r *model.Resource, c *model.Charged) int {
+	n := 0
+	for _, l := range r.Limits {
+		if c.Has(l) {
+			n++
+		}
+	}
+	return n
+}
+
 // life returns the seconds after which an idle hash expires: twice the time that fills it.
 func life(n schema.Numbers) int64 {
 	const ms = 1000
@@ -58,6 +72,9 @@ func life(n schema.Numbers) int64 {
 func memory(r *model.Resource, c *model.Charged) int {
 	bytes := 0
 	for _, l := range r.Limits {
+		if !c.Has(l) {
+			continue
+		}
 		bytes += keyBytes + allocated(len(key(r, l, c))+typicalID+textBytes)
 	}
 	return bytes

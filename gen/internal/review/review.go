@@ -86,14 +86,46 @@ func dynamoDB(m *markdown, r *model.Resource) {
 	costs(m, r)
 	sizes(m, r)
 	m.heading(3, "Expressions")
-	m.table("path", fmt.Sprintf("update, of %s bytes:", words.Digits(expr.MaxBytes, ",")), "condition:")
-	for _, p := range expr.Paths(r) {
-		update := "puts the item"
-		if p.Update != "" {
-			update = words.Digits(int64(len(p.Update)), ",")
-		}
-		m.row(strings.ToLower(p.Method), update, words.Digits(int64(len(p.Condition)), ","))
+	if r.Variants != nil {
+		variants(m, r)
+		return
 	}
+	m.table("path", update(), "condition:")
+	for _, p := range expr.Paths(r) {
+		expression(m, "", p)
+	}
+}
+
+// variants prints how much of DynamoDB's limit the expressions use that are written for some kinds each.
+func variants(m *markdown, r *model.Resource) {
+	m.table("for", "path", update(), "condition:")
+	for _, v := range r.Variants {
+		kinds := make([]string, len(v.Kinds))
+		for i, k := range v.Kinds {
+			kinds[i] = k.Name
+		}
+		for _, p := range expr.Paths(&v.Resource) {
+			expression(m, words.List(kinds, "and"), p)
+		}
+	}
+}
+
+// update is the title of the column with the lengths of updates.
+func update() string {
+	return fmt.Sprintf("update, of %s bytes:", words.Digits(expr.MaxBytes, ","))
+}
+
+// expression prints the lengths of one path, of the buckets of some kinds unless that is empty.
+func expression(m *markdown, kinds string, p *expr.Path) {
+	update := "puts the item"
+	if p.Update != "" {
+		update = words.Digits(int64(len(p.Update)), ",")
+	}
+	cells := []string{strings.ToLower(p.Method), update, words.Digits(int64(len(p.Condition)), ",")}
+	if kinds != "" {
+		cells = append([]string{kinds}, cells...)
+	}
+	m.row(cells...)
 }
 
 // limits prints each limit in words, kind by kind.
@@ -118,6 +150,9 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	m.table(titles...)
 	for _, c := range r.Charged {
 		for i, l := range r.Limits {
+			if !c.Has(l) {
+				continue
+			}
 			cells := []string{c.Kind.Name, "`" + l.Name + "`", limit(c.Numbers[i])}
 			if perCall {
 				cells = append(cells, words.Digits(c.PerCall[i], ","))
@@ -134,6 +169,13 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	m.print("\n%s", outage(r))
 	if !p.DynamoDB {
 		return // a hash that nothing writes expires by itself
+	}
+	for _, v := range r.Variants {
+		for _, a := range v.Removed[:len(v.Removed)-len(r.Removed)] {
+			for _, k := range v.Kinds {
+				m.print("- `%s` is not for %s: reshape drops what buckets still hold of it.\n", a.Limit, k.Name)
+			}
+		}
 	}
 	for _, a := range r.Removed {
 		m.print("- `%s` is removed: reshape drops what buckets still hold of it.\n", a.Limit)

@@ -47,7 +47,9 @@ func sizeOf(r *model.Resource, c *model.Charged, id int) Size {
 		}
 	}
 	for i, l := range r.Limits {
-		balance(l.Attrs, c.Numbers[i], add)
+		if c.Has(l) {
+			balance(l.Attrs, c.Numbers[i], add)
+		}
 	}
 	return s
 }
@@ -102,6 +104,9 @@ func idPassing(r *model.Resource, c *model.Charged) (bytes int, ok bool) {
 func limitsPassing(r *model.Resource, c *model.Charged) int {
 	largest := 0
 	for i, l := range r.Limits {
+		if !c.Has(l) {
+			continue
+		}
 		bytes := 0
 		balance(l.Attrs, c.Numbers[i], func(name string, _, most int) { bytes += len(name) + most })
 		largest = max(largest, bytes)

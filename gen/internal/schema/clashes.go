@@ -36,8 +36,9 @@ func typeSuffixes() []string {
 }
 
 // resourceNamesInGo are the names that generated code and its tests declare for a resource, without its
-// limits' constants. chain is the most buckets that a call on it charges.
-func resourceNamesInGo(goName string, chain int) []string {
+// limits' constants. chain is the most buckets that a call on it charges. kinds are the Go names of those
+// kinds that variants of its DynamoDB code are named after; nil if there are none.
+func resourceNamesInGo(goName string, chain int, kinds []string) []string {
 	names := []string{goName}
 	for _, s := range typeSuffixes() {
 		names = append(names, goName+s)
@@ -50,9 +51,19 @@ func resourceNamesInGo(goName string, chain int) []string {
 	for n := range chain {
 		names = append(names, fmt.Sprintf("%sScript%d", private, n+1))
 	}
-	names = append(names, private+"CreateCondition")
-	for _, path := range []string{"Normal", "Retry", "Adjust", "Reshape"} {
-		names = append(names, private+path+"Update", private+path+"Condition")
+	variants := []string{private}
+	if kinds != nil {
+		variants = nil
+	}
+	for _, kind := range kinds {
+		variants = append(variants, private+VariantInfix+kind)
+		names = append(names, private+VariantInfix+kind)
+	}
+	for _, v := range variants {
+		names = append(names, v+"CreateCondition")
+		for _, path := range []string{"Normal", "Retry", "Adjust", "Reshape"} {
+			names = append(names, v+path+"Update", v+path+"Condition")
+		}
 	}
 	for _, s := range []string{"Test", "Benchmark"} {
 		names = append(names, s+goName)
@@ -89,7 +100,7 @@ func (s *Schema) Declared() []string {
 		names = append(names, kindNamesInGo(k)...)
 	}
 	for _, r := range s.Resources {
-		names = append(names, resourceNamesInGo(r.GoName, s.longest(r))...)
+		names = append(names, resourceNamesInGo(r.GoName, s.longest(r), s.variants(r))...)
 		for _, l := range r.Limits {
 			names = append(names, limitNameInGo(r, l))
 		}
@@ -118,6 +129,28 @@ func (s *Schema) longest(r *Resource) int {
 		longest = max(longest, chain)
 	}
 	return longest
+}
+
+// VariantInfix joins the names of a resource and of a kind in that of the code for the kind's buckets.
+const VariantInfix = "Of"
+
+// variants returns the Go names of the kinds that name a variant of r: the first of each set of limits that
+// kinds have. It returns nil if all have all limits.
+func (s *Schema) variants(r *Resource) (kinds []string) {
+	partial := func(c Charged) bool { return slices.ContainsFunc(c.Limits, Numbers.Absent) }
+	if !slices.ContainsFunc(r.Charged, partial) {
+		return nil
+	}
+	same := func(a, b Numbers) bool { return a.Absent() == b.Absent() }
+	for i, c := range r.Charged {
+		known := slices.ContainsFunc(r.Charged[:i], func(other Charged) bool {
+			return slices.EqualFunc(other.Limits, c.Limits, same)
+		})
+		if !known && c.Kind >= 0 && s.Kinds[c.Kind].GoName != "" { // else a mistake that has been reported
+			kinds = append(kinds, s.Kinds[c.Kind].GoName)
+		}
+	}
+	return kinds
 }
 
 // takenPrivately returns the use of an unexported name in all generated code, "" if it has none.
@@ -213,7 +246,7 @@ func (r schemaReader) checkGoNames(s *Schema) {
 		}
 	}
 	for _, res := range s.Resources {
-		usable := c.resource(pkg, files, res, s.longest(res))
+		usable := c.resource(pkg, files, res, resourceNamesInGo(res.GoName, s.longest(res), s.variants(res)))
 		c.limits(pkg, res, usable)
 	}
 }
@@ -228,9 +261,8 @@ func (c *clashes) declareAll(pkg scope, names []string, o owner) bool {
 	return true
 }
 
-// resource declares the names of res, whose calls charge at most chain buckets. It reports whether they were
-// free.
-func (c *clashes) resource(pkg, files scope, res *Resource, chain int) bool {
+// resource declares the names of res. It reports whether they were free.
+func (c *clashes) resource(pkg, files scope, res *Resource, names []string) bool {
 	if res.GoName == "" {
 		return false
 	}
@@ -254,7 +286,7 @@ func (c *clashes) resource(pkg, files scope, res *Resource, chain int) bool {
 		c.reserved(o, res.GoName, "a member of Limiter")
 		return false
 	}
-	return c.declareAll(pkg, resourceNamesInGo(res.GoName, chain), o) &&
+	return c.declareAll(pkg, names, o) &&
 		c.declare(files, file, "file "+file+".go, in small letters", o)
 }
 

@@ -76,7 +76,7 @@ func validate(t tester, s *jsonschema.Schema, src []byte) error {
 func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
 	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good",
-		"region_floor_none", "model_names"} {
+		"region_floor_none", "model_names", "kinds_good"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}
@@ -89,7 +89,7 @@ func TestJSONSchema(t *testing.T) {
 		"package_init", "package_vendor", "out_testdata", "out_underscore", "out_hidden", "out_blank_inside",
 		"out_shell", "out_at",
 		"out_up_inside", "restated_key", "breaking", "breaking_types", "breaking_empty", "restated_capacity",
-		"restated_empty", "unknown_key", "unknown_value", "version", "wrong_type", "zero_number",
+		"restated_empty", "limit_kinds", "unknown_key", "unknown_value", "version", "wrong_type", "zero_number",
 		"region_count", "region_count_many", "region_floor", "region_floor_percent", "region_window_unit",
 		"regions_empty", "regions_names", "regions_null", "regions_types",
 	} {

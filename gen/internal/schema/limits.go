@@ -8,7 +8,7 @@ import (
 )
 
 func limitKeys() []string {
-	return []string{"capacity", "every", "refill", "burst", "per_call", "refills", "doc", "go_name"}
+	return []string{"capacity", "every", "refill", "burst", "per_call", "kinds", "refills", "doc", "go_name"}
 }
 
 func restatedKeys() []string {
@@ -22,6 +22,13 @@ type limit struct {
 
 	capacity, refill, burst, perCall count
 	every                            period
+
+	kinds []entry // the kinds that have it; nil for all
+}
+
+// of reports whether a kind has l.
+func (l limit) of(kind string) bool {
+	return l.kinds == nil || slices.ContainsFunc(l.kinds, func(e entry) bool { return e.name == kind })
 }
 
 // plain returns l's numbers without their places.

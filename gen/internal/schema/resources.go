@@ -85,6 +85,7 @@ func (r *resourceReader) read(e entry) {
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
 	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())
 	r.res.Shadow, r.res.ShadowPos, _ = r.flag(f, "shadow", r.what, r.res.Pos)
+	r.inheritPerCall()
 }
 
 // readLimits reads the numbers that every kind starts from.
@@ -107,6 +108,9 @@ func (r *resourceReader) readLimits(e entry) {
 			l.Refills, _, _ = r.flag(f, "refills", what, l.Pos)
 			base = r.baseLimit(f, base)
 			r.checkLimit(base)
+			if e, ok := f.get("kinds"); ok {
+				base.kinds = r.limitKinds(e, what)
+			}
 		}
 		l.Numbers, l.PerCall = base.plain(), base.perCall.n
 		r.limits = append(r.limits, base)
@@ -169,13 +173,14 @@ func (r *resourceReader) readCharged(e entry) {
 				r.what, r.cure(e.name, kindNames(r.kinds)))
 		}
 		limits := r.restated(e)
-		r.addCharged(kind, limits, r.pos(e.key))
+		r.addCharged(kind, e.name, limits, r.pos(e.key))
 	}
+	r.checkKinds(names(entries))
 }
 
 // restated returns the limits of one kind.
 func (r *resourceReader) restated(e entry) []limit {
-	limits := slices.Clone(r.limits)
+	limits := limitsOf(r.limits, e.name)
 	entries, _ := r.mapping(e.value, "kind "+quote(e.name)+" of "+r.what,
 		"{}, or limits to restate, such as {rps: {capacity: 10}}")
 	for _, le := range entries {
@@ -195,6 +200,10 @@ func (r *resourceReader) restated(e entry) []limit {
 		case !ok:
 		case i < 0:
 			r.restatedLimit(f, l, limit{}) // for the mistakes in it
+		case !r.limits[i].of(e.name):
+			r.add(r.pos(le.key), ruleRestatedNone, "kinds of limit %s of %s do not name %s, so there is nothing to "+
+				"restate: add %s to them, or take %s out here", quote(le.name), r.what, quote(e.name), bare(e.name),
+				bare(le.name))
 		default:
 			limits[i] = r.restatedLimit(f, l, r.limits[i])
 			r.checkLimit(limits[i])
@@ -223,7 +232,11 @@ func (r *resourceReader) restatedKey(e entry) bool {
 func (r *resourceReader) addOnlyKind() {
 	switch {
 	case len(r.kinds) == 1:
-		r.addCharged(0, r.limits, r.res.Pos)
+		name := r.kinds[0].Name
+		r.addCharged(0, name, limitsOf(r.limits, name), r.res.Pos)
+		if r.kindsKnown {
+			r.checkKinds([]string{name})
+		}
 	case r.kindsKnown:
 		r.add(r.res.Pos, ruleMissingKey, "entities is missing in %s: where there are several kinds, name those "+
 			"that have a bucket, such as entities: {%s: {}}",
@@ -231,8 +244,14 @@ func (r *resourceReader) addOnlyKind() {
 	}
 }
 
-func (r *resourceReader) addCharged(kind int, limits []limit, pos Pos) {
+// addCharged adds a kind that has a bucket, with its numbers.
+func (r *resourceReader) addCharged(kind int, name string, limits []limit, pos Pos) {
 	c := Charged{Kind: kind, Pos: pos}
+	has := func(l limit) bool { return l.of(name) }
+	if r.limitsKnown && !slices.ContainsFunc(r.limits, has) {
+		r.add(pos, ruleKindEmpty, "no limit of %s is for kind %s, so its buckets would be empty: add %s to "+
+			"kinds of one, or take it out of entities", r.what, quote(name), bare(name))
+	}
 	for _, l := range limits {
 		c.Limits = append(c.Limits, l.plain())
 		c.PerCall = append(c.PerCall, l.perCall.n)
@@ -262,46 +281,4 @@ func exampleLimit(name string) string {
 		return name
 	}
 	return "rps"
-}
-
-// maxChain is the most buckets that a call charges: as many items as a transaction of DynamoDB takes.
-const maxChain = 100
-
-// checkChains reports each resource of which a call would charge too many buckets, at its longest chain.
-func (r schemaReader) checkChains(s *Schema) {
-	for _, res := range s.Resources {
-		if res.Cascade == CascadeNone {
-			continue
-		}
-		has := make([]bool, len(s.Kinds))
-		for _, c := range res.Charged {
-			if c.Kind >= 0 { // an unknown kind has been reported
-				has[c.Kind] = true
-			}
-		}
-		longest, at := 0, Charged{}
-		for _, c := range res.Charged {
-			if n := chainLength(s.Kinds, has, c.Kind); n > longest {
-				longest, at = n, c
-			}
-		}
-		if longest > maxChain {
-			r.add(at.Pos, ruleChainLength, "a call on resource %s for kind %s would charge %d buckets, with those "+
-				"of its ancestors: it can be at most %d, as one transaction has no more; take kinds out of its "+
-				"entities, or write cascade: none", quote(res.Name), quote(s.Kinds[at.Kind].Name), longest, maxChain)
-		}
-	}
-}
-
-// chainLength returns the number of buckets that a call for a kind charges, of the kinds that have one. A
-// circle of parents, which is another mistake, ends it.
-func chainLength(kinds []*Kind, has []bool, kind int) int {
-	n := 0
-	for steps := 0; kind >= 0 && steps < len(kinds); steps++ {
-		if has[kind] {
-			n++
-		}
-		kind = kinds[kind].Parent
-	}
-	return n
 }

@@ -39,6 +39,8 @@ const (
 	ruleUnknownKind    = "UNKNOWN_KIND"
 	ruleUnknownLimit   = "UNKNOWN_LIMIT"
 	ruleRestatedKey    = "RESTATED_KEY"
+	ruleRestatedNone   = "RESTATED_NONE"
+	ruleKindEmpty      = "KIND_EMPTY"
 	ruleRemovedCurrent = "REMOVED_CURRENT"
 	ruleChainLength    = "CHAIN_LENGTH"
 
@@ -58,7 +60,10 @@ const (
 )
 
 // Rules returns every rule that Read checks, in the order in which a reader of limits.yaml meets them.
-func Rules() []Rule {
+func Rules() []Rule { return append(formRules(), meaningRules()...) }
+
+// formRules returns the rules about the text of the file.
+func formRules() []Rule {
 	return []Rule{
 		{ID: ruleNotText, Purpose: "The file is UTF-8 text without control characters."},
 		{ID: ruleYAMLSyntax, Purpose: "The file is YAML."},
@@ -80,7 +85,12 @@ func Rules() []Rule {
 		{ID: ruleBadName, Purpose: "owner, and the names of regions, kinds, resources and limits have the form " +
 			"that keys and expressions in the table need."},
 		{ID: ruleDocText, Purpose: "doc is text that can stand in a Go comment."},
+	}
+}
 
+// meaningRules returns the rules about what the file says.
+func meaningRules() []Rule {
+	return []Rule{
 		{ID: ruleRegionCount, Purpose: "There are 2 to 32 regions, or none."},
 		{ID: ruleNoRegions, Purpose: "A resource is global only if there are regions."},
 		{ID: ruleNothingGlobal, Purpose: "If there are regions, a resource is global."},
@@ -89,11 +99,16 @@ func Rules() []Rule {
 
 		{ID: ruleUnknownParent, Purpose: "The parent of a kind is a kind."},
 		{ID: ruleParentCycle, Purpose: "No kind is its own ancestor."},
-		{ID: ruleUnknownKind, Purpose: "The entities of a resource are kinds of the schema's entities."},
+		{ID: ruleUnknownKind, Purpose: "The entities of a resource are kinds of the schema's entities, and " +
+			"the kinds of a limit are entities of its resource."},
 		{ID: ruleUnknownLimit, Purpose: "A limit that is restated for a kind is one of the resource's limits."},
 		{ID: ruleRestatedKey, Purpose: "A limit restated for a kind changes capacity and what follows from " +
 			"it; every, refills, doc and go_name are the limit's own.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
+		{ID: ruleRestatedNone, Purpose: "A limit is restated only for kinds that have it.",
+			At: "resources.<resource>.entities.<kind>.<limit>"},
+		{ID: ruleKindEmpty, Purpose: "Every kind that has a bucket has a limit.",
+			At: "resources.<resource>.entities.<kind>"},
 		{ID: ruleRemovedCurrent, Purpose: "A removed limit is not one of the resource's limits."},
 		{ID: ruleChainLength, Purpose: "A call charges at most 100 buckets: that of its entity, and those " +
 			"of its ancestors.", At: "resources.<resource>.entities.<kind>"},

@@ -83,7 +83,7 @@ type Limit struct {
 }
 
 // Numbers are the parameters of a token bucket, in whole tokens. All are positive and within the bounds of
-// docs/design.md, "Arithmetic".
+// docs/design.md, "Arithmetic". The zero Numbers are those of a limit that a kind does not have.
 type Numbers struct {
 	Capacity int64
 	Burst    int64 // at least Capacity
@@ -91,10 +91,15 @@ type Numbers struct {
 	Period   time.Duration
 }
 
+// Absent reports whether n are of a limit that a kind does not have.
+func (n Numbers) Absent() bool { return n == Numbers{} }
+
 // Charged is a kind of entity that has a bucket of a resource, with that kind's own numbers.
 type Charged struct {
-	Kind    int       // index into Schema.Kinds
-	Limits  []Numbers // one for each of Resource.Limits
-	PerCall []int64   // one for each of Resource.Limits; see Limit.PerCall
-	Pos     Pos       // of its key in the resource's entities; the resource's own where that is left out
+	Kind   int       // index into Schema.Kinds
+	Limits []Numbers // one for each of Resource.Limits; at least one is not zero
+	// one for each of Resource.Limits; see Limit.PerCall. For a limit that the kind does not have, it is that of
+	// the nearest kind that calls charge too and that has the limit
+	PerCall []int64
+	Pos     Pos // of its key in the resource's entities; the resource's own where that is left out
 }

@@ -41,6 +41,8 @@ var faults = []fault{
 		want: `user-alice has 0'100 mt of rpm, want 39'000|Requested:39 .* which has the tokens`},
 	{name: "fills the parent too", want: `^peek: project-p has 1000'000 mt of rpm, want 990'000`, only: "reset",
 		fill: fillParent},
+	{name: "charges an ancestor only for limits of the entity's kind", only: "kinds that differ",
+		want: `project-p has 400'000 mt of tpm, want 300'000`, acquire: chargeOwn},
 }
 
 // faulty is a store, and a session, with a fault.
@@ -178,6 +180,13 @@ func chargeParent(ctx context.Context, f *faulty, call *store.Call) error {
 		_ = f.Session.Acquire(ctx, &above) // if it can
 	}
 	return err
+}
+
+// chargeOwn leaves out the cost of limits that the nearest bucket does not have.
+func chargeOwn(ctx context.Context, f *faulty, call *store.Call) error {
+	part := &call.Parts[0]
+	part.Cost = part.Def.Spec().CostOf(part.Buckets[0].Kind, part.Cost)
+	return f.Session.Acquire(ctx, call)
 }
 
 // witness is a T that takes note of the first thing that a test says.

@@ -42,6 +42,9 @@ func (b *ideal) wait(i int, now, cost int64) time.Duration {
 // take takes cost at now, into debt if need be. It gives negative costs back.
 func (b *ideal) take(cost []int64, now int64) {
 	for i, c := range cost {
+		if b.limits[i].Absent() {
+			continue
+		}
 		b.tokens[i] = min(b.available(i, now)-c, b.limits[i].Burst)
 	}
 	b.at = max(b.at, now)
@@ -68,7 +71,7 @@ type judge struct{ slack int64 }
 
 // of returns how many millitokens l may be off.
 func (j judge) of(l bucket.Limit) int64 {
-	if l.Refill%l.Period == 0 {
+	if l.Absent() || l.Refill%l.Period == 0 {
 		return 0
 	}
 	return j.slack
@@ -87,7 +90,7 @@ func (j judge) late(l bucket.Limit) time.Duration {
 func exceeding(portions []portion) (all []store.CostTooLargeError) {
 	for _, s := range portions {
 		for i, cost := range s.cost {
-			if cost > s.limits[i].Burst {
+			if cost > s.limits[i].Burst && !s.limits[i].Absent() {
 				all = append(all, store.CostTooLargeError{
 					Resource: s.resource, Entity: s.entity, Limit: s.names[i],
 					Requested: cost / bucket.Milli, Burst: s.limits[i].Burst / bucket.Milli,
@@ -119,7 +122,7 @@ func (j judge) acquire(portions []portion, now int64, err error, oneByOne bool) 
 			have, slack := s.available(i, now), j.of(s.limits[i])
 			what := fmt.Sprintf("%s %s: %s of %s mt", s.entity, s.names[i], thousands(have), thousands(cost))
 			switch {
-			case cost <= 0 || have > cost+slack || slack == 0 && have == cost:
+			case s.limits[i].Absent(), cost <= 0 || have > cost+slack || slack == 0 && have == cost:
 				continue
 			case have < cost-slack || slack == 0:
 				must = append(must, what)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime"
@@ -18,6 +19,7 @@ import (
 type schema struct {
 	user, project []bucket.Limit
 	cascade       store.Cascade
+	apart         bool // users have rpm alone, and projects tpm
 }
 
 // per returns a limit of so many tokens, of which refill come every period.
@@ -42,6 +44,9 @@ var (
 	roomy = schema{user: plain.user, project: []bucket.Limit{per(1000, 1, time.Second),
 		per(10_000, 3, time.Second)}}
 
+	apart = schema{apart: true, user: []bucket.Limit{plain.user[0], {}}, project: []bucket.Limit{{},
+		plain.project[1]}}
+
 	compensated = plain.with(store.CascadeCompensated)
 	none        = plain.with(store.CascadeNone)
 )
@@ -61,7 +66,18 @@ type scripter interface{ Script(chain int) string }
 // variant is a generated resource of other numbers, for whatever stores that is made.
 type variant struct {
 	codec.Resource
-	spec *store.Spec
+	spec  *store.Spec
+	apart codec.ByKind // with kinds that differ in their limits; nil if they do not
+}
+
+// Of implements codec.ByKind.
+func (v *variant) Of(kind int) codec.Resource {
+	if v.apart == nil {
+		return v.Resource
+	}
+	return v.apart.Of(slices.IndexFunc(v.apart.Spec().Kinds, func(k store.Kind) bool {
+		return k.Name == v.spec.Kinds[kind].Name
+	}))
 }
 
 // Spec implements store.Definition.
@@ -69,7 +85,7 @@ func (v *variant) Spec() *store.Spec { return v.spec }
 
 // Script returns the generated script, if there is one.
 func (v *variant) Script(chain int) string {
-	if s, ok := v.Resource.(scripter); ok {
+	if s, ok := v.Resource.(scripter); ok && v.apart == nil {
 		return s.Script(chain)
 	}
 	return ""
@@ -90,12 +106,23 @@ func (s schema) definitions(t T) (gpt4, embeddings *variant) {
 		}
 		gpt4 = v
 		v.spec.Cascade, v.spec.Kinds = s.cascade, slices.Clone(v.spec.Kinds)
+		if s.apart {
+			others, err := definitions.Of(kinds.New)
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			at := slices.IndexFunc(others, func(d store.Definition) bool { return d.Spec().Resource == kinds.GPT4 })
+			v.apart = others[at].(codec.ByKind)
+		}
 		for i := range v.spec.Kinds {
 			switch kind := &v.spec.Kinds[i]; kind.Name {
 			case "user":
 				kind.Limits = s.user
 			case "project":
 				kind.Limits = s.project
+				if s.apart {
+					kind.PerCall = []int64{0, 0}
+				}
 			}
 		}
 	}

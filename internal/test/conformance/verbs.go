@@ -215,8 +215,10 @@ func (w *world) peek(who limits.GPT4Entity) *runtime.Snapshot[limits.GPT4Cost] {
 		got, model := snap.Buckets[i], w.bucket(entity)
 		have := vector(got.Available, nil)
 		for j, burst := range vector(got.Burst, nil) {
-			least[j] = min(least[j], have[j])
 			l := model.limits[j]
+			if !l.Absent() {
+				least[j] = min(least[j], have[j])
+			}
 			want, slack := model.available(j, now), w.judge.of(l)
 			lo, hi := max(0, model.available(j, w.early(now, len(chain)))-slack)/bucket.Milli,
 				max(0, want+slack)/bucket.Milli
@@ -228,6 +230,9 @@ func (w *world) peek(who limits.GPT4Entity) *runtime.Snapshot[limits.GPT4Cost] {
 					l.Burst/bucket.Milli)
 			}
 		}
+	}
+	for j := range least {
+		least[j] %= 1 << 62 // 0 for a limit that no bucket has
 	}
 	if got := vector(snap.Available, nil); !slices.Equal(got, least) {
 		w.Fatalf("peek: %v are available, want the least of the chain, %v", got, least)

@@ -16,12 +16,47 @@ type Definition struct {
 	statements gen.Statements
 }
 
-var _ codec.Resource = (*Definition)(nil)
+var (
+	_ codec.Resource = (*Definition)(nil)
+	_ codec.ByKind   = (*byKind)(nil)
+)
 
-// NewDefinition returns the definition of a resource.
+// NewDefinition returns the definition of a resource whose kinds all have its limits.
 func NewDefinition(spec *store.Spec, statements gen.Statements) *Definition {
 	return &Definition{spec: spec, statements: statements}
 }
+
+// Define returns the definition of a resource, for either store.
+func Define(spec *store.Spec, statements gen.Statements) store.Definition {
+	whole := NewDefinition(spec, statements)
+	if statements.Variants == nil {
+		return whole
+	}
+	d := &byKind{spec: spec, of: make([]codec.Resource, len(spec.Kinds))}
+	for _, v := range statements.Variants {
+		own := statements
+		own.Texts, own.Variants = v.Texts, nil
+		for _, kind := range v.Kinds {
+			d.of[kind] = NewDefinition(spec, own)
+		}
+	}
+	return d
+}
+
+// byKind is a Definition for each kind of a resource whose kinds differ in their limits.
+type byKind struct {
+	spec *store.Spec
+	of   []codec.Resource
+}
+
+// Spec implements store.Definition.
+func (d *byKind) Spec() *store.Spec { return d.spec }
+
+// Of implements codec.ByKind.
+func (d *byKind) Of(kind int) codec.Resource { return d.of[kind] }
+
+// Script implements redisstore.Scripter: generated code has none either.
+func (*byKind) Script(int) string { return "" }
 
 // Spec implements store.Definition.
 func (d *Definition) Spec() *store.Spec { return d.spec }
@@ -47,11 +82,16 @@ func (d *Definition) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 	r := codec.Decoder{Item: item}
-	r.Image(dst, len(d.statements.Limits))
-	for i, a := range d.statements.Limits {
+	r.Image(dst, len(d.spec.Limits))
+	clear(dst.Balances)
+	clear(dst.Missing)
+	names := make([]string, len(d.statements.Limits))
+	for n, a := range d.statements.Limits {
+		i := d.statements.At[n]
+		names[n] = a.Limit
 		r.Balance(&dst.Balances[i], &dst.Missing[i], a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
 	}
-	dst.Extra = r.Extra(d.spec.Limits...)
+	dst.Extra = r.Extra(names...)
 	return r.Err()
 }
 
@@ -59,8 +99,8 @@ func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 func (d *Definition) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	r := codec.Decoder{Item: item}
 	dst.Refilled = r.Int(gen.AttributeRefilled)
-	for i, a := range d.statements.Limits {
-		dst.Balances[i].Tokens = r.Int(a.Tokens)
+	for n, a := range d.statements.Limits {
+		dst.Balances[d.statements.At[n]].Tokens = r.Int(a.Tokens)
 	}
 	return r.Err()
 }
@@ -71,8 +111,8 @@ func (d *Definition) Create(w *codec.Write) {
 	for _, a := range d.statements.Attributes {
 		item[a.Name] = value(w, a)
 	}
-	for i, a := range d.statements.Limits {
-		full := w.Full(i)
+	for n, a := range d.statements.Limits {
+		full := w.Full(d.statements.At[n])
 		codec.PutBalance(item, &full, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
 	}
 	w.Put(item, d.statements.Create.Condition)

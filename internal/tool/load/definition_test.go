@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/gen"
+	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/internal/tool/load"
@@ -136,6 +138,55 @@ func TestDefinitionReadsAsTheGeneratedCode(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDefinitionByKind: where kinds differ in their limits, a load writes and reads what the generated
+// package does for each kind.
+func TestDefinitionByKind(t *testing.T) {
+	defs, err := definitions.Of(kinds.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements, err := gen.LoadStatements("../../../gen/testdata/golden/kinds/limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for i, def := range defs {
+		ours, spec := load.Define(def.Spec(), statements[i]), def.Spec()
+		for kind := range spec.Kinds {
+			generated, ok := codec.For(def, kind)
+			if !ok {
+				continue
+			}
+			mine, _ := codec.For(ours, kind)
+			checked++
+			rapid.Check(t, func(t *rapid.T) {
+				w := drawn(t, len(spec.Limits))
+				v := w
+				for _, build := range []func(codec.Resource, *codec.Write){codec.Resource.Create, codec.Resource.Normal,
+					codec.Resource.Retry, codec.Resource.Adjust, codec.Resource.Reshape} {
+					build(generated, &w)
+					build(mine, &v)
+					if diff := same(w, v); diff != "" {
+						t.Fatalf("- generated, + ours:\n%s", diff)
+					}
+				}
+				w.Cost = make([]int64, len(w.Cost)) // the largest numbers leave balances that are refused
+				generated.Create(&w)
+				var a, b bucket.Image
+				if err := errors.Join(generated.Decode(&a, w.Item), mine.Decode(&b, w.Item)); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(a, b); diff != "" {
+					t.Fatalf("- generated, + ours:\n%s", diff)
+				}
+			})
+		}
+	}
+	if checked != 8 {
+		t.Errorf("%d kinds with a bucket, want 8", checked)
 	}
 }
 

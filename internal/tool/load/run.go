@@ -66,9 +66,9 @@ const (
 // New opens the store for each limiter. It does no I/O.
 func New(c Config) (*Run, error) {
 	r := &Run{Config: c, book: newBook(len(c.Plan.Mix))}
-	var definitions []*Definition
+	var definitions []store.Definition
 	for i, spec := range c.Plan.Specs {
-		definitions = append(definitions, NewDefinition(spec, c.Statements[i]))
+		definitions = append(definitions, Define(spec, c.Statements[i]))
 	}
 	for range c.Limiters {
 		b := runtime.NewBuilder(c.Store(), runtime.WithObserver(r.book.observer()), runtime.WithClock(c.Clock),

@@ -48,6 +48,26 @@ type Resource interface {
 	Reshape(w *Write)
 }
 
+// ByKind is what a generated resource implements instead of Resource if its kinds differ in their limits.
+type ByKind interface {
+	store.Definition
+	// Of returns the Resource for buckets of a kind, by its index in Spec.Kinds; nil if the kind has none. Its
+	// vectors have all limits. Its text has those of the kind alone: others are 0 in an image, and Extra in one
+	// of an item that holds them from before.
+	Of(kind int) Resource
+}
+
+// For returns the Resource of def for buckets of a kind. ok is false if def was not generated for DynamoDB,
+// or if it is a ByKind and the kind has no bucket.
+func For(def store.Definition, kind int) (r Resource, ok bool) {
+	if by, is := def.(ByKind); is {
+		r = by.Of(kind)
+		return r, r != nil
+	}
+	r, ok = def.(Resource)
+	return r, ok
+}
+
 // S encodes a string.
 func S(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 

@@ -193,7 +193,7 @@ func (r *Regional) Grant(
 // hasLimits reports whether img's limits of these names are limits.
 func hasLimits(img *bucket.Image, names []string, limits []bucket.Limit) bool {
 	for i, name := range names {
-		if !slices.ContainsFunc(img.Extra, func(n bucket.Named) bool {
+		if !limits[i].Absent() && !slices.ContainsFunc(img.Extra, func(n bucket.Named) bool {
 			return n.Name == name && n.Balance.Limit == limits[i]
 		}) {
 			return false

@@ -103,7 +103,7 @@ func (l *Buckets) demands(call *store.Call, now int64) []demand {
 			b := &part.Buckets[j]
 			key := bucketKey{spec.Resource, b.Entity}
 			if at := slices.IndexFunc(demands, func(s demand) bool { return s.bucketKey == key }); at >= 0 {
-				demands[at].add(part.Cost)
+				demands[at].add(spec.CostOf(b.Kind, part.Cost))
 				continue
 			}
 			own, ok := l.buckets.Get(key)
@@ -113,7 +113,7 @@ func (l *Buckets) demands(call *store.Call, now int64) []demand {
 			case spec.Regions != nil: // a quota may end while the store does not answer
 				own.reshape(b.InForce(spec), now)
 			}
-			demands = append(demands, demand{own, spec, b.Kind, part.Cost})
+			demands = append(demands, demand{own, spec, b.Kind, spec.CostOf(b.Kind, part.Cost)})
 		}
 	}
 	return demands
@@ -266,18 +266,19 @@ func (h *Held) Settle(_ context.Context, call *store.Call) error {
 	now := h.buckets.clock.Now().UnixMilli()
 	for i := range call.Parts {
 		part := &call.Parts[i]
-		name := part.Def.Spec().Resource
+		spec := part.Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			own, ok := h.buckets.buckets.Peek(bucketKey{name, b.Entity})
+			own, ok := h.buckets.buckets.Peek(bucketKey{spec.Resource, b.Entity})
 			taken := h.taken[own]
 			if !ok || taken == nil {
 				continue
 			}
-			difference := make([]int64, len(part.Cost))
+			cost, actual := spec.CostOf(b.Kind, part.Cost), spec.CostOf(b.Kind, part.Actual)
+			difference := make([]int64, len(cost))
 			left := slices.Clone(taken)
 			for k := range difference {
-				difference[k] = max(bucket.Sub(part.Actual[k], part.Cost[k]), -taken[k])
+				difference[k] = max(bucket.Sub(actual[k], cost[k]), -taken[k])
 				left[k] = bucket.Add(left[k], difference[k])
 			}
 			own.take(difference, now)

@@ -117,14 +117,18 @@ func (s *Redis) read(
 // limitsOf returns the limits of b in force and their balances at now, in ms. A limit that is not stored is
 // full.
 func limitsOf(spec *store.Spec, b redisstore.StoredBucket, inForce []bucket.Limit, now int64) []Limit {
-	all := make([]Limit, len(inForce))
+	var all []Limit
 	for i, limit := range inForce {
+		if limit.Absent() {
+			continue
+		}
 		stored := redisstore.StoredLimit{Tokens: limit.Burst, Refilled: now}
 		if at := slices.IndexFunc(b.Limits,
 			func(l redisstore.StoredLimit) bool { return l.Name == spec.Limits[i] }); at >= 0 {
 			stored = b.Limits[at]
 		}
-		all[i] = nowOf(spec.Limits[i], bucket.Balance{Limit: limit, Tokens: stored.Tokens}, stored.Refilled, now)
+		balance := bucket.Balance{Limit: limit, Tokens: stored.Tokens}
+		all = append(all, nowOf(spec.Limits[i], balance, stored.Refilled, now))
 	}
 	return all
 }

@@ -243,6 +243,9 @@ func (c *Command) settings(plan *load.Plan) settings {
 			out.Settle = map[string]string{}
 		}
 		for j, limit := range spec.Limits {
+			if !spec.Charges(mixed.Kind, j) {
+				continue
+			}
 			out.Cost[limit] = mixed.Cost[j].String()
 			if perCall := spec.Kinds[mixed.Kind].PerCall[j]; mixed.Cost[j] == (load.Range{}) {
 				out.Cost[limit] = load.Range{Least: perCall, Most: perCall}.String()

@@ -30,9 +30,10 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 	}
 	for i := range plan.Mix {
 		portion := &plan.Mix[i]
-		for _, perCall := range s.Specs[portion.Resource].Kinds[portion.Kind].PerCall {
+		spec := s.Specs[portion.Resource]
+		for limit, perCall := range spec.Kinds[portion.Kind].PerCall {
 			n := int64(1)
-			if perCall > 0 {
+			if perCall > 0 || !spec.Charges(portion.Kind, limit) {
 				n = 0 // callers leave it out
 			}
 			portion.Cost = append(portion.Cost, load.Range{Least: n, Most: n})
@@ -67,6 +68,9 @@ func payable(plan *load.Plan) error {
 		for kind := portion.Kind; kind != store.NoParent; kind = spec.Kinds[kind].Parent {
 			k := spec.Kinds[kind]
 			for j, limit := range k.Limits {
+				if !k.Has(j) {
+					continue
+				}
 				if burst := limit.Burst / bucket.Milli; portion.Cost[j].Least > burst {
 					return program.Usagef("--cost %s:%s=%s: a bucket of kind %s never has more than %s, so no call of kind "+
 						"%s would be admitted: pass less",
@@ -183,9 +187,10 @@ func (c *Command) costs(
 		if resource != "" && spec.Resource != resource {
 			continue
 		}
-		names = append(names, spec.Limits...)
-		if at := slices.Index(spec.Limits, limit); at >= 0 {
-			of(portion)[at] = r
+		charged := chargedLimits(spec, portion.Kind)
+		names = append(names, charged...)
+		if slices.Contains(charged, limit) {
+			of(portion)[slices.Index(spec.Limits, limit)] = r
 			found = true
 		}
 	}
@@ -197,6 +202,16 @@ func (c *Command) costs(
 	}
 	slices.Sort(names)
 	return wrong("no resource in the mix has a limit %q: %s", limit, gen.Cure(limit, slices.Compact(names)))
+}
+
+// chargedLimits returns the limits that calls for a kind are charged for.
+func chargedLimits(spec *store.Spec, kind int) (names []string) {
+	for i, name := range spec.Limits {
+		if spec.Charges(kind, i) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // keys reads --hot and --zipf.
@@ -229,6 +244,9 @@ func (c *Command) announcement(at *place, plan *load.Plan) string {
 		fmt.Fprintf(&s, "  %.0f%% %s on %s, %s", 100*portion.Weight/all, strings.Join(charged, " with "),
 			spec.Resource, c.among(spec.Kinds[portion.Kind].Prefix))
 		for j, limit := range spec.Limits {
+			if !spec.Charges(portion.Kind, j) {
+				continue
+			}
 			fmt.Fprintf(&s, ", %s %s", limit, costOf(spec.Kinds[portion.Kind].PerCall[j], portion.Cost[j]))
 			if portion.Settle != nil && portion.Settle[j] != load.AsAcquired {
 				fmt.Fprintf(&s, " settled as %s", costOf(spec.Kinds[portion.Kind].PerCall[j], portion.Settle[j]))

@@ -60,6 +60,9 @@ func check(s *schemafile.Schema, rows []row) (fit []imported, wrong problems) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Limits)) {
 			i, err := l.Limit(name)
+			if err == nil {
+				err = l.Has(i)
+			}
 			if err != nil {
 				wrong.add(r.line, "%s", term.Escape(err.Error()))
 				continue

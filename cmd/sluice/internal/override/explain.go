@@ -129,25 +129,41 @@ func (Command) FlagHelp() kong.Vars {
 // overriding returns the rows of the overrides that apply and of the limits in force.
 func (o overrides) overriding(stored []store.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}
-	deciding, said := o.deciding(stored), o.origins(stored)
 	for i, name := range o.Spec.Limits {
-		decided := decides(deciding, i)
-		add := func(at string, limit *bucket.Limit) {
-			row := []string{name, at, "-", "-", "-"}
-			if limit != nil {
-				row = append(row[:2], format.Limit(*limit)...)
+		for _, from := range o.sourcesOf(stored, i) {
+			row := []string{name, from.at, "-", "-", "-"}
+			if from.limit != nil {
+				row = append(row[:2], format.Limit(*from.limit)...)
 			}
-			if at == decided {
+			if from.inForce {
 				row = append(row, "in force")
 			}
 			rows, name = append(rows, row), ""
 		}
-		for _, s := range said {
-			add(s.At, s.Limits[i])
-		}
-		add(schemaLevel, &o.Own().Limits[i])
 	}
 	return rows
+}
+
+// source is what an override or the schema has of one limit: nil for nothing.
+type source struct {
+	at      string
+	limit   *bucket.Limit
+	inForce bool
+}
+
+// sourcesOf returns the sources of limit i, in order of precedence. Of a limit that the kind does not have,
+// they are the overrides that are left from before, none of which is in force.
+func (o overrides) sourcesOf(stored []store.Stored, i int) (all []source) {
+	has, decided := o.Own().Has(i), decides(o.deciding(stored), i)
+	for _, s := range o.origins(stored) {
+		if has || s.Limits[i] != nil {
+			all = append(all, source{s.At, s.Limits[i], has && s.At == decided})
+		}
+	}
+	if has {
+		all = append(all, source{schemaLevel, &o.Own().Limits[i], schemaLevel == decided})
+	}
+	return all
 }
 
 // origins returns what is stored, and what a region keeps if regions divide the limits, in order of
@@ -157,6 +173,15 @@ func (o overrides) origins(stored []store.Stored) []store.Stored {
 		return stored
 	}
 	return slices.Insert(slices.Clone(stored), 1, o.deciding(stored)[1])
+}
+
+// inForce returns the columns of limit i that overrides lead to, and their origin.
+func (o overrides) inForce(overriding []store.Stored, i int) []string {
+	if !o.Own().Has(i) {
+		return []string{"-", "-", "-", ""}
+	}
+	overriding = o.deciding(overriding)
+	return append(format.Limit(store.Resolve(o.Own().Limits, overriding...)[i]), decides(overriding, i))
 }
 
 // state says whether b has the limits in force, and else when it gets them.
@@ -201,7 +226,8 @@ func (o overrides) versions(overriding []store.Stored) int64 {
 func differing(l schemafile.Scope, b bucketstore.Bucket, inForce []bucket.Limit) []string {
 	var names []string
 	for i, name := range l.Spec.Limits {
-		if has := b.At(name); has == nil || has.Limit != inForce[i] {
+		has := b.At(name)
+		if same := has != nil && has.Limit == inForce[i]; !same && (has != nil || l.Own().Has(i)) {
 			names = append(names, name)
 		}
 	}

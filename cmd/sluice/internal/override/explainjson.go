@@ -2,7 +2,6 @@ package override
 
 import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -36,20 +35,17 @@ type (
 func (o overrides) explained(all []bucketstore.Bucket, stored []store.Stored) explainedJSON {
 	out := explainedJSON{Entity: o.At, Resource: o.Spec.Resource, Shadow: o.Spec.Shadow,
 		Limits: []explainedLimitJSON{}, Buckets: []explainedBucket{}}
-	deciding := o.deciding(stored)
 	for i, name := range o.Spec.Limits {
-		limit, decided := explainedLimitJSON{Limit: name}, decides(deciding, i)
-		add := func(at string, l *bucket.Limit) {
+		limit := explainedLimitJSON{Limit: name}
+		for _, from := range o.sourcesOf(stored, i) {
 			limit.Origins = append(limit.Origins,
-				originJSON{at, (*bucketstore.LimitJSON)(l), at == decided})
+				originJSON{from.at, (*bucketstore.LimitJSON)(from.limit), from.inForce})
 		}
-		for _, from := range o.origins(stored) {
-			add(from.At, from.Limits[i])
+		if limit.Origins != nil {
+			out.Limits = append(out.Limits, limit)
 		}
-		add(schemaLevel, &o.Own().Limits[i])
-		out.Limits = append(out.Limits, limit)
 	}
-	inForce := store.Resolve(o.Own().Limits, deciding...)
+	inForce := store.Resolve(o.Own().Limits, o.deciding(stored)...)
 	for _, b := range all {
 		out.Buckets = append(out.Buckets, explainedBucket{bucketstore.JSONOf(b),
 			!b.Pending && len(differing(o.Scope, b, inForce)) == 0})

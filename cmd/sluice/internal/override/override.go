@@ -376,12 +376,6 @@ func (o overrides) lost(how string) error {
 		o.Spec.Resource, term.Quote(o.At), how, term.Argument(o.At))
 }
 
-// inForce returns the columns of limit i that overrides lead to, and their origin.
-func (o overrides) inForce(overriding []store.Stored, i int) []string {
-	overriding = o.deciding(overriding)
-	return append(format.Limit(store.Resolve(o.Own().Limits, overriding...)[i]), decides(overriding, i))
-}
-
 // schemaLevel names the origin of limits that are not overridden.
 const schemaLevel = "schema"
 

@@ -25,6 +25,9 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	if err != nil {
 		return 0, bucket.Limit{}, err
 	}
+	if err := l.Has(i); err != nil {
+		return 0, bucket.Limit{}, err
+	}
 	limit, wrong := restate(l.Own().Limits[i], value)
 	if wrong == "" {
 		wrong = limit.Check(l.Own().PerCall[i])

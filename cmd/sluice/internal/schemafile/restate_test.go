@@ -1,6 +1,7 @@
 package schemafile
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -49,5 +50,23 @@ func TestRestated(t *testing.T) {
 	})
 	if said == 0 {
 		t.Error("nothing could be restated")
+	}
+}
+
+// TestLimitOfOtherKinds: a limit that the kind does not have is not read.
+func TestLimitOfOtherKinds(t *testing.T) {
+	l := Scope{
+		Spec: &store.Spec{Resource: "api", Limits: []string{"rpm", "tpm"}, Kinds: []store.Kind{
+			{Name: "user", Limits: []bucket.Limit{bucket.Per(100, time.Minute), {}}, PerCall: []int64{1, 0}},
+			{Name: "project", Limits: []bucket.Limit{{}, bucket.Per(100, time.Minute)}, PerCall: []int64{0, 0}},
+		}},
+		At: "user-1",
+	}
+	if _, _, err := l.Parse("rpm=5"); err != nil {
+		t.Errorf("rpm: %v", err)
+	}
+	_, _, err := l.Parse("tpm=5")
+	if err == nil || !strings.Contains(err.Error(), "no limit of kind user, but of project") {
+		t.Errorf("tpm: %v", err)
 	}
 }

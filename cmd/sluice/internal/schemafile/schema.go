@@ -263,6 +263,16 @@ func (l Scope) Limit(name string) (int, error) {
 	return i, nil
 }
 
+// Has returns a usage error if buckets of the kind do not have the limit with index i.
+func (l Scope) Has(i int) error {
+	if l.Own().Has(i) {
+		return nil
+	}
+	return program.Usagef("%s of %s is no limit of kind %s, but of %s: leave it out, or see its kinds in "+
+		"limits.yaml",
+		l.Spec.Limits[i], l.Spec.Resource, l.Own().Name, strings.Join(l.Spec.KindsWith(i), ", "))
+}
+
 // Charges returns the kinds of the other buckets that a call on an entity of this kind charges, nearest
 // first.
 func (l Scope) Charges() []string {

@@ -51,7 +51,7 @@ func refills(s *schemafile.Schema, entity, resource, limit string, d time.Durati
 	}
 	spec := s.Specs[at]
 	i := slices.Index(spec.Limits, limit)
-	if i < 0 || i >= len(spec.Kinds[kind].Limits) {
+	if i < 0 || !spec.Kinds[kind].Has(i) {
 		return 0
 	}
 	l := spec.Kinds[kind].Limits[i]

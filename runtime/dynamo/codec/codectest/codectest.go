@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -25,8 +26,8 @@ type Bucket[B any] interface {
 }
 
 // Test checks the builders and readers of r against an item that this package spells out. kind is the index
-// of a kind that has a bucket of r, b points to a bucket, and balances to its limits in schema order. Test
-// overwrites the bucket.
+// of a kind that has a bucket of r, and b points to a bucket. balances point to those of its limits that the
+// kind has, in schema order. Test overwrites the bucket.
 func Test[B comparable, P Bucket[B]](
 	t *testing.T, r codec.Resource, kind int, b P, balances ...*bucket.Balance,
 ) {
@@ -77,7 +78,9 @@ type testCase[B comparable, P Bucket[B]] struct {
 	codec.Resource
 	kind     int
 	name     string   // of the resource
-	limits   []string // in schema order
+	limits   []string // that the kind has, in schema order
+	at       []int    // of each of limits, its index in vectors
+	absent   []string // the other limits of the resource
 	bucket   P
 	balances []*bucket.Balance // of bucket
 }
@@ -86,9 +89,15 @@ func newCase[B comparable, P Bucket[B]](
 	r codec.Resource, kind int, b P, balances []*bucket.Balance,
 ) *testCase[B, P] {
 	spec := r.Spec()
-	return &testCase[B, P]{
-		Resource: r, kind: kind, name: spec.Resource, limits: spec.Limits, bucket: b, balances: balances,
+	c := &testCase[B, P]{Resource: r, kind: kind, name: spec.Resource, bucket: b, balances: balances}
+	for i, limit := range spec.Limits {
+		if spec.Kinds[kind].Has(i) {
+			c.limits, c.at = append(c.limits, limit), append(c.at, i)
+		} else {
+			c.absent = append(c.absent, limit)
+		}
 	}
+	return c
 }
 
 // check is a sub-test.
@@ -103,6 +112,7 @@ func (c *testCase[B, P]) checks() []check {
 		{"item", c.item},
 		{"malformed", c.malformed},
 		{"image", c.image},
+		{"other kinds' limits", c.others},
 		{"balances", c.decodeBalances},
 		{"expressions", c.expressions},
 		{"allocations", c.allocations},
@@ -138,12 +148,16 @@ func (c *testCase[B, P]) stored() codec.Item {
 		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), item.TTL: codec.N(3),
 	})
 	for i, limit := range c.limits {
-		b := balance(i)
-		for k, n := range []int64{b.Tokens, b.Capacity, b.Burst, b.Refill, b.Period, b.Consumed} {
-			values[attributes(limit)[k]] = codec.N(n)
-		}
+		put(values, limit, balance(i))
 	}
 	return values
+}
+
+// put stores a limit's balance in an item.
+func put(into codec.Item, limit string, b bucket.Balance) {
+	for k, n := range []int64{b.Tokens, b.Capacity, b.Burst, b.Refill, b.Period, b.Consumed} {
+		into[attributes(limit)[k]] = codec.N(n)
+	}
 }
 
 // table holds the number of attributes against the runtime's table, by which readers tell unknown limits.
@@ -259,22 +273,47 @@ func (c *testCase[B, P]) image() []error {
 	for _, attr := range attributes(c.limits[0]) {
 		delete(w.Item, attr)
 	}
-	if err := c.Decode(&i, w.Item); err != nil || !i.Missing[0] {
+	if err := c.Decode(&i, w.Item); err != nil || !i.Missing[c.at[0]] {
 		errs = append(errs, fmt.Errorf("without %s, Create's item is read as %+v", c.limits[0], i), err)
 	}
 	return errs
 }
 
+// others decodes an item that still holds limits which its kind does not have: each is extra, and has no
+// balance.
+func (c *testCase[B, P]) others() []error {
+	full := c.stored()
+	var want []bucket.Named
+	for n, limit := range c.absent {
+		put(full, limit, balance(n))
+		want = append(want, bucket.Named{Name: limit, Balance: balance(n)})
+	}
+	slices.SortFunc(want, func(a, b bucket.Named) int { return strings.Compare(a.Name, b.Name) })
+	i := bucket.Image{ // in whose memory another bucket was read
+		Balances: slices.Repeat([]bucket.Balance{balance(9)}, len(c.limits)+len(c.absent)),
+		Missing:  slices.Repeat([]bool{true}, len(c.limits)+len(c.absent)),
+	}
+	balances := make([]bucket.Balance, len(i.Balances))
+	for n, at := range c.at {
+		balances[at] = balance(n)
+	}
+	if err := c.Decode(&i, full); err != nil || !slices.Equal(i.Extra, want) ||
+		slices.Contains(i.Missing, true) || !slices.Equal(i.Balances, balances) {
+		return []error{fmt.Errorf("an item with %v is read as %+v, want these extra", c.absent, i), err}
+	}
+	return nil
+}
+
 // decodeBalances decodes the balances of an item: these alone, and each of them is required.
 func (c *testCase[B, P]) decodeBalances() []error {
-	want := make([]bucket.Balance, len(c.limits))
+	want := make([]bucket.Balance, len(c.limits)+len(c.absent))
 	attrs := []string{"rf"}
 	for n, limit := range c.limits {
-		want[n].Tokens = balance(n).Tokens
+		want[c.at[n]].Tokens = balance(n).Tokens
 		attrs = append(attrs, attributes(limit)[0])
 	}
 	var errs []error
-	i := bucket.Image{Balances: make([]bucket.Balance, len(c.limits))}
+	i := bucket.Image{Balances: make([]bucket.Balance, len(want))}
 	if err := c.DecodeBalances(&i, c.stored()); err != nil || i.Refilled != 1 || !slices.Equal(i.Balances,
 		want) {
 		errs = append(errs, fmt.Errorf("the balances are read as %+v, want %+v", i, want), err)
@@ -347,6 +386,9 @@ func sample(r codec.Resource, kind int) *codec.Write {
 	}
 	for i := range k.Limits {
 		n := int64(i)
+		if !k.Has(i) {
+			n = 0
+		}
 		w.Cost, w.Fill = append(w.Cost, n), append(w.Fill, n+1)
 		w.Lo, w.Hi = append(w.Lo, n), append(w.Hi, n+1)
 	}

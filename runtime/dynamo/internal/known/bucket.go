@@ -20,17 +20,18 @@ import (
 
 // Resource is a generated resource, opened for a session.
 type Resource struct {
-	wire.Resource
-
 	Def    store.Definition
+	Spec   *store.Spec
+	byKind []wire.Resource
 	kinds  []atomic.Pointer[override.Override] // by kind, its override as last read
 	writes []atomic.Int64                      // by kind, this process's writes of that override
 }
 
-// NewResource returns a resource whose overrides are not known.
-func NewResource(def store.Definition, of wire.Resource) *Resource {
-	kinds := make([]atomic.Pointer[override.Override], len(of.Spec.Kinds))
-	return &Resource{Resource: of, Def: def, kinds: kinds, writes: make([]atomic.Int64, len(kinds))}
+// NewResource returns a resource whose overrides are not known. The error is that of wire.ResourcesOf.
+func NewResource(def store.Definition) (*Resource, error) {
+	all, err := wire.ResourcesOf(def)
+	kinds := make([]atomic.Pointer[override.Override], len(all))
+	return &Resource{def, def.Spec(), all, kinds, make([]atomic.Int64, len(all))}, err
 }
 
 // Bucket is what a process knows of one bucket. It is safe for concurrent use. Of two true images the younger
@@ -57,7 +58,7 @@ type Bucket struct {
 // Init makes b the bucket of an entity of a kind, as stored, on r.
 func (b *Bucket) Init(r *Resource, kind int, entity string) {
 	b.ofKind = &r.writes[kind]
-	b.At = wire.Bucket{Resource: &r.Resource, Partition: item.EntityPrefix + entity}
+	b.At = wire.Bucket{Resource: &r.byKind[kind], Partition: item.EntityPrefix + entity}
 	b.At.Entity = b.At.Partition[len(item.EntityPrefix):]
 }
 
@@ -71,8 +72,7 @@ const (
 	// costs a process one write unit in that time, for each bucket.
 	sharedFor = 600_000
 	// StaleAfter is the age from which a write that needs refill probably fails on a contended bucket. A younger
-	// image is worth the attempt: reading before each write cost half as much again in the simulation's
-	// overload.
+	// image is worth the attempt: reads before each write cost half as much again in an overload.
 	StaleAfter = 64
 	// siblingsStaleAfter is the age from which a transaction reads its buckets first, if other processes write
 	// to their root. A read of a bucket costs a tenth of its part in a cancelled transaction.
@@ -301,7 +301,7 @@ func (r *Reader) Refused(res *Resource, chain []*Bucket, cost []int64, now int64
 		for j := range img.Balances {
 			b := &img.Balances[j]
 			switch {
-			case cost[j] <= 0, img.Missing[j]:
+			case cost[j] <= 0, b.Absent(): // it is not charged
 			case shape.Ceiling != nil && store.ExceedsQuota(b.Limit, cost[j]) && cost[j] <= shape.Ceiling[j].Burst:
 				denies = true
 			case cost[j] > b.Burst: // it can never be served: an error of its own
@@ -319,8 +319,9 @@ func (r *Reader) Refused(res *Resource, chain []*Bucket, cost []int64, now int64
 		return last.err
 	}
 	next := &denial{now: now, cost: slices.Clone(cost), images: slices.Clone(seen)}
-	for i, img := range seen {
-		next.err = shapes[i].Refuse(next.err, res.Spec, chain[i].At.Entity, img, cost, now)
+	for i, b := range chain {
+		own := res.Spec.CostOf(b.At.Kind, cost)
+		next.err = shapes[i].Refuse(next.err, res.Spec, b.At.Entity, seen[i], own, now)
 	}
 	first := chain[0]
 	first.mu.Lock()
@@ -331,12 +332,11 @@ func (r *Reader) Refused(res *Resource, chain []*Bucket, cost []int64, now int64
 
 // mayDeny reports whether b's image may deny at now. The caller holds b's lock.
 func (r *Reader) mayDeny(res *Resource, b *Bucket, now int64) bool {
-	if b.image == nil || b.shape == nil || b.refresh != nil || b.giveBacks != 0 ||
-		!isFresh(b.seenAt, now, TrustedFor) {
+	if b.image == nil || b.shape == nil || b.refresh != nil || b.giveBacks != 0 {
 		return false
 	}
-	return r.isFresh(res.Spec, b.shape.ReadAt, now) && !b.shape.Expired(res.Spec, now) &&
-		b.shape.Writes == b.writes() && !plan.Outdated(b.image, &b.shape.Shape)
+	return isFresh(b.seenAt, now, TrustedFor) && r.isFresh(res.Spec, b.shape.ReadAt, now) &&
+		!b.shape.Expired(res.Spec, now) && b.shape.Writes == b.writes() && !plan.Outdated(b.image, &b.shape.Shape)
 }
 
 // Refresh is one request's hold on buckets whose overrides are due: it writes by the old ones while they are

@@ -103,8 +103,9 @@ func newScene() *scene {
 			Refilled: t0, Version: 7, Balances: []bucket.Balance{{Limit: limit}}, Missing: []bool{false},
 		},
 	}
-	s.res.Spec = &store.Spec{Resource: "embeddings", Limits: []string{"rps"}}
-	s.bucket.At.Entity = "user-1"
+	s.res.Spec = &store.Spec{Resource: "embeddings", Limits: []string{"rps"},
+		Kinds: []store.Kind{{Limits: []bucket.Limit{limit}}}}
+	s.bucket.At = wire.Bucket{Resource: &wire.Resource{}, Entity: "user-1"}
 	s.shape.ReadAt = t0
 	s.shape.Shape = plan.Shape{Limits: []bucket.Limit{limit}, Version: 7}
 	return s

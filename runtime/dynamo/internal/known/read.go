@@ -152,7 +152,7 @@ func (r *Reader) keys(all []*View, now int64) (keys []codec.Item, consistent boo
 	for _, v := range all {
 		spec := v.Resource.Spec
 		if v.Needs&NeedImage != 0 {
-			keys = append(keys, v.Resource.Generated.Key(v.Entity))
+			keys = append(keys, v.Bucket.At.Generated.Key(v.Entity))
 		}
 		if v.Needs&^NeedImage != 0 {
 			keys = append(keys, item.OverrideKey(spec.Resource, v.Entity))

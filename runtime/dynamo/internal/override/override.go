@@ -216,7 +216,7 @@ func Resolve(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heart
 	return &Resolved{
 		Shape: plan.Shape{
 			Limits:  store.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
-			Removed: spec.Removed,
+			Removed: spec.RemovedOf(kind),
 			Version: spec.Revision*plan.RevisionUnit + own.Version + ofKind.Version,
 		},
 		ReadAt: min(own.ReadAt, ofKind.ReadAt),
@@ -257,7 +257,7 @@ func resolveQuota(
 	return &Resolved{
 		Shape: plan.Shape{
 			Limits:  store.Resolve(schema, deciding...),
-			Removed: spec.Removed,
+			Removed: spec.RemovedOf(kind),
 			Version: spec.Revision*plan.RevisionUnit + version + ofKind.Version,
 			Ceiling: ceiling,
 		},
@@ -285,7 +285,9 @@ func (r *Resolved) Full(spec *store.Spec, img *bucket.Image) (
 		}
 	}
 	for i, name := range spec.Limits {
-		limits[name] = r.Limits[i]
+		if !r.Limits[i].Absent() {
+			limits[name] = r.Limits[i]
+		}
 	}
 	return limits, dropped, r.Version
 }

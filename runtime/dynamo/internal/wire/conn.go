@@ -84,10 +84,11 @@ func (c *Conn) CheckClock(began time.Time, metadata middleware.Metadata) error {
 	return skewError(skew(began, c.Env.Clock.Now(), date))
 }
 
-// Resource is a generated resource.
+// Resource is a generated resource, for buckets of one kind.
 type Resource struct {
 	Generated codec.Resource
 	Spec      *store.Spec
+	Kind      int
 	SortKey   string // of its buckets
 }
 

@@ -15,6 +15,27 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
+// ResourcesOf returns the code of def for buckets of each kind, the zero Resource for one without bucket. It
+// fails with a *store.SetupError if def was not generated for DynamoDB.
+func ResourcesOf(def store.Definition) ([]Resource, error) {
+	spec := def.Spec()
+	all := make([]Resource, len(spec.Kinds))
+	for kind := range spec.Kinds {
+		if spec.Kinds[kind].Limits == nil {
+			continue
+		}
+		generated, ok := codec.For(def, kind)
+		if !ok {
+			return all, &store.SetupError{
+				What: fmt.Sprintf("resource %s was not generated for DynamoDB", spec.Resource),
+				Do:   "add `stores: [dynamodb]` to limits.yaml and run `sluice generate`",
+			}
+		}
+		all[kind] = Resource{generated, spec, kind, item.KeyOf(generated.Key("")).SK}
+	}
+	return all, nil
+}
+
 // imageWithTwo is an image with room for the balances of two limits, in one allocation.
 type imageWithTwo struct {
 	bucket.Image
@@ -99,13 +120,13 @@ func buildGeneric(w *codec.Write, p *plan.Plan, spec *store.Spec) error {
 		switch {
 		case p.Path == plan.Reshape && unknown:
 			g.remove(limit)
-		case p.Path == plan.Reshape:
+		case p.Path == plan.Reshape && !w.Limits[i].Absent():
 			g.reshape(limit, i)
 		case unknown && p.Path != plan.Normal: // no refill to claim for it
 			if p.DebtGuarded {
 				g.guard(limit, i)
 			}
-		case p.Missing == nil || !p.Missing[i]:
+		case p.Path != plan.Reshape && (unknown || !p.Image.Balances[i].Absent()):
 			g.addTo(limit, i)
 		}
 	}

@@ -132,10 +132,10 @@ const MostItems = 99
 type Bucket struct {
 	Entity, Resource string
 	Names            []string       // of its limits
-	Limits           []bucket.Limit // their numbers, by schema and overrides
+	Limits           []bucket.Limit // their numbers, by schema and overrides; Absent where the kind has none
 	Version          int64          // cv
 	Op               string
-	Items            []Item // those that it takes over, each Counts; some may be of limits that were removed
+	Items            []Item // those that it takes over, each Counts; some may be of limits that it does not have
 	Now              int64  // ms
 }
 
@@ -148,7 +148,7 @@ func (b *Bucket) Image() *bucket.Image {
 	}
 	for i := range img.Balances {
 		balance := &img.Balances[i]
-		if item := b.item(i); item != nil {
+		if item := b.item(i); item != nil && !balance.Absent() {
 			balance.Tokens, balance.Consumed = min(item.At(b.Now), balance.Burst), item.Consumed
 		}
 		img.TTL = max(img.TTL, bucket.Expiry(*balance, b.Now))
@@ -178,7 +178,7 @@ func (b *Bucket) put(img *bucket.Image) codec.Item {
 	for i, name := range b.Names {
 		of := func(field string) string { return item.LimitAttribute(name, field) }
 		codec.PutBalance(stored, &img.Balances[i], of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
-		if old := b.item(i); old != nil {
+		if old := b.item(i); old != nil && !img.Balances[i].Absent() {
 			stored[item.CarriedAttribute(name)] = codec.N(old.Consumed)
 		}
 	}

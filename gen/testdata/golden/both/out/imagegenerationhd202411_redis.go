@@ -53,9 +53,11 @@ for i = 7, #ARGV, 3 do
     and (tokens_per_minute_of_every_model_tokens + 1e-9 >= tokens_per_minute_of_every_model_cost
       or tokens_per_minute_of_every_model_cost <= 0) then
     requests_per_minute_of_everybody_tokens =
-      min(requests_per_minute_of_everybody_tokens - requests_per_minute_of_everybody_cost, requests_per_minute_of_everybody_burst)
+      min(requests_per_minute_of_everybody_tokens - requests_per_minute_of_everybody_cost,
+      requests_per_minute_of_everybody_burst)
     tokens_per_minute_of_every_model_tokens =
-      min(tokens_per_minute_of_every_model_tokens - tokens_per_minute_of_every_model_cost, tokens_per_minute_of_every_model_burst)
+      min(tokens_per_minute_of_every_model_tokens - tokens_per_minute_of_every_model_cost,
+      tokens_per_minute_of_every_model_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
@@ -198,13 +200,17 @@ for i = 13, #ARGV, 5 do
     and (tokens_per_minute_of_every_model_tokens2 + 1e-9 >= tokens_per_minute_of_every_model_cost2
       or tokens_per_minute_of_every_model_cost2 <= 0) then
     requests_per_minute_of_everybody_tokens1 =
-      min(requests_per_minute_of_everybody_tokens1 - requests_per_minute_of_everybody_cost1, requests_per_minute_of_everybody_burst1)
+      min(requests_per_minute_of_everybody_tokens1 - requests_per_minute_of_everybody_cost1,
+      requests_per_minute_of_everybody_burst1)
     tokens_per_minute_of_every_model_tokens1 =
-      min(tokens_per_minute_of_every_model_tokens1 - tokens_per_minute_of_every_model_cost1, tokens_per_minute_of_every_model_burst1)
+      min(tokens_per_minute_of_every_model_tokens1 - tokens_per_minute_of_every_model_cost1,
+      tokens_per_minute_of_every_model_burst1)
     requests_per_minute_of_everybody_tokens2 =
-      min(requests_per_minute_of_everybody_tokens2 - requests_per_minute_of_everybody_cost2, requests_per_minute_of_everybody_burst2)
+      min(requests_per_minute_of_everybody_tokens2 - requests_per_minute_of_everybody_cost2,
+      requests_per_minute_of_everybody_burst2)
     tokens_per_minute_of_every_model_tokens2 =
-      min(tokens_per_minute_of_every_model_tokens2 - tokens_per_minute_of_every_model_cost2, tokens_per_minute_of_every_model_burst2)
+      min(tokens_per_minute_of_every_model_tokens2 - tokens_per_minute_of_every_model_cost2,
+      tokens_per_minute_of_every_model_burst2)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
@@ -412,17 +418,23 @@ for i = 19, #ARGV, 7 do
     and (tokens_per_minute_of_every_model_tokens3 + 1e-9 >= tokens_per_minute_of_every_model_cost3
       or tokens_per_minute_of_every_model_cost3 <= 0) then
     requests_per_minute_of_everybody_tokens1 =
-      min(requests_per_minute_of_everybody_tokens1 - requests_per_minute_of_everybody_cost1, requests_per_minute_of_everybody_burst1)
+      min(requests_per_minute_of_everybody_tokens1 - requests_per_minute_of_everybody_cost1,
+      requests_per_minute_of_everybody_burst1)
     tokens_per_minute_of_every_model_tokens1 =
-      min(tokens_per_minute_of_every_model_tokens1 - tokens_per_minute_of_every_model_cost1, tokens_per_minute_of_every_model_burst1)
+      min(tokens_per_minute_of_every_model_tokens1 - tokens_per_minute_of_every_model_cost1,
+      tokens_per_minute_of_every_model_burst1)
     requests_per_minute_of_everybody_tokens2 =
-      min(requests_per_minute_of_everybody_tokens2 - requests_per_minute_of_everybody_cost2, requests_per_minute_of_everybody_burst2)
+      min(requests_per_minute_of_everybody_tokens2 - requests_per_minute_of_everybody_cost2,
+      requests_per_minute_of_everybody_burst2)
     tokens_per_minute_of_every_model_tokens2 =
-      min(tokens_per_minute_of_every_model_tokens2 - tokens_per_minute_of_every_model_cost2, tokens_per_minute_of_every_model_burst2)
+      min(tokens_per_minute_of_every_model_tokens2 - tokens_per_minute_of_every_model_cost2,
+      tokens_per_minute_of_every_model_burst2)
     requests_per_minute_of_everybody_tokens3 =
-      min(requests_per_minute_of_everybody_tokens3 - requests_per_minute_of_everybody_cost3, requests_per_minute_of_everybody_burst3)
+      min(requests_per_minute_of_everybody_tokens3 - requests_per_minute_of_everybody_cost3,
+      requests_per_minute_of_everybody_burst3)
     tokens_per_minute_of_every_model_tokens3 =
-      min(tokens_per_minute_of_every_model_tokens3 - tokens_per_minute_of_every_model_cost3, tokens_per_minute_of_every_model_burst3)
+      min(tokens_per_minute_of_every_model_tokens3 - tokens_per_minute_of_every_model_cost3,
+      tokens_per_minute_of_every_model_burst3)
     reply[#reply + 1] = 0
   else
     refused = refused or {}

@@ -1,0 +1,43 @@
+package schema
+
+// maxChain is the most buckets that a call charges: as many items as a transaction of DynamoDB takes.
+const maxChain = 100
+
+// checkChains reports each resource of which a call would charge too many buckets, at its longest chain.
+func (r schemaReader) checkChains(s *Schema) {
+	for _, res := range s.Resources {
+		if res.Cascade == CascadeNone {
+			continue
+		}
+		has := make([]bool, len(s.Kinds))
+		for _, c := range res.Charged {
+			if c.Kind >= 0 { // an unknown kind has been reported
+				has[c.Kind] = true
+			}
+		}
+		longest, at := 0, Charged{}
+		for _, c := range res.Charged {
+			if n := chainLength(s.Kinds, has, c.Kind); n > longest {
+				longest, at = n, c
+			}
+		}
+		if longest > maxChain {
+			r.add(at.Pos, ruleChainLength, "a call on resource %s for kind %s would charge %d buckets, with those "+
+				"of its ancestors: it can be at most %d, as one transaction has no more; take kinds out of its "+
+				"entities, or write cascade: none", quote(res.Name), quote(s.Kinds[at.Kind].Name), longest, maxChain)
+		}
+	}
+}
+
+// chainLength returns the number of buckets that a call for a kind charges, of the kinds that have one. A
+// circle of parents, which is another mistake, ends it.
+func chainLength(kinds []*Kind, has []bool, kind int) int {
+	n := 0
+	for steps := 0; kind >= 0 && steps < len(kinds); steps++ {
+		if has[kind] {
+			n++
+		}
+		kind = kinds[kind].Parent
+	}
+	return n
+}
