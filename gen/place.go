@@ -57,9 +57,9 @@ func resolve(path string) (string, error) {
 	}
 	missing := ""
 	for {
-		real, err := filepath.EvalSymlinks(at)
+		target, err := filepath.EvalSymlinks(at)
 		if err == nil {
-			return filepath.Join(real, missing), nil
+			return filepath.Join(target, missing), nil
 		}
 		if exists(at) { // a link to nothing, or in a circle
 			return "", fmt.Errorf("resolve the folder to generate into: %w", err)

@@ -73,7 +73,11 @@ type options struct {
 }
 
 // Defaults of options.
-const DefaultImageCache, DefaultAttempts, DefaultInFlight = 100_000, 8, 64
+const (
+	DefaultImageCache = 100_000
+	DefaultAttempts   = 8
+	DefaultInFlight   = 64
+)
 
 // ImageCache sets how many buckets the store remembers; the default is 100,000. One with two limits takes
 // some 950 bytes. A bucket that was forgotten costs a read.

@@ -76,8 +76,7 @@ func New(c Config) (*Aggregator, error) {
 			return nil, fmt.Errorf("usage.New: %w", err)
 		}
 	}
-	switch {
-	case c.Writers < 0:
+	if c.Writers < 0 {
 		return nil, fmt.Errorf("usage.New: %d writers, want at least 1, or 0 for the default", c.Writers)
 	}
 	keep := map[Span]time.Duration{Hour: 35 * 24 * time.Hour, Day: 400 * 24 * time.Hour}

@@ -491,9 +491,9 @@ func (m *metered) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 	return out, nil
 }
 
-// inNamespace returns a record of a bucket in a namespace.
-func inNamespace(namespace string, rec codec.Record, entity string) codec.Record {
-	rec.New.(plain)["PK"] = "S:" + item.Namespace(namespace).Hash("ENTITY#"+entity)
+// inNamespace returns a record of user-1's bucket in a namespace.
+func inNamespace(namespace string, rec codec.Record) codec.Record {
+	rec.New.(plain)["PK"] = "S:" + item.Namespace(namespace).Hash("ENTITY#user-1")
 	return rec
 }
 
@@ -502,12 +502,12 @@ func inNamespace(namespace string, rec codec.Record, entity string) codec.Record
 func TestNamespaces(t *testing.T) {
 	l := newLedger(t)
 	records := []codec.Record{
-		inNamespace("", made(1, noon, "user-1", "rpm=1"), "user-1"),
-		inNamespace("team-a", made(2, noon, "user-1", "rpm=2"), "user-1"),
-		inNamespace("team-b", made(3, noon, "user-1", "rpm=4"), "user-1"),
-		inNamespace("team-b", made(4, noon, "user-1", "rpm=many"), "user-1"),
-		inNamespace("team-a", made(5, noon, "user-1", "rpm=8"), "user-1"),
-		inNamespace("team", made(6, noon, "user-1", "rpm=16"), "user-1"),
+		inNamespace("", made(1, noon, "user-1", "rpm=1")),
+		inNamespace("team-a", made(2, noon, "user-1", "rpm=2")),
+		inNamespace("team-b", made(3, noon, "user-1", "rpm=4")),
+		inNamespace("team-b", made(4, noon, "user-1", "rpm=many")),
+		inNamespace("team-a", made(5, noon, "user-1", "rpm=8")),
+		inNamespace("team", made(6, noon, "user-1", "rpm=16")),
 	}
 	for namespace, want := range map[string]int64{"": 1, "team-a": 10, "team-b": 4} {
 		l.poison = nil

@@ -15,7 +15,7 @@ func article(name string) string {
 	first, second := name[:1], name[1:min(2, len(name))]
 	initialism := second == "" || strings.ToLower(second) == strings.ToUpper(second) || // a digit
 		second != strings.ToLower(second)
-	if strings.Contains("AEIOaeio", first) || initialism && strings.Contains("FHLMNRSX", first) {
+	if strings.ContainsAny(first, "AEIOaeio") || initialism && strings.ContainsAny(first, "FHLMNRSX") {
 		return "an " + name
 	}
 	return "a " + name
