@@ -37,7 +37,7 @@ func (e *maxWaitError) Error() string {
 func (*maxWaitError) Unwrap() []error { return []error{ErrMaxWait, context.DeadlineExceeded} }
 
 // QueueFullError says that a Wait did not begin: as many calls as WithMaxWaiters allows wait for the entity
-// already. Nothing was charged. It is no denial: nobody knows when there is a place.
+// already. Nothing was charged. Unlike a *DeniedError it has no RetryAfter, since that is not known.
 type QueueFullError struct {
 	Resource, Entity string
 	MaxWaiters       int

@@ -26,13 +26,13 @@ type lease struct {
 	options  *callOptions // of the acquire
 	shadowed error        // what would have refused it; then it took nothing
 
-	turn  sync.Mutex // held by who ends the lease while it decides, and by More throughout
-	spent bool       // guarded by turn
+	turn  sync.Mutex // held while Settle, Keep or Release decides to end the lease, and for all of a More
+	spent bool       // the lease has ended; guarded by turn
 
 	mu      sync.Mutex     // never held while the store is at work; turn is taken first
-	part    *store.Part    // what was taken; it never changes, but another one may replace it
-	buckets []store.Bucket // as the last write left them, at this instant, ms
-	at      int64
+	part    *store.Part    // what was taken; More puts another Part in its place, and changes none
+	buckets []store.Bucket // as the last write left them
+	at      int64          // when that write ended, ms
 }
 
 // leaser is what a lease needs of its Resource, without the type of its entities.

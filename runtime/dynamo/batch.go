@@ -40,8 +40,8 @@ func (s *scheduler) newDetachedBatch(r *request) *batch {
 	return b
 }
 
-// run serves the queue until no request is left. No caller can end the work, since it serves several. The
-// context's values are those of the caller who came first.
+// run serves the queue until no request is left. The work serves several callers, so none can cancel it. Its
+// context has the values of the oldest request's.
 func (b *batch) run() {
 	for b.collect() {
 		b.step(context.WithoutCancel(b.roster.pending[0].ctx))
@@ -49,7 +49,7 @@ func (b *batch) run() {
 }
 
 // collect adds the waiting requests and deferred settles, and drops requests whose callers have left. It
-// reports whether any are left. Nobody joins while the outcome of a write is unknown: its op stands for the
+// reports whether any are left. No request joins while a write's outcome is unknown: its op stands for the
 // requests that it included.
 func (b *batch) collect() bool {
 	q := b.roster.queue
@@ -96,7 +96,7 @@ func (b *batch) step(ctx context.Context) {
 	case b.attempt.err != nil && !b.skipsPause():
 		b.roster.detachLazy()
 		b.pause(ctx)
-	case b.pace(ctx), !b.enter(ctx): // a read comes after the pause too, so that it is true when the write goes
+	case b.pace(ctx), !b.enter(ctx): // it paused, or got no turn: the next step decides anew, on newer images
 	default:
 		defer b.scheduler.turns.Release(1) // also if an observer panics
 		b.serve(ctx, decision)
@@ -153,7 +153,7 @@ func (b *batch) dropUnknown() {
 	b.reset()
 }
 
-// readInTurn reads what is missing once it has a turn. Requests whose time is over before that end.
+// readInTurn waits for a turn, then reads what is missing. It ends requests whose deadline passes meanwhile.
 func (b *batch) readInTurn(ctx context.Context) {
 	if b.enter(ctx) {
 		defer b.scheduler.turns.Release(1)

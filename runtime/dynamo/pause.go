@@ -29,8 +29,8 @@ type pauser struct {
 	paced  bool // the next write has waited as the pacer says
 }
 
-// pace waits until the queue's next write may go. It reports whether it waited: others may have arrived, so
-// the batch decides anew.
+// pace waits as long as the bucket's pacer says, once for each write. It reports whether it waited: requests
+// may have arrived meanwhile, so the batch decides anew.
 func (p *pauser) pace(ctx context.Context) bool {
 	if p.paced {
 		return false

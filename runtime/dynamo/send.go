@@ -70,11 +70,10 @@ func (b *batch) send(ctx context.Context) {
 	b.sendTransaction(ctx)
 }
 
-// startOp returns the op of the next attempt. It is a new one if that attempt serves other requests than the
-// last one did, of which a late copy may still be applied. If the last one gave something back, its op stays:
-// under two ops that copy and the next attempt would both give it. A late copy that is mistaken for the next
-// attempt remains possible, on a network that repeats what it has delivered. A write of unknown outcome keeps
-// its op.
+// startOp returns the op of the next attempt. The op is new if the attempt serves other requests than the
+// last one, of which a late copy may still be applied. It stays if the outcome is unknown. It also stays if
+// the last attempt gave something back: under two ops, its late copy and the next attempt would both give it.
+// Only a network that repeats what it has delivered can then make that copy pass for the next attempt.
 func (b *batch) startOp(uncharged bool) string {
 	if uncharged {
 		return wire.NewOp()
@@ -177,8 +176,8 @@ func (b *batch) refused(ctx context.Context, t *target, reply *wire.Reply) {
 	b.attempt.err = b.attempt.contendedErr()
 }
 
-// finishApplied ends all, for whom p was applied to the only target. If the bucket's ttl turns out too short,
-// it is repaired.
+// finishApplied ends all, which p has served: p was applied to the only target. It repairs a ttl that turns
+// out too short.
 func (b *batch) finishApplied(ctx context.Context, p *plan.Plan, all []*request) {
 	t := b.targets[0]
 	if p.Path == plan.Normal {

@@ -81,8 +81,8 @@ func isDecision(err error) bool {
 	return err == nil || denied || exceeds
 }
 
-// refreshDue begins to read the overrides of r's buckets that are due, once other requests let go of them. It
-// returns nil if none are due, or if others take too long.
+// refreshDue begins to read the overrides of r's buckets that are due, after Refreshes of these buckets that
+// other requests have begun. It returns nil if none are due, or if these Refreshes take too long.
 func (s *session) refreshDue(r *request) *known.Refresh {
 	isDue := func(pn portion) bool {
 		f, due := s.scheduler.reader.Due(pn.resource, &pn.cached.known, s.scheduler.conn.Now())
@@ -103,7 +103,7 @@ func (s *session) refreshDue(r *request) *known.Refresh {
 	return nil
 }
 
-// readBeside reads f's overrides beside r's write. Without a turn nothing is sent.
+// readBeside reads f's overrides beside r's write. If it gets no turn, ctx is over, and Read sends nothing.
 func (s *session) readBeside(r *request, f *known.Refresh) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), besideFor(r))
 	defer cancel()

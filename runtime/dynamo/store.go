@@ -5,8 +5,8 @@
 // expressions of the write paths:
 //
 //	create   puts a full bucket less the cost, if a read or a failed write showed none
-//	normal   claims the refill of all limits and takes the cost, if nobody else has claimed since
-//	retry    takes the cost from the stored tokens, whoever else writes, if nothing would be clamped
+//	normal   claims the refill of all limits and takes the cost, unless other writes have claimed it since
+//	retry    takes the cost from the stored tokens, whatever other writes claim, if nothing would be clamped
 //	adjust   gives tokens back
 //	reshape  gives a bucket the numbers in force now, and takes the cost
 //
@@ -79,8 +79,8 @@ const (
 	DefaultInFlight   = 64
 )
 
-// ImageCache sets how many buckets the store remembers; the default is 100,000. One with two limits takes
-// some 950 bytes. A bucket that was forgotten costs a read.
+// ImageCache sets how many buckets each Limiter caches; the default is 100,000. A bucket with two limits
+// takes some 950 bytes. An acquire of a bucket that is not cached reads it first.
 func ImageCache(buckets int) Option {
 	return atLeastOne("ImageCache", buckets, func(o *options) { o.buckets = buckets })
 }

@@ -174,8 +174,8 @@ func (t *target) leastTTL(all []*request) int64 {
 	return t.sent.plan.TTL + 1
 }
 
-// covered returns the plan that left t's image, recognised by its op, and the requests that it served, which
-// are latest if it is newer than all of unknown outcome.
+// covered returns the plan that left t's image, under the batch's op, and the requests that the plan served.
+// The image's ttl tells which of the writes of unknown outcome it was, or that it was the newest, for latest.
 func (t *target) covered(latest []*request) (*plan.Plan, []*request) {
 	s := t.sent
 	if s == nil || t.Image.TTL > s.plan.TTL {

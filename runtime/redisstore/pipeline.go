@@ -66,8 +66,8 @@ func (c *call) serves(r *request) bool {
 	})
 }
 
-// release ends p's turn, and starts a pipeline for the waiting requests: p takes long, or no caller waits
-// for it any more. The caller holds the lock.
+// release ends p's turn before p has ended, and starts a pipeline for the waiting requests. It is called if p
+// takes long or pauses, or if no caller waits for p any more. The caller holds the lock.
 func (p *pipeline) release() {
 	if p.endTurn() {
 		p.dispatch()

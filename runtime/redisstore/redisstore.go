@@ -52,7 +52,7 @@ func Prefix(prefix string) Option {
 	}
 }
 
-// ImageCache sets how many buckets the store caches as last seen, with the limits in force for them. The
+// ImageCache sets how many buckets each Limiter caches as last seen, with the limits in force for them. The
 // default is 100,000, the least is 1; a bucket with two limits takes some 600 bytes. For a bucket that is not
 // cached, the next call reads the overrides first.
 func ImageCache(buckets int) Option {

@@ -17,7 +17,7 @@ type Erased struct {
 	Buckets   int // one for each resource; on a Redis cluster, one for each root as well
 	Overrides int // tombstones and regional quotas too
 	Usage     int // windows of usage
-	Other     int // the link to its parent, entries of lists, and items of nobody known
+	Other     int // the link to its parent, entries of lists, and items of unknown kinds
 }
 
 // NamedChildren is how many children an error names.

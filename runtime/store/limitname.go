@@ -6,8 +6,8 @@ type LimitName interface {
 	String() string   // as in limits.yaml and DeniedError.Limit
 }
 
-// NameOf returns the name of l, a generated limit, of its resource's names: 1 is the first. It is empty for a
-// number that is no limit's. Generated code calls it.
+// NameOf returns the name of l, a generated limit: names has those of its resource, from l = 1 on. It returns
+// "" for any other l. Generated code calls it.
 func NameOf[L ~uint8](l L, names ...string) string {
 	if l < 1 || int(l) > len(names) {
 		return ""

@@ -6,12 +6,14 @@ import (
 )
 
 // Observer has callbacks for outcomes; nil fields are skipped, as in net/http/httptrace. They are called
-// concurrently, and should be quick: while Store is at work, those who wait for the same bucket wait for it.
-// Observers chains several.
+// concurrently, and should be quick: other requests for the same bucket wait while Store runs. Observers
+// chains several.
 //
-// Callbacks run on the caller's goroutine, or on one of the store's. Store does so if a write serves several
-// callers, or a read goes beside it; the others do when a lazy settle or release has ended. They must not
-// panic: on a goroutine of the store nothing recovers, and the process ends.
+// Callbacks run on the caller's goroutine, except these, which run on a goroutine of the store:
+//   - Store and Skew, for a request that serves several callers or none, and for script calls of Redis;
+//   - Settled, Released and Failed, for a lazy settle or release.
+//
+// They must not panic: on a goroutine of the store nothing recovers, and the process ends.
 //
 // Their context is the caller's, so that records belong to the right trace. Settles, releases and all calls
 // to the store may outlive their caller: their context has the caller's values, and no end. A call to the

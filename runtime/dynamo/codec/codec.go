@@ -21,8 +21,7 @@ import (
 type Item = map[string]types.AttributeValue
 
 // Resource is what a generated resource implements when limits.yaml lists store dynamodb. Each builder fills
-// in the output fields of w for one write path; what the paths guard and why is in the documentation of
-// package dynamo.
+// in the output fields of w for one write path (docs/design.md, "Write paths" and "Guards").
 type Resource interface {
 	store.Definition
 	// Key returns the primary key of entity's bucket.
@@ -32,9 +31,9 @@ type Resource interface {
 	// Slices of dst that are long enough are written to, which spares allocations: dst must not share them with
 	// an image that is still read.
 	Decode(dst *bucket.Image, item Item) error
-	// DecodeBalances reads rf and the tokens of each limit into dst, an image that Decode filled. All else
-	// stays: the reply is to a write whose condition held cv, so the parameters are known, Op and TTL are that
-	// write's own, and Consumed is behind. A limit missing in the item is an error that names its attribute.
+	// DecodeBalances reads rf and the tokens of each limit into dst, an image that Decode filled. It leaves all
+	// other fields as they are: the write's condition held cv, so the parameters did not change, and the caller
+	// sets Op, TTL and Consumed. A limit missing in the item is an error that names its attribute.
 	DecodeBalances(dst *bucket.Image, item Item) error
 	// Create puts a full bucket less Cost.
 	Create(w *Write)

@@ -35,7 +35,7 @@ type Breaker struct {
 	cause    atomic.Pointer[error] // the failure that opened it, or a later probe's
 
 	mu       sync.Mutex    // guards the fields below, and is held while open changes
-	silence  int64         // the value of answered that failures are of
+	silence  int64         // answered when the calls that failures counts began
 	failures int           // of calls that began after the last answer
 	retry    time.Duration // when the next probe may go, by now
 	probes   int           // under way

@@ -70,7 +70,7 @@ func (l *List) chain(t *Ticket, resource string, part *store.Part) {
 	l.buckets.Store(int64(len(l.queues)))
 }
 
-// release removes those of queues that no ticket needs any more, except one of each.
+// release counts one ticket less for each of queues, and deletes those that have none left.
 func (l *List) release(queues []*queue) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -52,7 +52,7 @@ type boundedBody struct {
 	alive func()
 	done  func(answered bool)
 
-	broken bool // it ended before its end, so that the server has not answered
+	broken bool // a read failed before the end of the body, so the server has not answered
 }
 
 // Read implements io.Reader.

@@ -1,5 +1,5 @@
-// Package known holds what a process knows of buckets: their images, the limits in force, whether others
-// write to them. It reads what a write needs to know, and denies by what is known alone.
+// Package known holds what a session, so one Limiter, knows of buckets: their images, the limits in force,
+// whether others write to them. It reads what a write needs to know, and denies by what is known alone.
 package known
 
 import (
@@ -24,7 +24,7 @@ type Resource struct {
 	Spec   *store.Spec
 	byKind []wire.Resource
 	kinds  []atomic.Pointer[override.Override] // by kind, its override as last read
-	writes []atomic.Int64                      // by kind, this process's writes of that override
+	writes []atomic.Int64                      // by kind, this session's writes of that override
 }
 
 // NewResource returns a resource whose overrides are not known. The error is that of wire.ResourcesOf.
@@ -34,12 +34,12 @@ func NewResource(def store.Definition) (*Resource, error) {
 	return &Resource{def, def.Spec(), all, kinds, make([]atomic.Int64, len(all))}, err
 }
 
-// Bucket is what a process knows of one bucket. It is safe for concurrent use. Of two true images the younger
-// one stays, whichever arrives last. A predicted image replaces either.
+// Bucket is what a session knows of one bucket. It is safe for concurrent use. Of two images that DynamoDB
+// returned, the later one stays, whichever arrives last. A predicted image replaces any, and any replaces it.
 type Bucket struct {
 	At wire.Bucket
 
-	own    atomic.Int64  // this process's writes of the entity's override
+	own    atomic.Int64  // this session's writes of the entity's override
 	ofKind *atomic.Int64 // those of the kind's
 
 	mu             sync.Mutex         // guards what follows
@@ -112,8 +112,8 @@ func (b *Bucket) Update(img *bucket.Image, seenAt int64) {
 // Invalidate makes the next call read the bucket first.
 func (b *Bucket) Invalidate() { b.Update(nil, Predicted) }
 
-// SetShape stores the shape that the bucket should have. By is the Refresh that read it, nil for another
-// read. One whose request has ended stores none: others may have read newer overrides since.
+// SetShape stores the shape that the bucket should have. by is the Refresh that read it, or nil. A Refresh
+// that has ended stores nothing, since newer overrides may have been read meanwhile.
 func (b *Bucket) SetShape(shape *override.Resolved, by *Refresh) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *Bucket) SetShape(shape *override.Resolved, by *Refresh) {
 	}
 }
 
-// writes counts this process's writes of b's overrides. A shape from before one of them is read again.
+// writes counts this session's writes of b's overrides. A shape from before one of them is read again.
 func (b *Bucket) writes() int64 { return b.own.Load() + b.ofKind.Load() }
 
 // AddGiveBacks changes the number of lazy settles that give something back.
@@ -212,7 +212,7 @@ type View struct {
 	readsKind         bool  // with the entity's override, that of its kind is read
 	readsHeartbeat    bool  // with the overrides, the heartbeat is read
 	needsHeartbeat    bool  // the override read last refers to a newer heartbeat than the known one
-	overridesResolved bool  // the overrides were read for this write
+	overridesResolved bool  // the overrides were read for this write, or the old ones serve it: no read again
 	writes            int64 // of overrides by this process, before the read
 	kindWrites        int64 // those of the kind's
 }
@@ -339,9 +339,9 @@ func (r *Reader) mayDeny(res *Resource, b *Bucket, now int64) bool {
 		!b.shape.Expired(res.Spec, now) && b.shape.Writes == b.writes() && !plan.Outdated(b.image, &b.shape.Shape)
 }
 
-// Refresh is one request's hold on buckets whose overrides are due: it writes by the old ones while they are
-// read. Acquires of others wait for the read. If it shows changes, they wait until the request has ended, as
-// Wait allows: what it took by old limits is to be back before a bucket has new ones.
+// Refresh is a read of overrides that are due, beside the write of one request, which goes by the old ones.
+// Other acquires of the buckets wait for the read (Wait). If it shows changes, they also wait for the end of
+// the request: it gives back what it took by the old limits before a bucket gets the new ones.
 type Refresh struct {
 	views       []*View
 	before      []int64 // versions of the old shapes

@@ -93,8 +93,8 @@ func (r *Reader) heartbeatNeeded(v *View, now int64) bool {
 		!r.isFresh(v.Resource.Spec, known.ReadAt, now)
 }
 
-// Fetch reads what all miss, in one call for 100 items. The outcome is that of a write: applied, or why not.
-// If DynamoDB leaves keys unprocessed, it is throttled, and what was read is known.
+// Fetch reads what the views need, 100 items a call. The outcome is Applied, or says why there is no answer.
+// If DynamoDB leaves keys unprocessed, the outcome is Throttled, and the views have what was read.
 func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
 	now := r.Conn.Now()
 	if len(all) == 1 && all[0].Needs == NeedImage {
@@ -144,9 +144,9 @@ func (v *View) found(img *bucket.Image, at int64) {
 	v.JustRead = true
 }
 
-// keys returns the keys of what all miss, and whether to read them consistently. Overrides alone are
-// not: they are used for longer than a replica lags, and it halves the price. Quotas are: a region gives away
-// what no process in it can still use.
+// keys returns the keys of what the views need, and whether to read them consistently. Overrides alone are
+// read without consistency, at half the price: they are used for longer than a replica lags. Quotas are read
+// consistently: after a window, a region gives away what it has lowered.
 func (r *Reader) keys(all []*View, now int64) (keys []codec.Item, consistent bool) {
 	shared := map[item.Key]codec.Item{} // kinds' overrides and the heartbeat, each once
 	for _, v := range all {
@@ -340,9 +340,8 @@ func (r *Reader) grace(old *override.Resolved, now int64) *override.Resolved {
 const BesideFor = time.Second
 
 // Due returns the Refresh of b, a bucket of res, that is under way at now, and whether one is due. None is
-// due where the read has to come before the write. That is so for an unknown bucket, for a limit shared by
-// regions, and where overrides are remembered for less than a second. It is so, too, after a write of them by
-// this process.
+// due where the read must precede the write: for an unknown bucket, a resource with regions, a CacheTTL below
+// a second, or overrides that this session has written.
 func (r *Reader) Due(res *Resource, b *Bucket, now int64) (under *Refresh, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -351,9 +350,9 @@ func (r *Reader) Due(res *Resource, b *Bucket, now int64) (under *Refresh, due b
 		!r.isFresh(res.Spec, b.shape.ReadAt, now)
 }
 
-// Begin begins a Refresh of those of all for which one is due, nil if that is none. If others have one under
-// way, it returns that instead. Nobody who owns one waits, so nobody waits for ever. The caller has Read
-// called, and ends the Refresh with its request.
+// Begin begins a Refresh of those of all for which one is due. own is nil if there are none. If another
+// request has one under way for any of them, Begin returns that as others, and begins none. A request with a
+// Refresh never waits for another, so there is no deadlock. The caller of Begin starts Read, and calls End.
 func (r *Reader) Begin(all []*View, now int64) (own, others *Refresh) {
 	r.beginning.Lock()
 	defer r.beginning.Unlock()

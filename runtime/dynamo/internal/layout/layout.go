@@ -38,8 +38,8 @@ type CarryingError struct{ *store.SetupError }
 // Unwrap returns the *store.SetupError.
 func (e *CarryingError) Unwrap() error { return e.SetupError }
 
-// Version is what a table's version item says. It is empty in a table that was not created by sluice, until
-// the first reshape.
+// Version is what a table's version item says. It is empty in a table that sluice did not create, until the
+// first reshape, or the first Check of a schema with an owner.
 type Version struct {
 	Layout   int64
 	Revision int64  // the highest of the schemas that have reshaped a bucket

@@ -29,7 +29,7 @@ type Override struct {
 
 	Version int64 // ms; 0 for none
 	ReadAt  int64 // ms
-	Writes  int64 // this process's writes of it before the read
+	Writes  int64 // this session's writes of it before the read
 }
 
 // IsQuota reports whether o is a regional quota, stored by regional sync, and not an operator's override.
@@ -187,7 +187,7 @@ type Resolved struct {
 	plan.Shape
 
 	ReadAt int64 // when the older of the two overrides was read, ms
-	Writes int64 // this process's writes of the two before the read
+	Writes int64 // this session's writes of the two before the read
 
 	// Whole is set if both overrides were read together and consistently. Of two such shapes, the one read later
 	// never has the lower version.
@@ -266,8 +266,8 @@ func resolveQuota(
 	}
 }
 
-// Full returns the limits, by name, that img, a bucket read without a schema, has once it is filled, the
-// limits of it that are dropped, and its version then. An outdated bucket gets the shape r.
+// Full returns what a write that fills img, a bucket read without a schema, stores: the limits by name, the
+// names of limits to drop, and the version. An outdated bucket gets the shape r.
 func (r *Resolved) Full(spec *store.Spec, img *bucket.Image) (
 	limits map[string]bucket.Limit, dropped []string, version int64,
 ) {

@@ -10,8 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
-// Pacer paces the requests of one queue. One that was throttled or met a transaction doubles the gap between
-// them; one that was answered otherwise takes a tenth off. It is safe for concurrent use.
+// Pacer paces the writes of one bucket: those of its own queue, and those of chains whose root it is. A
+// request that was throttled or met a transaction doubles the gap between two writes. A request that was
+// answered otherwise takes a tenth off. It is safe for concurrent use.
 type Pacer struct {
 	mu         sync.Mutex
 	gap        time.Duration // between two writes, on average

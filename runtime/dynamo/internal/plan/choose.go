@@ -21,7 +21,7 @@ func Choose(d *Demand, s State, now int64) Plan {
 	return p
 }
 
-// choose is Choose without what the shape keeps.
+// choose is Choose without Keep.
 func choose(d *Demand, s State, now int64) Plan {
 	if d.Take != nil && d.Shape.Ceiling != nil {
 		if p, ok := d.DenyByQuota(s, now); ok {
@@ -61,7 +61,7 @@ func choose(d *Demand, s State, now int64) Plan {
 // tenth of one. An entity that calls once a week finds its item (docs/design.md, "Arithmetic").
 const KeepIdle = 8 * 24 * 3600 * 1000
 
-// Keep gives p, which writes at now, a ttl that s asks for.
+// Keep raises the ttl of p, which writes at now, so that the item stays for the KeepIdle of s.
 func (p *Plan) Keep(s *Shape, now int64) {
 	if p.Decision == Write && s.KeepIdle > 0 {
 		p.TTL = max(p.TTL, min(bucket.Add(now, s.KeepIdle)/1000, bucket.LastExpiry))

@@ -59,7 +59,7 @@ type Plan struct {
 	Reverses    string // the op of the charge that an Adjust gives back, and under which alone it applies
 	ReversesTTL int64  // its ttl, seconds, which tells it from another charge under that op
 	After       string // the op of the bucket's last write, under which alone the plan applies; "" for any
-	Missing     []bool // limits that are not in the bucket; nil if all are
+	Missing     []bool // limits that the bucket does not have; nil if it has all of them
 	DebtGuarded bool   // limits without a guard have one against debt that the ttl does not allow for
 }
 
@@ -236,8 +236,8 @@ func (b Balances) base(pool *VectorPool, path Path, cost, fill []int64, now int6
 }
 
 // NewRetry takes the cost from the stored tokens and leaves the refill unclaimed. ok is false if the image
-// says that its guards will not hold. The upper guard keeps the level falling by exactly the cost. Above it,
-// the refill since rf, or what is given back first, would be clamped, and then claimed on top later. A limit
+// says that its guards will not hold. The upper guard keeps what is available falling by exactly the cost.
+// Above it, the refill since rf, or what is given back first, would be clamped, and claimed later. A limit
 // that is only given back has no guard: a give-back may lift its balance above the burst.
 func NewRetry(d *Demand, b Balances, net NetDemand, now int64) (p Plan, ok bool) {
 	p = b.base(d.Pool, Retry, net.net, d.Pool.vector(len(net.cost)), now)

@@ -236,7 +236,7 @@ func InTime(ctx context.Context, table string, do func(context.Context) error) e
 }
 
 // Retrier repeats calls that had no answer. It is for calls that are safe to repeat, so not for those that
-// charge: the engine repeats these by rules of its own. It is safe for concurrent use.
+// charge: package dynamo repeats these by rules of its own. It is safe for concurrent use.
 type Retrier struct {
 	Table    string
 	Attempts int

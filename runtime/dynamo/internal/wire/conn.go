@@ -48,8 +48,9 @@ func NewConn(api API, table string, env *store.Env) *Conn {
 // Now returns the time in milliseconds: the clock's, unless that is ahead of DynamoDB's (At).
 func (c *Conn) Now() int64 { return c.host.at(c.Env.Clock.Now()) }
 
-// At returns the time of a reading of the clock, in milliseconds. A reading more than a second past the last
-// date of DynamoDB and the time since is replaced by these: an rf of that time would stop everybody's refill.
+// At returns the time of a reading of the clock, in milliseconds. A reading that is more than a second ahead
+// of DynamoDB's time is replaced by that: an rf so far ahead would stop the bucket's refill for all
+// processes. DynamoDB's time is taken from the dates of replies (hostClock).
 func (c *Conn) At(reading time.Time) int64 { return c.host.at(reading) }
 
 // watch bounds the clock by the date of a reply to a request that began at a reading. It reports a clock that

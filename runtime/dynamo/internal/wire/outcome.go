@@ -48,7 +48,8 @@ func (o Outcome) String() string {
 }
 
 // Classify returns the outcome of a write that ended with err. For a Refused one it also returns the item
-// that the condition failed on, nil if there is none.
+// that the condition failed on, nil if there is none. A TransactionInProgressException counts as a Conflict,
+// although an earlier copy of that transaction may still be applied. A sender that must know checks for it.
 func Classify(err error) (Outcome, codec.Item) {
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return Refused, failed.Item
@@ -78,8 +79,8 @@ const (
 	ItemInConflict  = "TransactionConflict"
 )
 
-// ClassifyTransaction is classify for a transaction of n items. A cancelled one has a reason for each: a
-// refusal, which comes with images, counts for more than what would only have had it wait.
+// ClassifyTransaction is Classify for a transaction of n items. A cancelled one has a reason for each item.
+// The outcome is Refused if any condition failed, else Conflict, else Throttled.
 func ClassifyTransaction(err error, n int) (Outcome, error) {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
