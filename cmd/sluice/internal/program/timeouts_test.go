@@ -1,9 +1,9 @@
 package program_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +14,7 @@ import (
 // TestGiveUp: a command gives up once it has waited 8 s for a server, and not while it waits for none.
 func TestGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env := program.Env{Stderr: &bytes.Buffer{}, Now: time.Now}
+		env := program.Env{Stderr: &printed{}, Now: time.Now}
 		ctx, cancel := program.WithTimeouts(t.Context(), program.DefaultTimeouts(), env)
 		defer cancel()
 		s := program.NewServer("x", errors.New)
@@ -39,6 +39,28 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
+// printed is what a command has printed. Goroutines of timers write to it.
+type printed struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (n *printed) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text += string(p)
+	return len(p), nil
+}
+
+// take returns what was printed since it was last called.
+func (n *printed) take() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	text := n.text
+	n.text = ""
+	return text
+}
+
 // asked is a request that the server does not answer, for as long as the command waits, or d.
 func asked(ctx context.Context, s *program.Server, d time.Duration) {
 	bounded, _, done := s.Ask(ctx)
@@ -54,7 +76,7 @@ func asked(ctx context.Context, s *program.Server, d time.Duration) {
 func TestSilentAgain(t *testing.T) {
 	for _, patient := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			var notes bytes.Buffer
+			var notes printed
 			ctx, cancel := program.WithTimeouts(t.Context(), program.DefaultTimeouts(),
 				program.Env{Stderr: &notes, Now: time.Now})
 			defer cancel()
@@ -67,18 +89,18 @@ func TestSilentAgain(t *testing.T) {
 				_, _, done := s.Ask(asking)
 				<-time.After(time.Second)
 				done(true)
-				notes.Reset()
+				notes.take()
 				began := time.Now()
 				asked(asking, s, 2*time.Second-time.Nanosecond)
-				if notes.Len() != 0 {
-					t.Errorf("noted %q before 2s", &notes)
+				if noted := notes.take(); noted != "" {
+					t.Errorf("noted %q before 2s", noted)
 				}
 				for ctx.Err() == nil && time.Since(began) < time.Minute { // as a retrier does
 					asked(asking, s, time.Minute)
 				}
 				took := time.Since(began)
-				if notes.String() != "waiting for x\n" || patient == (took == 8*time.Second) {
-					t.Errorf("patient %v: noted %q, ended after %v", patient, &notes, took)
+				if noted := notes.take(); noted != "waiting for x\n" || patient == (took == 8*time.Second) {
+					t.Errorf("patient %v: noted %q, ended after %v", patient, noted, took)
 				}
 				if !patient {
 					return
@@ -91,7 +113,7 @@ func TestSilentAgain(t *testing.T) {
 // TestAttempts: each attempt is bounded by 5 s without a byte, and a part of an answer counts as one.
 func TestAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var notes bytes.Buffer
+		var notes printed
 		ctx, cancel := program.WithTimeouts(t.Context(), program.DefaultTimeouts(),
 			program.Env{Stderr: &notes, Now: time.Now})
 		defer cancel()
@@ -101,8 +123,8 @@ func TestAttempts(t *testing.T) {
 			<-time.After(2*time.Second - time.Nanosecond)
 			alive()
 		}
-		if bounded.Err() != nil || notes.Len() != 0 {
-			t.Errorf("%v, noted %q, although parts of an answer came", context.Cause(bounded), &notes)
+		if noted := notes.take(); bounded.Err() != nil || noted != "" {
+			t.Errorf("%v, noted %q, although parts of an answer came", context.Cause(bounded), noted)
 		}
 		began := time.Now()
 		<-bounded.Done()
