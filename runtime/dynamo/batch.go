@@ -106,10 +106,10 @@ func (b *batch) step(ctx context.Context) {
 	}
 }
 
-// serve reads or writes, as it was decided before the batch got its turn. If requests have ended while it
-// waited for that, it decides anew.
+// serve reads or writes, as it was decided before the batch got its turn. If it waited for that, it decides
+// anew: requests may have ended, and what is known may be outdated.
 func (b *batch) serve(ctx context.Context, decision plan.Decision) {
-	if b.roster.unsure.transaction == nil && slices.ContainsFunc(b.roster.pending, (*request).hasEnded) {
+	if b.waited && b.roster.unsure.transaction == nil {
 		if b.roster.removeEnded(); len(b.roster.pending) == 0 {
 			return
 		}
@@ -222,7 +222,7 @@ func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *sent,
 	defer cancel()
 	own := wire.NewOp()
 	for n := 1; unknown != nil && ctx.Err() == nil; n++ {
-		if t.cached.pacer.TakeReversal(ctx, s.conn.Budget, s.conn.Env.Clock.Now()) {
+		if t.cached.pacer.TakeReversal(ctx, s.conn.Budget, &s.reversals, s.conn.Env.Clock.Now()) {
 			switch o := s.tryReverse(ctx, t, unknown, op, own); o {
 			case wire.Refused: // the image says which one was the last write, if any
 				unknown = unknown.before(t.Image, op)

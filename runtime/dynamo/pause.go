@@ -27,6 +27,7 @@ type pauser struct {
 
 	served int  // requests that the last write served
 	paced  bool // the next write has waited as the pacer says
+	waited bool // for the last turn
 }
 
 // pace waits as long as the bucket's pacer says, once for each write. It reports whether it waited: requests
@@ -141,7 +142,7 @@ func (p *pauser) awaitCallers() {
 // to wait for one. Requests whose time is over meanwhile end, and the batch keeps its place in the line.
 func (p *pauser) enter(ctx context.Context) bool {
 	turns := p.scheduler.turns
-	if turns.TryAcquire(1) {
+	if p.waited = !turns.TryAcquire(1); !p.waited {
 		return true
 	}
 	bounded, cancel := p.untilLastDeadline(ctx)

@@ -105,6 +105,7 @@ type scheduler struct {
 	attempts   int                   // of an acquire
 	turns      *semaphore.Weighted   // for reads and writes under way
 	onReshape  func(context.Context) // called after each Reshape or uncharged Create
+	reversals  pace.Reversals
 
 	seams
 }

@@ -5,6 +5,7 @@ package pace
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -19,7 +20,6 @@ type Pacer struct {
 	next       time.Time     // when the next write may go, on the session's clock
 	trip       time.Duration // the last round trip
 	unanswered int           // retries without an answer, taken from the session's budget
-	reversal   time.Time     // when the last reversal went without a retry of the budget
 }
 
 // Bounds of the gap.
@@ -94,19 +94,18 @@ func (p *Pacer) TakeRetry(ctx context.Context, budget *wire.Budget) bool {
 	return true
 }
 
-// TakeReversal is TakeRetry for the reversal of a charge. Once the retries are spent, one a second may go, on
-// the session's clock.
-func (p *Pacer) TakeReversal(ctx context.Context, budget *wire.Budget, now time.Time) bool {
+// Reversals are those of a session that went although the retries were spent. It is safe for concurrent use.
+type Reversals struct{ last atomic.Int64 } // when the last one did, ms on the session's clock
+
+// TakeReversal is TakeRetry for the reversal of a charge. Once the retries are spent, all buckets of a session
+// together may send one a second.
+func (p *Pacer) TakeReversal(ctx context.Context, budget *wire.Budget, spent *Reversals, now time.Time) bool {
 	if p.TakeRetry(ctx, budget) {
 		return true
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if since := now.Sub(p.reversal); 0 <= since && since < time.Second { // a clock that was set back stops none
-		return false
-	}
-	p.reversal = now
-	return true
+	ms, last := now.UnixMilli(), spent.last.Load()
+	isDue := ms-last >= 1000 || ms < last // the clock was set back
+	return isDue && spent.last.CompareAndSwap(last, ms)
 }
 
 // Repay gives budget back what the bucket's retries took, since one was answered.
