@@ -18,9 +18,9 @@ func TestEvent(t *testing.T) {
 	if err := run(t.Context(), "event.json", &out); err != nil {
 		t.Fatal(err)
 	}
-	want := `user-123 gpt-4#day#2026-11-19: calls 3, rpm 2000, tpm 2400000
-user-123 gpt-4#hour#2026-11-19T14: calls 3, rpm 2000, tpm 2700000
-user-123 gpt-4#hour#2026-11-19T15: calls 0, tpm -300000
+	want := `user-123 gpt-4#day#2026-11-19: rpm 2000, tpm 2400000, writes 3
+user-123 gpt-4#hour#2026-11-19T14: rpm 2000, tpm 2700000, writes 3
+user-123 gpt-4#hour#2026-11-19T15: tpm -300000, writes 0
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

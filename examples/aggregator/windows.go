@@ -33,7 +33,7 @@ func printWindows(ctx context.Context, client *dynamodb.Client, table string, ou
 		var sums []string
 		for name, v := range item {
 			limit, isLimit := strings.CutPrefix(name, "u_")
-			if n, ok := v.(*types.AttributeValueMemberN); ok && (isLimit || name == "calls") {
+			if n, ok := v.(*types.AttributeValueMemberN); ok && (isLimit || name == "writes") {
 				sums = append(sums, limit+" "+n.Value)
 			}
 		}
