@@ -103,7 +103,7 @@ func TestStart(t *testing.T) {
 			"SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions " +
 				"share"},
 		{"rate_limits", "quotas", "",
-			`setup: s3store.Parse: "quotas" is not a place in S3 | name one as in s3://bucket/prefix`},
+			`setup: "quotas" is not a place in S3 | name one as in s3://bucket/prefix`},
 		{
 			"rate_limits", "s3://quotas", "eu-west-1",
 			`setup: region.New: region "eu-west-1" is not one of those that gpt-4 is divided among: ` +
