@@ -97,8 +97,8 @@ func (p *Pacer) TakeRetry(ctx context.Context, budget *wire.Budget) bool {
 // Reversals are those of a session that went although the retries were spent. It is safe for concurrent use.
 type Reversals struct{ last atomic.Int64 } // when the last one did, ms on the session's clock
 
-// TakeReversal is TakeRetry for the reversal of a charge. Once the retries are spent, all buckets of a session
-// together may send one a second.
+// TakeReversal is TakeRetry for the reversal of a charge. Once the retries are spent, all buckets of a
+// session together may send one a second.
 func (p *Pacer) TakeReversal(ctx context.Context, budget *wire.Budget, spent *Reversals, now time.Time) bool {
 	if p.TakeRetry(ctx, budget) {
 		return true
