@@ -220,10 +220,9 @@ func (s *scheduler) refundAll(ctx context.Context, charged []*request) {
 func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *sent, op string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.Env.SettleTimeout)
 	defer cancel()
-	own := wire.NewOp()
 	for n := 1; unknown != nil && ctx.Err() == nil; n++ {
 		if t.cached.pacer.TakeReversal(ctx, s.conn.Budget, &s.reversals, s.conn.Env.Clock.Now()) {
-			switch o := s.tryReverse(ctx, t, unknown, op, own); o {
+			switch o := s.tryReverse(ctx, t, unknown, op); o {
 			case wire.Refused: // the image says which one was the last write, if any
 				unknown = unknown.before(t.Image, op)
 				continue
@@ -238,9 +237,9 @@ func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *sent,
 	}
 }
 
-// tryReverse sends the write of reverseCharge once, under own, when it has a turn. It is Failed if no time is
-// left.
-func (s *scheduler) tryReverse(ctx context.Context, t *target, unknown *sent, op, own string) wire.Outcome {
+// tryReverse sends the write of reverseCharge once, when it has a turn. It is Failed if no time is left. Each
+// attempt has an op of its own: if a late copy charges again, another attempt reverses that.
+func (s *scheduler) tryReverse(ctx context.Context, t *target, unknown *sent, op string) wire.Outcome {
 	img := unknown.plan.Image
 	if unknown.plan.Path == plan.Reshape { // if it was applied, the bucket has this schema's limits
 		img = unknown.plan.Predict(op)
@@ -253,7 +252,7 @@ func (s *scheduler) tryReverse(ctx context.Context, t *target, unknown *sent, op
 	defer s.turns.Release(1)
 	bounded, cancel := context.WithTimeout(ctx, pace.LongestAttempt)
 	defer cancel()
-	reply := s.write(bounded, t, &p, own)
+	reply := s.write(bounded, t, &p, wire.NewOp())
 	if reply.Outcome == wire.Applied || reply.Outcome == wire.Refused {
 		t.cached.pacer.Repay(s.conn.Budget)
 		t.Update(reply.Image, reply.SentAt)
