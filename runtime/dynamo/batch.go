@@ -222,7 +222,7 @@ func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *sent,
 	defer cancel()
 	for n := 1; unknown != nil && ctx.Err() == nil; n++ {
 		if t.cached.pacer.TakeReversal(ctx, s.conn.Budget, &s.reversals, s.conn.Env.Clock.Now()) {
-			switch o := s.tryReverse(ctx, t, unknown, op); o {
+			switch s.tryReverse(ctx, t, unknown, op) {
 			case wire.Refused: // the image says which one was the last write, if any
 				unknown = unknown.before(t.Image, op)
 				continue
