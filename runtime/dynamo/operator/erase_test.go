@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,13 +126,11 @@ func TestEraseGoesOn(t *testing.T) {
 		t.Run(fmt.Sprint(fails), func(t *testing.T) {
 			c := newCustomer(t)
 			ctx, cancel := context.WithCancel(t.Context())
-			deletions := 0
+			var deletions atomic.Int64 // several are under way at once
 			c.memory.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
-				if r.Operation == "DeleteItem" {
-					if deletions++; deletions > fails {
-						cancel()
-						return memdynamo.LoseRequest
-					}
+				if r.Operation == "DeleteItem" && deletions.Add(1) > int64(fails) {
+					cancel()
+					return memdynamo.LoseRequest
 				}
 				return memdynamo.None
 			})
