@@ -70,7 +70,7 @@ func newConformant(t testing.TB) *conformant {
 		e.client = storetest.Dated(dynamotest.Local(t), e)
 	}
 	e.down = &switched{HTTPClient: e.client.Options().HTTPClient}
-	e.table = dynamotest.Table(t, e.client, operator.Table)
+	e.table = dynamotest.Table(t, e.client, dynamotest.Streamless(operator.Table))
 	if _, err := operator.CreateTable(t.Context(), e.client, e.table); err != nil { // its TTL
 		t.Fatal(err)
 	}

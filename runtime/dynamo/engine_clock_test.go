@@ -39,7 +39,7 @@ func onHosts(t *testing.T, rate int64, f func(*hosts)) {
 	synctest.Test(t, func(t *testing.T) {
 		_, embeddings := generated(t)
 		e := &engine{client: memdynamo.New().Client(), ttl: 24 * time.Hour}
-		e.table = dynamotest.Table(t, e.client, operator.Table)
+		e.table = dynamotest.Table(t, e.client, dynamotest.Streamless(operator.Table))
 		f(&hosts{e, t, withNumbers(embeddings, 1, bucket.Per(rate, time.Second)), rate})
 	})
 }

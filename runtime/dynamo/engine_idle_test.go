@@ -64,7 +64,7 @@ func openIdle(
 ) (*runtime.Limiter, []*runtime.Resource[member, tokens], string) {
 	t.Helper()
 	client := engine.Client()
-	table := dynamotest.Table(t, client, operator.Table)
+	table := dynamotest.Table(t, client, dynamotest.Streamless(operator.Table))
 	if _, err := operator.CreateTable(t.Context(), client, table); err != nil { // its TTL
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func idle(t *testing.T, f func(*testing.T, *idler)) {
 		_, embeddings := generated(t)
 		hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
 		i := &idler{engine: &engine{client: memdynamo.New().Client(), ttl: 24 * time.Hour}}
-		i.table = dynamotest.Table(t, i.client, operator.Table)
+		i.table = dynamotest.Table(t, i.client, dynamotest.Streamless(operator.Table))
 		client, w := i.withNetwork0()
 		i.wire, i.m = w, &meter{API: client}
 		i.gate = &gate{API: i.m, entity: "project-1"}
@@ -501,7 +501,7 @@ func TestMixtureIsExact(t *testing.T) {
 					memory.Faults().Latency(memdynamo.Uniform(time.Millisecond, 4*time.Millisecond))
 					memory.Faults().HoldTransactions(time.Millisecond)
 					e := &engine{client: memory.Client(), ttl: 24 * time.Hour}
-					e.table = dynamotest.Table(t, e.client, operator.Table)
+					e.table = dynamotest.Table(t, e.client, dynamotest.Streamless(operator.Table))
 					_, embeddings := generated(t)
 					var all [processes]*house
 					for i := range all {

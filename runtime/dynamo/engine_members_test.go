@@ -385,7 +385,7 @@ func (h *held) GetItem(
 func bubbled(t *testing.T) (*engine, *session, *events, *held) {
 	t.Helper()
 	e := &engine{client: memdynamo.New().Client()}
-	e.table = dynamotest.Table(t, e.client, operator.Table)
+	e.table = dynamotest.Table(t, e.client, dynamotest.Streamless(operator.Table))
 	h := &held{e.client, make(chan struct{})}
 	process, seen := e.session(t, h, &e.clock)
 	return e, process, seen, h
@@ -420,7 +420,7 @@ func (c *readCounter) GetItem(
 func TestLookUpsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &engine{client: memdynamo.New().Client()}
-		e.table = dynamotest.Table(t, e.client, operator.Table)
+		e.table = dynamotest.Table(t, e.client, dynamotest.Streamless(operator.Table))
 		putMember(t, e.members(e.client), child())
 		c := &readCounter{API: e.client, opened: make(chan struct{})}
 		process, _ := e.session(t, c, &e.clock, option(InFlight(8)))

@@ -62,7 +62,7 @@ func newObserved(t *testing.T) *observed {
 	client := db.Client()
 	return &observed{
 		T:      t,
-		engine: &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: time.Minute},
+		engine: &engine{client: client, table: dynamotest.Table(t, client, dynamotest.Streamless(operator.Table)), ttl: time.Minute},
 		db:     db,
 	}
 }

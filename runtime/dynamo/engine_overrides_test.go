@@ -36,7 +36,7 @@ func newFaulty(t testing.TB) (*engine, *memdynamo.Engine) {
 	e := &engine{}
 	memory := memdynamo.New(memdynamo.WithClock(&e.clock))
 	e.client = memory.Client()
-	e.table = dynamotest.Table(t, e.client, operator.Table)
+	e.table = dynamotest.Table(t, e.client, dynamotest.Streamless(operator.Table))
 	return e, memory
 }
 

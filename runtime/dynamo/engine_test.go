@@ -83,7 +83,7 @@ func newEngine(t testing.TB) *engine {
 	t.Helper()
 	e := &engine{ttl: 24 * time.Hour}
 	e.client = storetest.Dated(dynamotest.Client(t), &e.clock)
-	e.table = dynamotest.Table(t, e.client, operator.Table)
+	e.table = dynamotest.Table(t, e.client, dynamotest.Streamless(operator.Table))
 	return e
 }
 

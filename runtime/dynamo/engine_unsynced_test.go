@@ -63,7 +63,7 @@ func TestUnsynced(t *testing.T) {
 			def := test.def(t)
 			e := &engine{ttl: 24 * time.Hour}
 			e.client = storetest.Dated(dynamotest.Client(t), &e.clock)
-			e.table = ttlOn(t, e.client, func(*dynamodb.CreateTableInput) {})
+			e.table = ttlOn(t, e.client, func(in *dynamodb.CreateTableInput) { in.StreamSpecification = nil })
 			test.set(e.sync(t, def), e.manager(def, 0))
 			var logged bytes.Buffer
 			l, resources := storetest.Open[user](t, newStore(e.client, e.table),

@@ -38,6 +38,19 @@ func Table(t testing.TB, client *dynamodb.Client, input func(name string) *dynam
 	return name
 }
 
+// Streamless returns input without a stream, for tests that read none. Each record in a stream makes all later
+// writes of DynamoDB Local slower, also to other tables and after the stream's table is gone: from 2 ms to 6 ms
+// after 9,000 records.
+func Streamless(
+	input func(name string) *dynamodb.CreateTableInput,
+) func(name string) *dynamodb.CreateTableInput {
+	return func(name string) *dynamodb.CreateTableInput {
+		in := input(name)
+		in.StreamSpecification = nil
+		return in
+	}
+}
+
 // deleteTable runs as a cleanup, when the test's own context has ended. A test may have deleted its table
 // itself.
 func deleteTable(t testing.TB, client *dynamodb.Client, name string) {

@@ -37,7 +37,7 @@ func newCustomer(t *testing.T) *customer {
 	t.Helper()
 	c := &customer{memory: memdynamo.New()}
 	c.client = c.memory.Client()
-	c.table = dynamotest.Table(t, c.client, operator.Table)
+	c.table = dynamotest.Table(t, c.client, dynamotest.Streamless(operator.Table))
 	retrier := wire.NewRetrier(c.table)
 	retrier.After = func(time.Duration) <-chan time.Time { // pauses take no time
 		now := make(chan time.Time, 1)
