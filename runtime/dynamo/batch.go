@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -250,7 +249,7 @@ func (s *scheduler) tryReverse(ctx context.Context, t *target, unknown *sent, op
 		return wire.Failed
 	}
 	defer s.turns.Release(1)
-	bounded, cancel := context.WithTimeout(ctx, pace.LongestAttempt)
+	bounded, cancel := context.WithTimeout(ctx, t.cached.pacer.LongestAttempt())
 	defer cancel()
 	reply := s.write(bounded, t, &p, wire.NewOp())
 	if reply.Outcome == wire.Applied || reply.Outcome == wire.Refused {

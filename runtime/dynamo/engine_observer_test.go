@@ -61,9 +61,12 @@ func newObserved(t *testing.T) *observed {
 	db := memdynamo.New()
 	client := db.Client()
 	return &observed{
-		T:      t,
-		engine: &engine{client: client, table: dynamotest.Table(t, client, dynamotest.Streamless(operator.Table)), ttl: time.Minute},
-		db:     db,
+		T: t,
+		engine: &engine{
+			client: client, ttl: time.Minute,
+			table: dynamotest.Table(t, client, dynamotest.Streamless(operator.Table)),
+		},
+		db: db,
 	}
 }
 

@@ -115,9 +115,9 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestCreationRace has 64 processes find no bucket at once: one creates it, and all costs count.
+// TestCreationRace has 16 processes find no bucket at once: one creates it, and all costs count.
 func TestCreationRace(t *testing.T) {
-	const processes = 64
+	const processes = 16
 	e := newEngine(t)
 	def := withNumbers(second(generated(t)), 1, bucket.Per(10_000, time.Minute))
 	desks := make([]*desk, processes)

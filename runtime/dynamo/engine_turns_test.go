@@ -45,10 +45,13 @@ func onSimulated(t *testing.T, api func(wire.API) wire.API, opt Option, f func(*
 	})
 }
 
-// call charges a bucket once, and counts how that ended.
-func (c *callers) call(entity string) error {
+// call charges a bucket once, within a second, and counts how that ended.
+func (c *callers) call(entity string) error { return c.callWithin(entity, time.Second) }
+
+// callWithin is call with so much time.
+func (c *callers) callWithin(entity string, d time.Duration) error {
 	err := c.session.Acquire(context.Background(), &store.Call{
-		Called: c.clock.Now(), Deadline: time.Now().Add(time.Second),
+		Called: c.clock.Now(), Deadline: time.Now().Add(d),
 		Parts: []store.Part{{Def: c.def, Buckets: []store.Bucket{{Entity: entity}}, Cost: []int64{1000}}},
 	})
 	switch {
@@ -146,5 +149,18 @@ func TestOutageOfUnknownOutcomes(t *testing.T) {
 			t.Errorf("%d calls sent %d requests, want at most 1.1 a call", failed, sent)
 		}
 		close(stop)
+	})
+}
+
+// TestSlowStore: a store whose replies take longer than pace.LongestAttempt is waited for by retries.
+func TestSlowStore(t *testing.T) {
+	slow := func(api wire.API) wire.API {
+		api.(*simTable).minDelay, api.(*simTable).maxDelay = 750*time.Millisecond, 750*time.Millisecond+1
+		return api
+	}
+	onSimulated(t, slow, ImageCache(10), func(c *callers) {
+		if err := c.callWithin("user-1", 10*time.Second); err != nil {
+			t.Error(err)
+		}
 	})
 }

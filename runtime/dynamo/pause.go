@@ -191,7 +191,9 @@ func (p *pauser) giveUpOver(r *request) {
 
 // withAttemptTimeout bounds one attempt for all (pace.AttemptTime). A request with less time than the others
 // leaves by itself and does not cut them off. One that its own caller serves cannot leave.
-func withAttemptTimeout(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+func (p *pauser) withAttemptTimeout(
+	ctx context.Context, all []*request,
+) (context.Context, context.CancelFunc) {
 	if len(all) == 0 {
 		return context.WithTimeout(ctx, pace.ShortestAttempt)
 	}
@@ -206,6 +208,7 @@ func withAttemptTimeout(ctx context.Context, all []*request) (context.Context, c
 			last = r.deadline
 		}
 	}
+	within = min(within, p.roster.queue.cached.pacer.LongestAttempt())
 	// A later attempt may outlast the caller's time, rather than leave its outcome unknown.
 	if own, ok := ctx.Deadline(); all[0].done == nil && all[0].attempts <= 1 && (!ok || own.After(last)) {
 		within = min(within, remaining(last))

@@ -15,7 +15,7 @@ import (
 
 // readMissing reads what the targets need for a decision.
 func (b *batch) readMissing(ctx context.Context) {
-	bounded, cancel := withAttemptTimeout(ctx, b.roster.pending)
+	bounded, cancel := b.withAttemptTimeout(ctx, b.roster.pending)
 	defer cancel()
 	denied := b.attempt.denied
 	b.attempt.denied = nil
@@ -96,7 +96,7 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 	if b.scheduler.onWrite != nil && !p.Uncharged { // an uncharged write serves no request
 		noted = b.scheduler.onWrite(ctx, b.roster.included)
 	}
-	bounded, cancel := withAttemptTimeout(noted, b.roster.included)
+	bounded, cancel := b.withAttemptTimeout(noted, b.roster.included)
 	defer cancel()
 	began := b.scheduler.conn.Env.Clock.Now()
 	reply := b.scheduler.write(bounded, t, p, op)
@@ -185,7 +185,7 @@ func (b *batch) finishApplied(ctx context.Context, p *plan.Plan, all []*request)
 	}
 	b.scheduler.recordApplied(ctx, t, all, p)
 	if plan.ExpiresTooSoon(t.Image) {
-		bounded, cancel := withAttemptTimeout(ctx, all)
+		bounded, cancel := b.withAttemptTimeout(ctx, all)
 		b.scheduler.repairTTL(bounded, t)
 		cancel()
 	}
@@ -214,7 +214,7 @@ func (b *batch) sendTransaction(ctx context.Context) {
 	if b.scheduler.onWrite != nil {
 		ctx = b.scheduler.onWrite(ctx, b.roster.included)
 	}
-	bounded, cancel := withAttemptTimeout(ctx, b.roster.included)
+	bounded, cancel := b.withAttemptTimeout(ctx, b.roster.included)
 	defer cancel()
 	began := b.scheduler.conn.Env.Clock.Now()
 	o, err := b.scheduler.conn.Transact(bounded, tx, len(b.roster.included))

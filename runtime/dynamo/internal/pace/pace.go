@@ -119,15 +119,26 @@ func (p *Pacer) Repay(budget *wire.Budget) {
 }
 
 // Bounds of one attempt. The shortest is far above what DynamoDB takes for one item. The longest is how long
-// a write without a reply keeps others from the bucket.
+// a write without a reply keeps others from the bucket. It doubles with each retry that the bucket owes
+// (TakeRetry), up to 8 s, so that a store that replies late is waited for.
 const (
 	ShortestAttempt = 100 * time.Millisecond
 	LongestAttempt  = time.Second
+
+	mostDoublings = 3
 )
 
-// AttemptTime returns how long an attempt for a request with so much time left may take. It leaves time for
-// another one if this one gets no reply. A settle has much more time than acquires, which may wait behind it.
-// A request that shares the write has waited for another write's reply, so replies come.
+// LongestAttempt returns how long an attempt may take at most.
+func (p *Pacer) LongestAttempt() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return LongestAttempt << min(p.unanswered, mostDoublings)
+}
+
+// AttemptTime returns how long an attempt for a request with so much time left may take, apart from what
+// LongestAttempt says. It leaves time for another one if this one gets no reply. A settle has much more time
+// than acquires, which may wait behind it. A request that shares the write has waited for another write's
+// reply, so replies come.
 func AttemptTime(left time.Duration, settle, alone bool) time.Duration {
 	switch {
 	case settle:
@@ -137,5 +148,5 @@ func AttemptTime(left time.Duration, settle, alone bool) time.Duration {
 	default:
 		left = left / 4 * 3
 	}
-	return min(max(left, ShortestAttempt), LongestAttempt)
+	return max(left, ShortestAttempt)
 }
