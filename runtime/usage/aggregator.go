@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/internal/namespace"
 )
 
 // API is the part of *dynamodb.Client that an Aggregator calls.
@@ -29,7 +30,7 @@ const LeastKeep = 24 * time.Hour
 
 // Config configures an Aggregator. Client, Table, Extract and Poisoned are needed: New fails without one.
 type Config struct {
-	Client  API
+	Client  API     // of the whole table, not one of operator.InNamespace
 	Table   string  // its name or its ARN
 	Extract Extract // ExtractDeltas of the generated package
 	// Namespace is the part of the table whose consumption counts, and that has the windows: the name given to
@@ -71,6 +72,9 @@ func New(c Config) (*Aggregator, error) {
 	case c.Poisoned == nil:
 		return nil,
 			errors.New("usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost")
+	case namespace.Is(c.Client): // keys get the namespace here
+		return nil, errors.New("usage.New: the client is one of operator.InNamespace: pass the client that it " +
+			"was made from, and the name as Config.Namespace")
 	case c.Namespace != "":
 		if _, err := item.ParseNamespace(c.Namespace); err != nil {
 			return nil, fmt.Errorf("usage.New: %w", err)

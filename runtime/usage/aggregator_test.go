@@ -362,8 +362,13 @@ func play(t *testing.T, l *ledger, api API, seed uint64) string {
 
 // TestNew: what is missing is named.
 func TestNew(t *testing.T) {
+	client := newLedger(t).client
+	teamA, err := operator.InNamespace(client, "team-a")
+	if err != nil {
+		t.Fatal(err)
+	}
 	whole := Config{
-		Client: newLedger(t).client, Table: "table", Extract: limits.ExtractDeltas,
+		Client: client, Table: "table", Extract: limits.ExtractDeltas,
 		Poisoned: func(context.Context, Poison) error { return nil },
 	}
 	for name, test := range map[string]struct {
@@ -371,7 +376,9 @@ func TestNew(t *testing.T) {
 		want   string
 	}{
 		"client": {func(c *Config) { c.Client = nil }, "usage.New: the client is nil"},
-		"table":  {func(c *Config) { c.Table = "" }, "usage.New: the table has no name"},
+		"client of a namespace": {func(c *Config) { c.Client = teamA }, "usage.New: the client is one of " +
+			"operator.InNamespace: pass the client that it was made from, and the name as Config.Namespace"},
+		"table": {func(c *Config) { c.Table = "" }, "usage.New: the table has no name"},
 		"extract": {func(c *Config) { c.Extract = nil },
 			"usage.New: Extract is nil: pass ExtractDeltas of the generated package"},
 		"poisoned": {func(c *Config) { c.Poisoned = nil },

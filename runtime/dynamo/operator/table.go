@@ -54,8 +54,9 @@ func WrongTable(table string) string {
 }
 
 // InNamespace returns a client of the items in a namespace of a table, which dynamo.Namespace gives to a
-// store. All functions of this package and of packages usage and region take it, but those that create or
-// check a table, which is one for all namespaces. The error says what a name is like.
+// store. All functions of this package take it but those that create or check a table, which is one for all
+// namespaces. So do readers of package usage, and package region. Aggregators and Pollers take the client of
+// the table, and usage.Config has the name. The error says what a name is like.
 func InNamespace(client namespace.API, name string) (namespace.API, error) {
 	n, err := item.ParseNamespace(name)
 	if err != nil {

@@ -60,6 +60,12 @@ func Of(api API) item.Namespace {
 	return ""
 }
 
+// Is reports whether api, which may be a part of API, sees one namespace alone.
+func Is(api any) bool {
+	_, ok := api.(*client)
+	return ok
+}
+
 type client struct {
 	API
 	namespace item.Namespace

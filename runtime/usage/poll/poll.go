@@ -40,6 +40,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/internal/namespace"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
@@ -64,7 +65,7 @@ type Streams interface {
 
 // Config is what a Poller needs.
 type Config struct {
-	Client     Table
+	Client     Table // not one of operator.InNamespace
 	Streams    Streams
 	Table      string // its name or its ARN
 	Aggregator *usage.Aggregator
@@ -97,6 +98,9 @@ func New(c Config) (*Poller, error) {
 	switch {
 	case c.Client == nil:
 		return nil, errors.New("poll.New: the client is nil")
+	case namespace.Is(c.Client): // keys get the namespace here
+		return nil, errors.New("poll.New: the client is one of operator.InNamespace: pass the client that it was " +
+			"made from")
 	case c.Streams == nil:
 		return nil, errors.New("poll.New: the streams' client is nil: pass dynamodbstreams.NewFromConfig(cfg)")
 	case !named:

@@ -24,6 +24,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
@@ -515,11 +516,17 @@ func TestSetupError(t *testing.T) {
 func TestNew(t *testing.T) {
 	w := sharedWorld(t)
 	whole := w.poller(w.tap()).Config
+	teamA, err := operator.InNamespace(w.client, "team-a")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		change func(*poll.Config)
 		want   string
 	}{
 		"client": {func(c *poll.Config) { c.Client = nil }, "poll.New: the client is nil"},
+		"client of a namespace": {func(c *poll.Config) { c.Client = teamA },
+			"poll.New: the client is one of operator.InNamespace: pass the client that it was made from"},
 		"streams": {func(c *poll.Config) { c.Streams = nil },
 			"poll.New: the streams' client is nil: pass dynamodbstreams.NewFromConfig(cfg)"},
 		"table": {func(c *poll.Config) { c.Table = "" },
