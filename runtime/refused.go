@@ -64,9 +64,9 @@ func charged(s *store.Spec, links []store.Link) (left []store.Link, ok bool) {
 	return left, true
 }
 
-// refusedAgain is refused for a call that waits. For other waiters it leaves in call's buckets what denied
+// refusedWaiter is refused for a call that waits. For other waiters it leaves in call's buckets what denied
 // it.
-func (r *resource) refusedAgain(call *request) *DeniedError {
+func (r *resource) refusedWaiter(call *request) *DeniedError {
 	part := &call.Parts[0]
 	if call.chains[0].above != nil {
 		return nil

@@ -216,7 +216,7 @@ func (w *waiter) send(answered bool) (by settler, done bool, err error) {
 
 // attempt is one acquire of a wait.
 func (r *resource) attempt(ctx context.Context, call *request, o *callOptions) (settler, error) {
-	if denied := r.refusedAgain(call); denied != nil {
+	if denied := r.refusedWaiter(call); denied != nil {
 		return nil, denied
 	}
 	return r.admit(ctx, call, r.core.acquire, o)

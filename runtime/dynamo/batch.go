@@ -216,7 +216,7 @@ func (s *scheduler) refundAll(ctx context.Context, charged []*request) {
 // the same op. Its condition is that op and the write's ttl, so it applies only while that write is the
 // bucket's last. So, unlike a refund, it may be sent again when its own outcome is unknown. No caller asks
 // for it: each attempt counts as a retry, so that an outage is not multiplied.
-func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *sent, op string) {
+func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *unknownWrite, op string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.conn.Env.SettleTimeout)
 	defer cancel()
 	for n := 1; unknown != nil && ctx.Err() == nil; n++ {
@@ -238,7 +238,9 @@ func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *sent,
 
 // tryReverse sends the write of reverseCharge once, when it has a turn. It is Failed if no time is left. Each
 // attempt has an op of its own: if a late copy charges again, another attempt reverses that.
-func (s *scheduler) tryReverse(ctx context.Context, t *target, unknown *sent, op string) wire.Outcome {
+func (s *scheduler) tryReverse(
+	ctx context.Context, t *target, unknown *unknownWrite, op string,
+) wire.Outcome {
 	img := unknown.plan.Image
 	if unknown.plan.Path == plan.Reshape { // if it was applied, the bucket has this schema's limits
 		img = unknown.plan.Predict(op)

@@ -27,7 +27,7 @@ func (pl *planner) decide() plan.Decision {
 	all = slices.DeleteFunc(slices.Clone(all), func(r *request) bool { return r.answered })
 	if !pl.roster.unsure.exists() { // else nobody joins its op
 		all = pl.roster.candidates()
-		if first := pl.first(all); len(first) > 0 {
+		if first := pl.firstByRetry(all); len(first) > 0 {
 			all = first
 		}
 	}
@@ -88,11 +88,11 @@ func (pl *planner) needs(now int64, unread func(*target) bool) (found bool) {
 	return found
 }
 
-// first returns those of all that stored tokens serve wherever the last attempt lost a race, in order of
-// arrival. They go by Retry: no claim of others makes that fail, as it made the last attempt fail, and
+// firstByRetry returns those of all that stored tokens serve wherever the last attempt lost a race, in order
+// of arrival. They go by Retry: no claim of others makes that fail, as it made the last attempt fail, and
 // newcomers wait for the next write. Nobody who called before the winner claimed is left out for their own
 // instant (docs/design.md, "Scheduler").
-func (pl *planner) first(all []*request) []*request {
+func (pl *planner) firstByRetry(all []*request) []*request {
 	lost := func(t *target) bool { return t.lost }
 	if pl.scheduler.newcomersJoin || !slices.ContainsFunc(pl.roster.named, lost) {
 		return nil
@@ -108,7 +108,7 @@ func (pl *planner) first(all []*request) []*request {
 		if r.isLazy() && pl.roster.queue.chained && len(first) == 0 {
 			break
 		}
-		if pl.fitsStored(r) {
+		if pl.takeStored(r) {
 			first = append(first, r)
 		}
 	}
@@ -170,7 +170,7 @@ func (pl *planner) decideOne(one []*request, now int64) plan.Decision {
 func (pl *planner) plan(all []*request, now int64) plan.Decision {
 	chained := len(pl.targets) > 1
 	contended := chained && pl.roster.queue.cached.known.IsContended(now)
-	var missing, unsure, denied, tooLarge bool
+	var missing, unconfirmed, denied, tooLarge bool
 	nothing := 0
 	for _, t := range pl.targets {
 		t.add(all)
@@ -191,7 +191,7 @@ func (pl *planner) plan(all []*request, now int64) plan.Decision {
 		switch t.plan.Decision {
 		case plan.Read:
 			t.Needs |= known.NeedImage
-			unsure = unsure || t.Image != nil
+			unconfirmed = unconfirmed || t.Image != nil
 		case plan.Deny:
 			denied = true
 		case plan.TooLarge:
@@ -209,7 +209,7 @@ func (pl *planner) plan(all []*request, now int64) plan.Decision {
 		missing = missing || t.Needs != 0
 	}
 	// A denial tells how the whole chain stands, from one read, and no worse than it is.
-	if (unsure || denied || tooLarge) && pl.targets.needDenialImages(now) {
+	if (unconfirmed || denied || tooLarge) && pl.targets.needDenialImages(now) {
 		missing = true
 	}
 	switch {
@@ -294,9 +294,9 @@ func (pl *planner) fit(all []*request, now int64) (together, tooMuch, leftover [
 	return together, tooMuch, leftover
 }
 
-// fitsStored takes what r does from the stored tokens of the targets that lost a race, if Retries there can
+// takeStored takes what r does from the stored tokens of the targets that lost a race, if Retries there can
 // serve r with those taken before. It reports whether they can. A later call tightens all their guards.
-func (pl *planner) fitsStored(r *request) bool {
+func (pl *planner) takeStored(r *request) bool {
 	for _, t := range pl.roster.named {
 		if t.lost && !t.stored.Fits(r.costOf(t), r.called) {
 			return false

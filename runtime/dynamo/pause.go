@@ -104,9 +104,9 @@ func (p *pauser) skipsPause() bool {
 	})
 }
 
-// ended notes the outcome of an attempt that was sent at began, for the pauses before the next ones. The
-// first mostFree attempts that were throttled or met a transaction do not count as Attempts.
-func (p *pauser) ended(o wire.Outcome, began time.Time, all ...[]*request) {
+// noteOutcome notes the outcome of an attempt that was sent at began, for the pauses before the next ones.
+// The first mostFree attempts that were throttled or met a transaction do not count as Attempts.
+func (p *pauser) noteOutcome(o wire.Outcome, began time.Time, all ...[]*request) {
 	p.attempt.paces, p.paced = o == wire.Throttled || o == wire.Conflict, false
 	p.attempt.throttled = p.attempt.throttled || o == wire.Throttled
 	p.roster.queue.cached.pacer.Sent(o, began, p.scheduler.conn.Env.Clock.Now(), p.scheduler.jitter())

@@ -39,7 +39,7 @@ func (b *batch) readMissing(ctx context.Context) {
 		return
 	}
 	b.count(b.roster.pending, nil)
-	b.ended(o, began, b.roster.pending)
+	b.noteOutcome(o, began, b.roster.pending)
 	b.attempt.err = b.attempt.unavailable(b.targets.resourceName(), err)
 }
 
@@ -100,7 +100,7 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 	defer cancel()
 	began := b.scheduler.conn.Env.Clock.Now()
 	reply := b.scheduler.write(bounded, t, p, op)
-	b.ended(reply.Outcome, began, b.roster.included, b.roster.leftover)
+	b.noteOutcome(reply.Outcome, began, b.roster.included, b.roster.leftover)
 	if !p.Uncharged && (reply.Outcome == wire.Unknown || reply.Stands) {
 		t.noteUnknown(p.Clone(), b.roster.included)
 		b.roster.unsure.note(b.roster.included, b.targets, nil)
@@ -219,7 +219,7 @@ func (b *batch) sendTransaction(ctx context.Context) {
 	began := b.scheduler.conn.Env.Clock.Now()
 	o, err := b.scheduler.conn.Transact(bounded, tx, len(b.roster.included))
 	now := b.scheduler.conn.At(began) // by the clock as the reply bounds it
-	b.ended(o, began, b.roster.included, b.roster.leftover)
+	b.noteOutcome(o, began, b.roster.included, b.roster.leftover)
 	_, inProgress := errors.AsType[*types.TransactionInProgressException](err)
 	switch {
 	case o == wire.Unknown, inProgress:

@@ -25,21 +25,21 @@ type target struct {
 	vectors       plan.VectorPool
 	plan          plan.Plan
 	headroom      plan.Headroom
-	stored        plan.Stored // for those who go first after a lost race
-	reshapes      bool        // an acquire is to reshape the bucket
-	taken         bool        // a settle of the bucket may be in the next write
-	lost          bool        // the last attempt lost a race here
-	conditionHeld bool        // plan's condition held, in a transaction that failed elsewhere
-	sent          *sent       // the last write that may have been applied; nil if none
-	round         int         // the batch's, for targetsOf
+	stored        plan.Stored   // for those who go first after a lost race
+	reshapes      bool          // an acquire is to reshape the bucket
+	taken         bool          // a settle of the bucket may be in the next write
+	lost          bool          // the last attempt lost a race here
+	conditionHeld bool          // plan's condition held, in a transaction that failed elsewhere
+	sent          *unknownWrite // the last write that may have been applied; nil if none
+	round         int           // the batch's, for targetsOf
 }
 
-// sent is a write of unknown outcome.
-type sent struct {
+// unknownWrite is a write of unknown outcome.
+type unknownWrite struct {
 	plan     plan.Plan
 	take     []int64 // by acquires, millitokens
 	requests []*request
-	earlier  *sent // under the same op, with a lower ttl, by which the two are told apart; nil if none
+	earlier  *unknownWrite // under the same op, with a lower ttl, by which the two are told apart; nil if none
 }
 
 // targets are the buckets of a batch, in the order in which its requests name them.
@@ -151,11 +151,11 @@ func (t *target) noteUnknown(p plan.Plan, all []*request) {
 	if earlier != nil && earlier.plan.TTL == p.TTL && slices.Equal(earlier.requests, all) {
 		earlier = earlier.earlier
 	}
-	t.sent = &sent{p, slices.Clone(t.demand.Take), all, earlier}
+	t.sent = &unknownWrite{p, slices.Clone(t.demand.Take), all, earlier}
 }
 
 // before returns the write of unknown outcome under op that left img, of those before s, nil if none did.
-func (s *sent) before(img *bucket.Image, op string) *sent {
+func (s *unknownWrite) before(img *bucket.Image, op string) *unknownWrite {
 	for s = s.earlier; s != nil && (img == nil || img.Op != op || img.TTL != s.plan.TTL); {
 		s = s.earlier
 	}

@@ -91,7 +91,7 @@ func (p *pipeline) send() {
 		p.sendOnce(calls)
 		var again []*call
 		for _, c := range calls {
-			if c.outcome == unapplied && attempt < maxAttempts && p.keepWaiting(c) {
+			if c.outcome == unapplied && attempt < maxAttempts && p.dropAbandoned(c) {
 				again = append(again, c)
 			} else {
 				p.complete(c)
@@ -106,9 +106,9 @@ func (p *pipeline) send() {
 	}
 }
 
-// keepWaiting removes abandoned requests from c before another attempt. It reports whether any are left; if
+// dropAbandoned removes abandoned requests from c before another attempt. It reports whether any are left; if
 // none are, c keeps them all, to be completed.
-func (p *pipeline) keepWaiting(c *call) bool {
+func (p *pipeline) dropAbandoned(c *call) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var waiting []*request

@@ -59,15 +59,15 @@ func (s *Store) Sealed(seal.Sealed) {}
 
 // Open implements store.Store.
 func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
-	inner, err := s.inner.Open(env, defs...)
-	if err != nil {
-		return nil, err
-	}
 	if n := s.inner.Namespace(); n != "" {
 		return nil, &store.SetupError{
 			What: "migrating.New: namespace " + n + " of table " + s.table + " has no per-limit items",
 			Do:   "use dynamo.New there",
 		}
+	}
+	inner, err := s.inner.Open(env, defs...)
+	if err != nil {
+		return nil, err
 	}
 	seen, err := lru.New[bucketKey, struct{}](dynamo.DefaultImageCache)
 	if err != nil {

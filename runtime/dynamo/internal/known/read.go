@@ -108,7 +108,7 @@ func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
 	for chunk := range slices.Chunk(keys, wire.MaxBatchGet) {
 		got, o, err := r.Conn.ReadAll(ctx, all[0].Resource.Spec.Resource, chunk, consistent)
 		if o != wire.Applied {
-			return r.graceRead(all, o, now), err
+			return r.useExpired(all, o, now), err
 		}
 		maps.Copy(read.items, got.Items)
 		for _, key := range got.Unprocessed {
@@ -121,7 +121,7 @@ func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
 		}
 	}
 	if len(read.unprocessed) > 0 {
-		return r.graceRead(all, wire.Throttled, now), errUnprocessed
+		return r.useExpired(all, wire.Throttled, now), errUnprocessed
 	}
 	return wire.Applied, nil
 }
@@ -295,11 +295,11 @@ func (r *Reader) heartbeatFor(v *View, own *override.Override, read *fetched) (*
 	return heartbeat, nil
 }
 
-// graceRead lets all use overrides that are due for one more second, if DynamoDB did not answer and
+// useExpired lets all use overrides that are due for one more second, if DynamoDB did not answer and
 // nothing else is needed. A failed refresh is no reason to refuse a charge. So a bucket that is to get other
 // overrides keeps its own numbers for this write, if it has all limits. It does not extend a quota, which
 // another region may have by now. It returns the outcome to go on with.
-func (r *Reader) graceRead(all []*View, o wire.Outcome, now int64) wire.Outcome {
+func (r *Reader) useExpired(all []*View, o wire.Outcome, now int64) wire.Outcome {
 	if o == wire.Failed {
 		return o
 	}
