@@ -114,6 +114,24 @@ func Local(t testing.TB) *dynamodb.Client {
 	return client
 }
 
+// NewLocal starts a DynamoDB Local for this test alone, which its end stops, and returns its client. It is
+// for tests that write many records to streams, which make each later write of an engine slower. They skip
+// in a run that is not for it.
+func NewLocal(t testing.TB) *dynamodb.Client {
+	t.Helper()
+	RequireLocal(t)
+	server, err := dynamolocal.Start(t.Context(), dynamolocal.Options{})
+	if err != nil {
+		t.Fatalf("no DynamoDB Local, which %s=local asks for: %v", engineVariable, err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.Client()
+}
+
 // RequireLocal skips a test that is about DynamoDB Local in a run that is not for it.
 func RequireLocal(t testing.TB) {
 	t.Helper()

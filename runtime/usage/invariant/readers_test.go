@@ -59,8 +59,12 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 		return throttled(r), nil
 	}
 	reply, err := l.HTTPClient.Do(r)
-	if err != nil || !dies && dice >= 3 {
-		return l.notice(reply), err
+	if err != nil {
+		l.seen("unanswered")
+		return nil, err
+	}
+	if !dies && dice >= 3 {
+		return l.notice(reply), nil
 	}
 	_ = reply.Body.Close() // it is lost
 	return nil, syscall.ECONNRESET

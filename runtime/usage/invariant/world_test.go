@@ -40,14 +40,7 @@ type world struct {
 func inWorld(t *testing.T, seed uint64, f func(testing.TB, *world)) {
 	t.Helper()
 	if dynamotest.OnLocal(t) {
-		client := dynamotest.Local(t)
-		of := client.Options()
-		w := &world{client: client, expired: sums{}, streams: dynamodbstreams.New(dynamodbstreams.Options{
-			BaseEndpoint: of.BaseEndpoint, Region: of.Region, Credentials: of.Credentials, HTTPClient: of.HTTPClient,
-		})}
-		w.table = dynamotest.Table(t, client, operator.Table)
-		w.findStream(t)
-		f(t, w)
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { f(t, newWorldOnLocal(t)) })
 		return
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -61,6 +54,19 @@ func inWorld(t *testing.T, seed uint64, f func(testing.TB, *world)) {
 		time.Sleep(22*time.Hour + 50*time.Minute) //nolint:forbidigo // no time at all; a day ends soon
 		f(t, w)
 	})
+}
+
+// newWorldOnLocal returns a world on a DynamoDB Local of its own, since its stream gets many records.
+func newWorldOnLocal(t *testing.T) *world {
+	t.Helper()
+	client := dynamotest.NewLocal(t)
+	of := client.Options()
+	w := &world{client: client, expired: sums{}, streams: dynamodbstreams.New(dynamodbstreams.Options{
+		BaseEndpoint: of.BaseEndpoint, Region: of.Region, Credentials: of.Credentials, HTTPClient: of.HTTPClient,
+	})}
+	w.table = dynamotest.Table(t, client, operator.Table)
+	w.findStream(t)
+	return w
 }
 
 func (w *world) findStream(t testing.TB) {
