@@ -5,7 +5,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aymanbagabas/go-udiff"
@@ -18,6 +21,64 @@ func difference(o operation, truth, ours []reply) string {
 		return ""
 	}
 	return shorten(udiff.Unified("DynamoDB Local", "memdynamo", want, got))
+}
+
+// places returns a line for each value in which the replies to an operation differ: the operation, the path
+// to the value, and both values, as in
+//
+//	UpdateItem 0.Body.Attributes.c.N: "3" | "-3"
+//
+// A value that is not there is null.
+func places(o operation, truth, ours []reply) (lines []string) {
+	var walk func(path string, want, got any)
+	walk = func(path string, want, got any) {
+		a, b := members(want), members(got)
+		if a == nil || b == nil {
+			if a, b := textOf(want), textOf(got); a != b {
+				lines = append(lines, shorten(fmt.Sprintf("%s: %s | %s", path, a, b)))
+			}
+			return
+		}
+		both := maps.Clone(a)
+		maps.Copy(both, b)
+		for _, name := range slices.Sorted(maps.Keys(both)) {
+			walk(strings.TrimPrefix(path+"."+name, "."), a[name], b[name])
+		}
+	}
+	walk("", decoded(canonical(o, truth)), decoded(canonical(o, ours)))
+	for i := range lines {
+		lines[i] = o.kind() + " " + lines[i]
+	}
+	return lines
+}
+
+// decoded is v as JSON has it.
+func decoded(v any) (as any) {
+	if err := json.Unmarshal([]byte(textOf(v)), &as); err != nil {
+		return err.Error()
+	}
+	return as
+}
+
+// members returns the values inside of v, decoded JSON, by name or index: nil if v is none that has values
+// inside. An item that is JSON in a string, as in a rank, is decoded.
+func members(v any) map[string]any {
+	switch v := v.(type) {
+	case map[string]any:
+		return v
+	case []any:
+		all := make(map[string]any, len(v))
+		for i, part := range v {
+			all[strconv.Itoa(i)] = part
+		}
+		return all
+	case string:
+		var item map[string]any
+		if json.Unmarshal([]byte(v), &item) == nil {
+			return item
+		}
+	}
+	return nil
 }
 
 func indented(v any) string {

@@ -68,8 +68,8 @@ func TestLocalAgainstItself(t *testing.T) {
 		p := &pair{localSide(t, local), localSide(t, local), seen}
 		for seed := range 10 {
 			diff, err := p.run(t.Context(), m.histories().Example(seed))
-			if err != nil || diff != "" {
-				t.Fatalf("%v\n%s", err, diff)
+			if err != nil || diff.text != "" {
+				t.Fatalf("%v\n%s", err, diff.text)
 			}
 		}
 	}
@@ -85,8 +85,8 @@ func check(ctx context.Context, t rapid.TB, m mix, engines *pair) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if diff != "" {
-			rt.Fatal(diff)
+		if diff.text != "" {
+			rt.Fatal(diff.text)
 		}
 	})
 }
@@ -97,32 +97,35 @@ type pair struct {
 	seen        *report
 }
 
-// run puts both engines through a history, and returns how they differed; "" is that they did not.
-func (p *pair) run(ctx context.Context, h history) (string, error) {
+// run puts both engines through a history, and returns how they differed first. Its text is "" if they did
+// not.
+func (p *pair) run(ctx context.Context, h history) (parting, error) {
 	if err := p.reset(ctx); err != nil {
-		return "", err
+		return parting{}, err
 	}
 	for i, o := range h {
 		replies, diff, err := p.step(ctx, o)
 		if err != nil {
-			return "", fmt.Errorf("operation %d, %v: %w", i, o, err)
+			return parting{}, fmt.Errorf("operation %d, %v: %w", i, o, err)
 		}
 		p.seen.ran(o, replies)
 		if diff.text != "" {
-			return fmt.Sprintf("operation %d differs:\n%v\n%s", i, o, diff.text), nil
+			diff.text = fmt.Sprintf("operation %d differs:\n%v\n%s", i, o, diff.text)
+			return diff, nil
 		}
 		if diff.parted {
 			if err := p.reset(ctx); err != nil {
-				return "", err
+				return parting{}, err
 			}
 		}
 	}
 	for _, o := range allTables() {
 		if _, diff, err := p.step(ctx, o); err != nil || diff.text != "" {
-			return fmt.Sprintf("the tables differ in the end:\n%v\n%s", o, diff.text), err
+			diff.text = fmt.Sprintf("the tables differ in the end:\n%v\n%s", o, diff.text)
+			return diff, err
 		}
 	}
-	return "", nil
+	return parting{}, nil
 }
 
 // reset gives both engines empty tables.
@@ -150,6 +153,7 @@ func allTables() []operation {
 // applies some writes before it finds them malformed.
 type parting struct {
 	text   string
+	places []string // where they differ, as places returns them
 	parted bool
 }
 
@@ -172,7 +176,7 @@ func (p *pair) step(ctx context.Context, o operation) ([]reply, parting, error) 
 		parted := o.writes() && (failed(truth) != failed(ours) || slices.Contains(ids, "constraints"))
 		return truth, parting{parted: parted}, nil
 	}
-	return truth, parting{text: text}, nil
+	return truth, parting{text: text, places: places(o, truth, ours)}, nil
 }
 
 // failed tells whether an exception came.

@@ -235,8 +235,8 @@ func TestReasonsOnLocal(t *testing.T) {
 	for _, c := range reasonCases {
 		t.Run(c.name, func(t *testing.T) {
 			diff, err := engines.run(t.Context(), c.history())
-			if err != nil || diff != "" {
-				t.Errorf("%v\n%s", err, diff)
+			if err != nil || diff.text != "" {
+				t.Errorf("%v\n%s", err, diff.text)
 			}
 		})
 	}
