@@ -54,7 +54,8 @@ func TestLost(t *testing.T) {
 				if logged := strings.Count(w.logged(), lost); logged != test.lost {
 					t.Errorf("it was logged %d times, want %d", logged, test.lost)
 				}
-				if diff := w.wrong(); (diff != "") != (test.lost > 0) {
+				sums := w.totals()
+				if diff := sums.wrong(); (diff != "") != (test.lost > 0) || sums.lose() != (test.lost > 0) {
 					t.Errorf("%d lost, but the windows differ by %q", test.lost, diff)
 				}
 				later(time.Hour)

@@ -207,11 +207,14 @@ func text(v types.AttributeValue) string {
 	return ""
 }
 
-// wrong returns how the sums of the windows, of hours and of days, differ from what the buckets say was
-// consumed.
-func (w *world) wrong() string {
+// totals are millitokens by entity: what the buckets say was consumed, and what the windows of hours and of
+// days add up to.
+type totals struct{ consumed, hours, days map[string]int }
+
+// totals adds up what the table has.
+func (w *world) totals() totals {
 	w.Helper()
-	want, hours, days := map[string]int{}, map[string]int{}, map[string]int{}
+	sums := totals{map[string]int{}, map[string]int{}, map[string]int{}}
 	add := func(to map[string]int, entity string, n types.AttributeValue) {
 		milli, err := strconv.Atoi(text(n))
 		if err != nil {
@@ -223,30 +226,51 @@ func (w *world) wrong() string {
 		entity := text(item["entity_id"])
 		switch sort := text(item["SK"]); {
 		case sort == "#BUCKET#gpt-4":
-			add(want, entity, item["b_rpm_tc"])
+			add(sums.consumed, entity, item["b_rpm_tc"])
 		case strings.Contains(sort, "#hour#"):
-			add(hours, entity, item["u_rpm"])
+			add(sums.hours, entity, item["u_rpm"])
 		case strings.Contains(sort, "#day#"):
-			add(days, entity, item["u_rpm"])
+			add(sums.days, entity, item["u_rpm"])
 		}
 	}
-	if len(want) == 0 {
+	if len(sums.consumed) == 0 {
 		w.Fatal("nothing was consumed")
 	}
+	return sums
+}
+
+// wrong returns how the windows differ from what was consumed.
+func (s totals) wrong() string {
 	var diffs []string
-	for span, got := range map[string]map[string]int{"hours": hours, "days": days} {
+	for span, got := range map[string]map[string]int{"hours": s.hours, "days": s.days} {
 		maps.DeleteFunc(got, func(_ string, n int) bool { return n == 0 })
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(s.consumed, got); diff != "" {
 			diffs = append(diffs, fmt.Sprintf("%s (-consumed +counted):\n%s", span, diff))
 		}
 	}
 	return strings.Join(diffs, "\n")
 }
 
+// lose reports that some window, of hours or of days, lacks something of what was consumed, and that none has
+// anything beyond it.
+func (s totals) lose() (lacks bool) {
+	for _, got := range []map[string]int{s.hours, s.days} {
+		for entity, n := range got {
+			if n > s.consumed[entity] {
+				return false
+			}
+		}
+		for entity, n := range s.consumed {
+			lacks = lacks || got[entity] < n
+		}
+	}
+	return lacks
+}
+
 // exact fails the test where the windows are.
 func (w *world) exact() {
 	w.Helper()
-	if diff := w.wrong(); diff != "" {
+	if diff := w.totals().wrong(); diff != "" {
 		w.Error(diff)
 	}
 }
