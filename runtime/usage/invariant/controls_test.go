@@ -22,19 +22,66 @@ type broken struct {
 	write   func(context.Context, usage.API, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error)
 	extract func(codec.Record) ([]codec.Delta, error)
 	records func(*dynamodbstreams.GetRecordsOutput)
-	goesOn  bool // behind what failed; of Lambda's readers
-	onLocal bool // it is about what an engine does, and no shard has to split
+	goesOn  bool  // behind what failed; of Lambda's readers
+	onLocal bool  // it is about what an engine does, and no shard has to split
+	want    fault // that the windows show
+}
+
+// fault is what the windows say that readers did wrong.
+type fault string
+
+const (
+	noFault       fault = "nothing is wrong"
+	countsMore    fault = "calls count more than once"
+	countsLess    fault = "calls do not count"
+	countsExpired fault = "what expired counts, and nothing else is wrong"
+	losesCreated  fault = "what created buckets does not count, and nothing else is wrong"
+	losesRefunds  fault = "what was given back does not count, and nothing else is wrong"
+	anHourLate    fault = "all of it counts an hour later"
+	unclear       fault = "some calls count more, and others less, or as many with other costs"
+	notOfReaders  fault = "the buckets differ from what callers consumed"
+)
+
+// fault says how hours differ from the stream.
+func (s *stream) fault(hours sums) fault {
+	for _, c := range []struct {
+		fault fault
+		want  sums
+	}{
+		{noFault, s.consumed},
+		{countsExpired, s.consumed.plus(s.expired)},
+		{losesCreated, s.consumed.minus(s.created)},
+		{losesRefunds, s.consumed.minus(s.refunded)},
+		{anHourLate, s.consumed.later(time.Hour)},
+	} {
+		if c.want.diff(hours) == "" {
+			return c.fault
+		}
+	}
+	more, less := false, false
+	for at, n := range hours.minus(s.consumed) {
+		if at.limit == calls {
+			more, less = more || n > 0, less || n < 0
+		}
+	}
+	switch {
+	case more && !less:
+		return countsMore
+	case less && !more:
+		return countsLess
+	}
+	return unclear
 }
 
 // controls are readers that do something wrong.
 func controls() map[string]broken {
 	return map[string]broken{
-		"no watermark": {onLocal: true, write: func(ctx context.Context, api usage.API,
+		"no watermark": {want: countsMore, onLocal: true, write: func(ctx context.Context, api usage.API,
 			in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 			in.ConditionExpression = aws.String(*in.ConditionExpression + " OR attribute_exists(PK)")
 			return api.UpdateItem(ctx, in)
 		}},
-		"what failed is taken for written": {write: func(ctx context.Context, api usage.API,
+		"what failed is taken for written": {want: countsLess, write: func(ctx context.Context, api usage.API,
 			in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 			out, err := api.UpdateItem(ctx, in)
 			if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
@@ -42,32 +89,34 @@ func controls() map[string]broken {
 			}
 			return out, nil
 		}},
-		"what expires counts": {onLocal: true, extract: func(r codec.Record) ([]codec.Delta, error) {
-			if r.New == nil {
-				r.Old, r.New = nil, r.Old
-			}
-			return limits.ExtractDeltas(r)
-		}},
-		"the first acquire is lost": {extract: func(r codec.Record) ([]codec.Delta, error) {
+		"what expires counts": {want: countsExpired, onLocal: true,
+			extract: func(r codec.Record) ([]codec.Delta, error) {
+				if r.New == nil {
+					r.Old, r.New = nil, r.Old
+				}
+				return limits.ExtractDeltas(r)
+			}},
+		"the first acquire is lost": {want: losesCreated, extract: func(r codec.Record) ([]codec.Delta, error) {
 			if r.Old == nil {
 				return nil, nil
 			}
 			return limits.ExtractDeltas(r)
 		}},
-		"give-backs are lost": {extract: func(r codec.Record) ([]codec.Delta, error) {
+		"give-backs are lost": {want: losesRefunds, extract: func(r codec.Record) ([]codec.Delta, error) {
 			deltas, err := limits.ExtractDeltas(r)
 			return slices.DeleteFunc(deltas, func(d codec.Delta) bool { return d.Millitokens < 0 }), err
 		}},
-		"an hour late": {extract: func(r codec.Record) ([]codec.Delta, error) {
+		"an hour late": {want: anHourLate, extract: func(r codec.Record) ([]codec.Delta, error) {
 			r.At = r.At.Add(time.Hour)
 			return limits.ExtractDeltas(r)
 		}},
-		"what failed is not handed over again": {goesOn: true},
-		"the tail of a shard that was split is skipped": {records: func(out *dynamodbstreams.GetRecordsOutput) {
-			if out.NextShardIterator == nil {
-				out.Records = nil
-			}
-		}},
+		"what failed is not handed over again": {want: countsLess, goesOn: true},
+		"the tail of a shard that was split is skipped": {want: countsLess,
+			records: func(out *dynamodbstreams.GetRecordsOutput) {
+				if out.NextShardIterator == nil {
+					out.Records = nil
+				}
+			}},
 	}
 }
 

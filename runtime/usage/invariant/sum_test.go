@@ -46,12 +46,12 @@ func TestSumOfWindows(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range seeds {
 		s := storm{calls: calls, lossy: seed%2 == 1, lambda: seed%3 == 2}
-		wrong, of := s.run(t, seed)
+		got, of := s.run(t, seed)
 		for what, n := range of {
 			seen[what] += n
 		}
-		if wrong != "" {
-			t.Errorf("seed %d: %s", seed, wrong)
+		if got.wrong != "" {
+			t.Errorf("seed %d: %s", seed, got.wrong)
 		}
 	}
 	t.Log(tell(seen))
@@ -76,33 +76,32 @@ func TestSumOfWindowsControls(t *testing.T) {
 		maps.DeleteFunc(all, func(_ string, b broken) bool { return !b.onLocal })
 	}
 	for name, control := range all {
-		noticed := false
-		for seed := uint64(first); seed <= last && !noticed; seed++ {
-			wrong, _ := storm{calls: calls, broken: control, lambda: control.goesOn}.run(t, seed)
-			noticed = wrong != ""
+		var got verdict
+		for seed := uint64(first); seed <= last && got.wrong == ""; seed++ {
+			got, _ = storm{calls: calls, broken: control, lambda: control.goesOn}.run(t, seed)
 		}
-		if !noticed {
-			t.Errorf("nobody noticed: %s", name)
+		if got.fault != control.want {
+			t.Errorf("%s: the windows say that %s, want %s\n%s", name, got.fault, control.want, got.wrong)
 		}
 	}
 	for _, lambda := range []bool{false, true} {
-		if wrong, _ := (storm{calls: calls, lambda: lambda}).run(t, first); wrong != "" {
-			t.Errorf("a reader that does nothing wrong is said to: %s", wrong)
+		if got, _ := (storm{calls: calls, lambda: lambda}).run(t, first); got.wrong != "" {
+			t.Errorf("a reader that does nothing wrong is said to: %s", got.wrong)
 		}
 	}
 }
 
 // run plays a storm and says how the sums differ, and what was met.
-func (s storm) run(t *testing.T, seed uint64) (wrong string, seen map[string]int) {
+func (s storm) run(t *testing.T, seed uint64) (got verdict, seen map[string]int) {
 	t.Helper()
 	b := &books{kept: sums{}, seen: map[string]int{}}
 	inWorld(t, seed, func(t testing.TB, w *world) {
 		t.Helper()
 		s.play(t, w, b, rand.New(rand.NewPCG(seed, 1)))
-		wrong = w.wrong(t, b, s.lossy || b.seen["calls unanswered"] > 0)
+		got = w.judge(t, b, s.lossy || b.seen["calls unanswered"] > 0)
 		b.seen["expired"] = w.left
 	})
-	return wrong, b.seen
+	return got, b.seen
 }
 
 // play has phases of callers and readers at once; between them time passes.
@@ -223,8 +222,14 @@ func (s storm) call(
 	return open
 }
 
-// wrong says how the sums differ.
-func (w *world) wrong(t testing.TB, b *books, lossy bool) string {
+// verdict is how the sums differ.
+type verdict struct {
+	wrong string // in words; "" if they do not
+	fault fault  // of the readers
+}
+
+// judge says how the sums differ.
+func (w *world) judge(t testing.TB, b *books, lossy bool) verdict {
 	t.Helper()
 	consumed := w.expired
 	for _, live := range w.buckets(t) {
@@ -237,22 +242,28 @@ func (w *world) wrong(t testing.TB, b *books, lossy bool) string {
 		}
 	}
 	streamed, hours, days := w.streamed(t), w.windows(t, usage.Hour, entities), w.windows(t, usage.Day, entities)
+	got := verdict{fault: streamed.fault(hours)}
+	const bookkeeping = "by callers, of buckets"
 	var wrong []string
 	for _, c := range []struct {
 		name      string
 		want, got sums
 	}{
-		{"hours, by the stream", streamed, hours},
-		{"days, by the stream", streamed.by(24 * time.Hour), days},
+		{"hours, by the stream", streamed.consumed, hours},
+		{"days, by the stream", streamed.consumed.by(24 * time.Hour), days},
 		{"ever, by the buckets", consumed, hours.tokens().by(0)},
-		{"by callers, of buckets", b.kept.by(0), consumed},
+		{bookkeeping, b.kept.by(0), consumed},
 		{"hours, by callers", b.kept, w.dated(hours.tokens())},
 	} {
 		if diff := c.want.diff(c.got); diff != "" && (!lossy || !strings.Contains(c.name, "callers")) {
 			wrong = append(wrong, fmt.Sprintf("%s (-want +got):\n%s", c.name, diff))
+			if c.name == bookkeeping {
+				got.fault = notOfReaders
+			}
 		}
 	}
-	return strings.Join(wrong, "\n")
+	got.wrong = strings.Join(wrong, "\n")
+	return got
 }
 
 // dated returns s as callers have it.

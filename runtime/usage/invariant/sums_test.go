@@ -48,6 +48,38 @@ func (s sums) plus(more sums) sums {
 	return sum
 }
 
+// minus returns s without other.
+func (s sums) minus(other sums) sums {
+	rest := maps.Clone(s)
+	for at, n := range other {
+		rest[at] -= n
+	}
+	return rest
+}
+
+// later returns s in windows that begin d later.
+func (s sums) later(d time.Duration) sums {
+	moved := sums{}
+	for at, n := range s {
+		at.start = at.start.Add(d)
+		moved[at] = n
+	}
+	return moved
+}
+
+// add adds what one write took of each limit, which is a call if any of it is more than nothing.
+func (s sums) add(at place, took map[string]int64) {
+	call := false
+	for limit, n := range took {
+		at.limit = limit
+		s[at] += n
+		call = call || n > 0
+	}
+	if at.limit = calls; call {
+		s[at]++
+	}
+}
+
 // tokens returns s without calls.
 func (s sums) tokens() sums {
 	tokens := maps.Clone(s)
@@ -85,32 +117,48 @@ func (w *world) windows(t testing.TB, span usage.Span, entities []string) sums {
 	return all
 }
 
-// streamed returns what the table's stream has, by hour, read and added up without anything of ours.
-func (w *world) streamed(t testing.TB) sums {
+// stream is what the table's stream has, by hour, and parts of it that a broken reader takes for something
+// else.
+type stream struct {
+	consumed sums
+	created  sums // by the writes that created buckets
+	refunded sums // given back: below 0
+	expired  sums // what buckets had consumed when they were deleted, as if a call took it then
+}
+
+// streamed reads the table's stream and adds it up without anything of ours.
+func (w *world) streamed(t testing.TB) *stream {
 	t.Helper()
-	all := sums{}
+	s := &stream{sums{}, sums{}, sums{}, sums{}}
 	for r := range w.records(t) {
-		if r.EventName == types.OperationTypeRemove || !strings.HasPrefix(streamText(r.Dynamodb.Keys["SK"]),
-			"#BUCKET#") {
+		if !strings.HasPrefix(streamText(r.Dynamodb.Keys["SK"]), "#BUCKET#") {
 			continue
 		}
-		image := r.Dynamodb.NewImage
-		at := place{entity: streamText(image["entity_id"]), resource: streamText(image["resource"])}
+		was, is := r.Dynamodb.OldImage, r.Dynamodb.NewImage
+		removed := r.EventName == types.OperationTypeRemove
+		if removed {
+			was, is = nil, was
+		}
+		at := place{entity: streamText(is["entity_id"]), resource: streamText(is["resource"])}
 		at.start = aws.ToTime(r.Dynamodb.ApproximateCreationDateTime).UTC().Truncate(time.Hour)
-		took := int64(0)
-		for name := range image {
+		took, refunded := map[string]int64{}, map[string]int64{}
+		for name := range is {
 			if limit, ok := consumption(name); ok {
-				delta := streamNumber(t, image[name]) - streamNumber(t, r.Dynamodb.OldImage[name])
-				at.limit = limit
-				all[at] += delta
-				took = max(took, delta)
+				took[limit] = streamNumber(t, is[name]) - streamNumber(t, was[name])
+				refunded[limit] = min(took[limit], 0)
 			}
 		}
-		if at.limit = calls; took > 0 {
-			all[at]++
+		if removed {
+			s.expired.add(at, took)
+			continue
+		}
+		s.consumed.add(at, took)
+		s.refunded.add(at, refunded)
+		if was == nil {
+			s.created.add(at, took)
 		}
 	}
-	return all
+	return s
 }
 
 // records reads the stream from its beginning to where it ends now.
