@@ -185,7 +185,7 @@ func (c caller) acquireOf(
 	if denied := c.session.Refused(def, links, cost, call.Called.UnixMilli()); denied != nil {
 		return call, denied
 	}
-	a := &acquired{chain: chain, times: map[string]int{}, undone: map[string]int{}}
+	a := &acquired{chain: chain, cost: c.spread(def.Spec(), cost), times: map[string]int{}, undone: map[string]int{}}
 	c.mu.Lock()
 	c.calls = append(c.calls, a)
 	c.mu.Unlock()
@@ -198,15 +198,21 @@ func (c caller) acquireOf(
 // buckets included it.
 type acquired struct {
 	chain    []store.Bucket
+	cost     []int64 // of all limits
 	admitted bool
 	times    map[string]int // less those that were given back
 	undone   map[string]int
 }
 
-// wrong says what is wrong with a. Calm is where nothing is sent again that was applied.
-func (a *acquired) wrong(calm bool) string {
+// wrong says what is wrong with a, unless it takes nothing of a bucket that lacks limits. Calm is where
+// nothing is sent again that was applied.
+func (a *acquired) wrong(calm bool, lacks limitsOf) string {
 	for _, b := range a.chain {
-		if n := a.times[b.Entity]; a.admitted && (n == 0 || calm && n > 1) {
+		takes := false
+		for i, n := range a.cost {
+			takes = takes || n > 0 && !lacks(b.Entity)[i]
+		}
+		if n := a.times[b.Entity]; a.admitted && takes && (n == 0 || calm && n > 1) {
 			return fmt.Sprintf("an admitted call was charged %d times by %s", n, b.Entity)
 		}
 	}
@@ -247,6 +253,7 @@ type history struct {
 	skew     time.Duration    // clocks are up to so much off, either way
 	limits   [][]bucket.Limit // by revision; processes go from one to the next at about the same time
 	versions []codec.Resource // with these limits, where schemas differ in more than numbers; else nil
+	resource codec.Resource   // nil for that of the test
 	// for how long versions are at work side by side, as a share of each one's time; 0 for a fifth
 	beside float64
 	think  func(*rand.Rand) time.Duration
@@ -271,6 +278,7 @@ type history struct {
 	wrap    func(wire.API) wire.API               // for each process
 	env     func(*store.Env)                      // of each process
 	reports func([]store.Refusal) []store.Refusal // what callers learn of a denial
+	mistake map[string]string                     // what a broken variant takes a kind for, by name
 	decode  func(*bucket.Image)                   // what a broken variant makes of an image
 	edit    func(plan.Path, *codec.Write)         // and of a condition
 }
@@ -304,15 +312,24 @@ func (h *history) definitions(r codec.Resource) []store.Definition {
 		if h.versions != nil {
 			of, revision = h.versions[i], h.versions[i].Spec().Revision
 		}
-		if h.decode != nil {
-			of = &mangled{Resource: of, mangle: h.decode}
+		if kinds, ok := of.(*apart); ok {
+			defs[i] = h.apart(kinds, withChain(of, revision, h.cascade, h.above, l...))
+			continue
 		}
-		if h.edit != nil {
-			of = &edited{Resource: of, edit: h.edit}
-		}
-		defs[i] = withChain(of, revision, h.cascade, h.above, l...)
+		defs[i] = withChain(h.broken(of), revision, h.cascade, h.above, l...)
 	}
 	return defs
+}
+
+// broken returns generated code as h breaks it.
+func (h *history) broken(of codec.Resource) codec.Resource {
+	if h.decode != nil {
+		of = &mangled{Resource: of, mangle: h.decode}
+	}
+	if h.edit != nil {
+		of = &edited{Resource: of, edit: h.edit}
+	}
+	return of
 }
 
 // result is what a history did.
@@ -357,6 +374,9 @@ type denial struct {
 func (h history) run(t *testing.T, r codec.Resource) (out result) {
 	t.Helper()
 	skipOnLocal(t)
+	if h.resource != nil {
+		r = h.resource
+	}
 	synctest.Test(t, func(t *testing.T) {
 		table := newSimTable(h.seed, r.Decode)
 		table.faults, table.ttlLag = h.faults, h.ttlLag
@@ -445,11 +465,11 @@ func (r *result) judge(
 	all *store.Spec,
 ) {
 	r.writes, r.reads, r.calm, r.waited = table.writes, table.reads, h.calm(), h.calm() && h.cancel == 0
-	logs, removed := map[string][]commit{}, h.removed(all.Limits)
+	logs, lacks, removed := map[string][]commit{}, h.lacking(all), h.removing(all)
 	for _, c := range table.log {
 		logs[c.entity] = append(logs[c.entity], c)
 		r.note(c)
-		r.find(c.other(removed))
+		r.find(c.other(removed(c.entity)))
 		if c.charges() {
 			for _, a := range c.tag.calls {
 				a.times[c.entity]++
@@ -466,7 +486,7 @@ func (r *result) judge(
 	}
 	for _, p := range processes {
 		for _, a := range p.calls {
-			r.find(a.wrong(r.calm))
+			r.find(a.wrong(r.calm, lacks))
 		}
 	}
 	r.leastCharged.forgive(removed)
@@ -475,11 +495,11 @@ func (r *result) judge(
 		r.findings.add(entity, judge(logs[entity]))
 		r.find(repeated(logs[entity]))
 		r.find(flapping(logs[entity], h.raised()+affecting(table.changes, entity)))
-		r.find(h.misshapen(logs[entity], all.Limits))
+		r.find(h.misshapen(logs[entity], all))
 	}
 	settled := r.waited && len(h.limits) == 1 && h.override == 0 // the bucket that denies is known to all
 	r.find(unfounded(r.denials, logs, all, settled))
-	r.find(divided(table.log, h.faults.late == 0))
+	r.find(divided(table.log, h.faults.late == 0, lacks))
 	if h.override > 0 && h.versions == nil { // an old binary goes by what the bucket has
 		r.find(outOfForce(table.log, table.changes, defs[0].Spec(), h.cache))
 	}
@@ -540,7 +560,7 @@ func (o *simOperator) run(ctx context.Context) {
 		next := stored[0]
 		next.Limits = make([]*bucket.Limit, len(spec.Limits))
 		for i, l := range spec.Kinds[link.Kind].Limits {
-			if o.rng.IntN(2) == 0 {
+			if !l.Absent() && o.rng.IntN(2) == 0 {
 				l = scaled(l, 1+o.rng.Int64N(12), 8)
 				next.Limits[i] = &l
 			}

@@ -67,7 +67,8 @@ func TestProtocolNames(t *testing.T) {
 	names := map[string]bool{}
 	for test, histories := range map[string]map[string]history{
 		"TestSimulation": scenarios(), "TestSimulationOverChains": chains(), "TestSimulationOfCrowds": crowds(),
-		"TestSimulationOfCrowdsOverChains": crowdsOverChains(), "TestDeployments": deployments(t),
+		"TestSimulationOfCrowdsOverChains": crowdsOverChains(), "TestSimulationOfKinds": kindHistories(t),
+		"TestDeployments": deployments(t),
 	} {
 		for name := range histories {
 			names[test+"/"+strings.ReplaceAll(name, " ", "_")] = true

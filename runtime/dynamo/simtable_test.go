@@ -137,7 +137,7 @@ type tag struct {
 	by            *process
 	sent          int64 // when it was planned and sent, by its process's clock
 	first, called int64 // when the first and the last of them were called, by their process's clock
-	targets       int   // buckets that are charged all or none
+	targets       int   // buckets that acquires take from, all or none
 	returns       bool  // acquires give back what they have charged, and that is all
 	gives         bool  // some of them give back
 	wants         map[string]demand
@@ -192,7 +192,11 @@ func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 			}
 		}
 	}
-	t.targets = len(t.wants)
+	for _, d := range t.wants {
+		if slices.ContainsFunc(d.take, positive) {
+			t.targets++
+		}
+	}
 	return tagged(ctx, t)
 }
 

@@ -81,21 +81,22 @@ func (h *history) raised() int {
 	return len(revisions) - 1
 }
 
-// misshapen says which bucket has other limits than its revision: a removed one that stayed or came back, or
-// one that is not added with the rest.
-func (h *history) misshapen(log []commit, names []string) string {
+// misshapen says which bucket has other limits than its revision gives its kind: a removed one that stayed or
+// came back, or one that is not added with the rest.
+func (h *history) misshapen(log []commit, all *store.Spec) string {
 	for _, c := range log {
-		for _, v := range h.versions {
-			spec := v.Spec()
-			if spec.Revision != c.after.Version/plan.RevisionUnit {
+		revision := c.after.Version / plan.RevisionUnit
+		for _, spec := range h.specs(all) {
+			if h.versions != nil && spec.Revision != revision {
 				continue
 			}
-			for i, name := range names {
-				if has := !c.after.Missing[i]; has != slices.Contains(spec.Limits, name) {
+			for i, name := range all.Limits {
+				at := slices.Index(spec.Limits, name)
+				if has := !c.after.Missing[i]; has != (at >= 0 && !lacks(spec, c.entity, at)) {
 					return fmt.Sprintf(
 						"%s, of revision %d: it has %s: %t, at %d",
 						c.entity,
-						spec.Revision,
+						revision,
 						name,
 						has,
 						c.at.UnixMilli(),
@@ -107,24 +108,37 @@ func (h *history) misshapen(log []commit, names []string) string {
 	return ""
 }
 
-// removed says which limits some version removes.
-func (h *history) removed(names []string) []bool {
-	removed := make([]bool, len(names))
-	for i, name := range names {
-		removed[i] = slices.ContainsFunc(
-			h.versions,
-			func(v codec.Resource) bool { return slices.Contains(v.Spec().Removed, name) },
-		)
+// specs are those of the versions, or, where there are none, all.
+func (h *history) specs(all *store.Spec) []*store.Spec {
+	if h.versions == nil {
+		return []*store.Spec{all}
 	}
-	return removed
+	specs := make([]*store.Spec, len(h.versions))
+	for i, v := range h.versions {
+		specs[i] = v.Spec()
+	}
+	return specs
 }
 
-// forgive takes limits that are removed off the books: what is owed to one is settled only if it is still
-// there.
-func (t tally) forgive(removed []bool) {
-	for _, booked := range t {
-		for i := range booked {
-			if removed[i] {
+// removing says which limits some version removes from the buckets of a kind.
+func (h *history) removing(all *store.Spec) limitsOf {
+	lacks, specs := h.lacking(all), h.specs(all)
+	return once(func(kind string) []bool {
+		removed := slices.Clone(lacks(kind))
+		for i, name := range all.Limits {
+			removed[i] = removed[i] ||
+				slices.ContainsFunc(specs, func(s *store.Spec) bool { return slices.Contains(s.Removed, name) })
+		}
+		return removed
+	})
+}
+
+// forgive takes limits that are removed, or that a kind lacks, off the books: what is owed to one is settled
+// only if it is there.
+func (t tally) forgive(removed limitsOf) {
+	for entity, booked := range t {
+		for i, gone := range removed(entity) {
+			if gone {
 				booked[i] = 0
 			}
 		}
