@@ -185,7 +185,9 @@ func (c caller) acquireOf(
 	if denied := c.session.Refused(def, links, cost, call.Called.UnixMilli()); denied != nil {
 		return call, denied
 	}
-	a := &acquired{chain: chain, cost: c.spread(def.Spec(), cost), times: map[string]int{}, undone: map[string]int{}}
+	a := &acquired{
+		chain: chain, cost: c.spread(def.Spec(), cost), times: map[string]int{}, undone: map[string]int{},
+	}
 	c.mu.Lock()
 	c.calls = append(c.calls, a)
 	c.mu.Unlock()
@@ -204,13 +206,13 @@ type acquired struct {
 	undone   map[string]int
 }
 
-// wrong says what is wrong with a, unless it takes nothing of a bucket that lacks limits. Calm is where
+// wrong says what is wrong with a, in the buckets that have a limit of which it takes anything. Calm is where
 // nothing is sent again that was applied.
-func (a *acquired) wrong(calm bool, lacks limitsOf) string {
+func (a *acquired) wrong(calm bool, absent limitsOf) string {
 	for _, b := range a.chain {
 		takes := false
 		for i, n := range a.cost {
-			takes = takes || n > 0 && !lacks(b.Entity)[i]
+			takes = takes || n > 0 && !absent(b.Entity)[i]
 		}
 		if n := a.times[b.Entity]; a.admitted && takes && (n == 0 || calm && n > 1) {
 			return fmt.Sprintf("an admitted call was charged %d times by %s", n, b.Entity)
@@ -465,7 +467,7 @@ func (r *result) judge(
 	all *store.Spec,
 ) {
 	r.writes, r.reads, r.calm, r.waited = table.writes, table.reads, h.calm(), h.calm() && h.cancel == 0
-	logs, lacks, removed := map[string][]commit{}, h.lacking(all), h.removing(all)
+	logs, absent, removed := map[string][]commit{}, h.absent(all), h.removing(all)
 	for _, c := range table.log {
 		logs[c.entity] = append(logs[c.entity], c)
 		r.note(c)
@@ -486,7 +488,7 @@ func (r *result) judge(
 	}
 	for _, p := range processes {
 		for _, a := range p.calls {
-			r.find(a.wrong(r.calm, lacks))
+			r.find(a.wrong(r.calm, absent))
 		}
 	}
 	r.leastCharged.forgive(removed)
@@ -499,7 +501,7 @@ func (r *result) judge(
 	}
 	settled := r.waited && len(h.limits) == 1 && h.override == 0 // the bucket that denies is known to all
 	r.find(unfounded(r.denials, logs, all, settled))
-	r.find(divided(table.log, h.faults.late == 0, lacks))
+	r.find(divided(table.log, h.faults.late == 0, absent))
 	if h.override > 0 && h.versions == nil { // an old binary goes by what the bucket has
 		r.find(outOfForce(table.log, table.changes, defs[0].Spec(), h.cache))
 	}

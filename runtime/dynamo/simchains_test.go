@@ -111,8 +111,8 @@ func (d *denial) short(log []commit, limit int) (once, always bool) {
 
 // divided says which attempt charged some of its buckets and not the others, or them unequally, or, where an
 // op may be applied only once, which one was more often. Attempts of one op may be for fewer and fewer
-// requests. Limits that one of them lacks may differ.
-func divided(log []commit, once bool, lacks limitsOf) string {
+// requests.
+func divided(log []commit, once bool, absent limitsOf) string {
 	parts := map[string][]commit{}
 	var ops []string
 	for _, c := range log {
@@ -133,7 +133,7 @@ func divided(log []commit, once bool, lacks limitsOf) string {
 			if len(whole) < n {
 				return fmt.Sprintf("op %s charged %d buckets of %d", op, len(whole), n)
 			}
-			if problem := unequal(op, whole[:n], lacks); problem != "" {
+			if problem := unequal(op, whole[:n], absent); problem != "" {
 				return problem
 			}
 			whole = whole[n:]
@@ -142,9 +142,9 @@ func divided(log []commit, once bool, lacks limitsOf) string {
 	return ""
 }
 
-// unequal says how one write charged buckets of one kind otherwise than those of another: what it takes of
-// the children adds up to what it takes of their parents, of each limit that both have.
-func unequal(op string, whole []commit, lacks limitsOf) string {
+// unequal says how one write charged buckets of one kind otherwise than those of another. Of each limit that
+// both kinds have, what it takes of the children adds up to what it takes of their parents.
+func unequal(op string, whole []commit, absent limitsOf) string {
 	sums := map[string][]int64{}
 	for _, c := range whole {
 		if !c.at.Equal(whole[0].at) || c.tag.sent != whole[0].tag.sent {
@@ -163,7 +163,7 @@ func unequal(op string, whole []commit, lacks limitsOf) string {
 	for k, kind := range kinds {
 		for _, other := range kinds[:k] {
 			for i, n := range sums[kind] {
-				if n != sums[other][i] && !lacks(kind)[i] && !lacks(other)[i] {
+				if n != sums[other][i] && !absent(kind)[i] && !absent(other)[i] {
 					return fmt.Sprintf("op %s charged %s %v and %s %v", op, other, sums[other], kind, sums[kind])
 				}
 			}

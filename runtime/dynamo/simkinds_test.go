@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Histories of chains whose kinds have different limits. A call has one cost in all limits, and each bucket is
-// charged for those that its kind has.
+// Histories of chains whose kinds have different limits. A call has one cost in all limits, and each bucket
+// is charged for those that its kind has.
 
 // limitsOf says something of each limit, in the order of all, for buckets of an entity.
 type limitsOf func(entity string) []bool
@@ -33,30 +33,30 @@ func once(f func(kind string) []bool) limitsOf {
 	}
 }
 
-// lacks reports whether the kind of an entity lacks the i-th limit of a schema.
-func lacks(spec *store.Spec, entity string, i int) bool {
+// isAbsent reports whether buckets of an entity's kind do not have the i-th limit of a schema.
+func isAbsent(spec *store.Spec, entity string, i int) bool {
 	kind, _, _ := strings.Cut(entity, "-")
 	at := slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return k.Name == kind })
 	return at >= 0 && spec.Kinds[at].Limits != nil && spec.Kinds[at].Limits[i].Absent()
 }
 
-// lacking says which limits a kind lacks by some version.
-func (h *history) lacking(all *store.Spec) limitsOf {
+// absent says which limits buckets of a kind do not have by some version.
+func (h *history) absent(all *store.Spec) limitsOf {
 	specs := h.specs(all)
 	return once(func(kind string) []bool {
-		lacking := make([]bool, len(all.Limits))
+		without := make([]bool, len(all.Limits))
 		for i, name := range all.Limits {
-			lacking[i] = slices.ContainsFunc(specs, func(s *store.Spec) bool {
+			without[i] = slices.ContainsFunc(specs, func(s *store.Spec) bool {
 				at := slices.Index(s.Limits, name)
-				return at >= 0 && lacks(s, kind, at)
+				return at >= 0 && isAbsent(s, kind, at)
 			})
 		}
-		return lacking
+		return without
 	})
 }
 
 // apart is generated code for kinds that differ in their limits. By itself it is the oracle's, which decodes
-// all limits that an item has.
+// all limits that an item has: nothing else of its Resource is called, which is nil.
 type apart struct {
 	codec.Resource
 	generated codec.ByKind
@@ -111,7 +111,7 @@ func (h *history) apart(of *apart, v *variant) *byKind {
 		b.code = append(b.code, h.broken(of.generated.Of(at)))
 		kind.Limits = slices.Clone(kind.Limits)
 		for i := range kind.Limits {
-			if lacks(spec, name, i) {
+			if isAbsent(spec, name, i) {
 				kind.Limits[i] = bucket.Limit{}
 			}
 		}

@@ -17,8 +17,8 @@ func kindControls() map[string]control {
 		return func(h *history) { h.mistake = map[string]string{kind: other} }
 	}
 	return map[string]control{
-		"projects charged for a limit of organisations":    {"atomic", mistaking("project", "org")},
-		"organisations not charged for what projects lack": {"compensated", mistaking("org", "project")},
+		"projects charged for a limit of organisations": {"atomic", mistaking("project", "org")},
+		"organisations not charged for a limit":         {"compensated", mistaking("org", "project")},
 		"organisations not charged for what users have too": {"atomic", func(h *history) {
 			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 				const rpm, rpd = 0, 2

@@ -92,7 +92,7 @@ func (h *history) misshapen(log []commit, all *store.Spec) string {
 			}
 			for i, name := range all.Limits {
 				at := slices.Index(spec.Limits, name)
-				if has := !c.after.Missing[i]; has != (at >= 0 && !lacks(spec, c.entity, at)) {
+				if has := !c.after.Missing[i]; has != (at >= 0 && !isAbsent(spec, c.entity, at)) {
 					return fmt.Sprintf(
 						"%s, of revision %d: it has %s: %t, at %d",
 						c.entity,
@@ -122,9 +122,9 @@ func (h *history) specs(all *store.Spec) []*store.Spec {
 
 // removing says which limits some version removes from the buckets of a kind.
 func (h *history) removing(all *store.Spec) limitsOf {
-	lacks, specs := h.lacking(all), h.specs(all)
+	absent, specs := h.absent(all), h.specs(all)
 	return once(func(kind string) []bool {
-		removed := slices.Clone(lacks(kind))
+		removed := slices.Clone(absent(kind))
 		for i, name := range all.Limits {
 			removed[i] = removed[i] ||
 				slices.ContainsFunc(specs, func(s *store.Spec) bool { return slices.Contains(s.Removed, name) })
@@ -133,12 +133,12 @@ func (h *history) removing(all *store.Spec) limitsOf {
 	})
 }
 
-// forgive takes limits that are removed, or that a kind lacks, off the books: what is owed to one is settled
-// only if it is there.
+// forgive takes limits that are removed, or that a kind does not have, off the books: what is owed to one is
+// settled only if it is there.
 func (t tally) forgive(removed limitsOf) {
 	for entity, booked := range t {
-		for i, gone := range removed(entity) {
-			if gone {
+		for i, isRemoved := range removed(entity) {
+			if isRemoved {
 				booked[i] = 0
 			}
 		}

@@ -328,8 +328,8 @@ func (r *rewriting) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput
 	return r.API.UpdateItem(ctx, in, opts...)
 }
 
-// play has entities of their own consume, delivers the records of each shard in its order as a stream does,
-// and returns what the windows should have, and what they have.
+// play has entities of their own consume, and delivers the records of each shard in its order, as a stream
+// does. It returns what the windows should have, and what they have.
 func play(t *testing.T, l *ledger, api API, seed uint64) (want, got map[string]map[string]int64) {
 	t.Helper()
 	dice := rand.New(rand.NewPCG(seed, 1))

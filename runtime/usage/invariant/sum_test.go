@@ -76,7 +76,7 @@ func TestSumOfWindowsControls(t *testing.T) {
 		maps.DeleteFunc(all, func(_ string, b broken) bool { return !b.onLocal })
 	}
 	for name, control := range all {
-		var got verdict
+		var got outcome
 		for seed := uint64(first); seed <= last && got.wrong == ""; seed++ {
 			got, _ = storm{calls: calls, broken: control, lambda: control.goesOn}.run(t, seed)
 		}
@@ -92,7 +92,7 @@ func TestSumOfWindowsControls(t *testing.T) {
 }
 
 // run plays a storm and says how the sums differ, and what was met.
-func (s storm) run(t *testing.T, seed uint64) (got verdict, seen map[string]int) {
+func (s storm) run(t *testing.T, seed uint64) (got outcome, seen map[string]int) {
 	t.Helper()
 	b := &books{kept: sums{}, seen: map[string]int{}}
 	inWorld(t, seed, func(t testing.TB, w *world) {
@@ -222,14 +222,14 @@ func (s storm) call(
 	return open
 }
 
-// verdict is how the sums differ.
-type verdict struct {
+// outcome is how the sums of a storm differ.
+type outcome struct {
 	wrong string // in words; "" if they do not
 	fault fault  // of the readers
 }
 
 // judge says how the sums differ.
-func (w *world) judge(t testing.TB, b *books, lossy bool) verdict {
+func (w *world) judge(t testing.TB, b *books, lossy bool) outcome {
 	t.Helper()
 	consumed := w.expired
 	for _, live := range w.buckets(t) {
@@ -242,7 +242,7 @@ func (w *world) judge(t testing.TB, b *books, lossy bool) verdict {
 		}
 	}
 	streamed, hours, days := w.streamed(t), w.windows(t, usage.Hour, entities), w.windows(t, usage.Day, entities)
-	got := verdict{fault: streamed.fault(hours)}
+	got := outcome{fault: streamed.fault(hours)}
 	const bookkeeping = "by callers, of buckets"
 	var wrong []string
 	for _, c := range []struct {

@@ -128,7 +128,7 @@ func TestKilledControl(t *testing.T) {
 			sums, _ = killings(t, seed, how, func(w *world, p *tap) { p.after = w.eager(p, ofBuckets) })
 		}
 		if !sums.lose() {
-			t.Errorf("killed %s: want windows that lack something, got %q", how, sums.wrong())
+			t.Errorf("killed %s: want windows that have less, and none that has more, got %q", how, sums.wrong())
 		}
 	}
 }

@@ -251,9 +251,8 @@ func (s totals) wrong() string {
 	return strings.Join(diffs, "\n")
 }
 
-// lose reports that some window, of hours or of days, lacks something of what was consumed, and that none has
-// anything beyond it.
-func (s totals) lose() (lacks bool) {
+// lose reports that some window, of hours or of days, has less than was consumed, and that none has more.
+func (s totals) lose() (less bool) {
 	for _, got := range []map[string]int{s.hours, s.days} {
 		for entity, n := range got {
 			if n > s.consumed[entity] {
@@ -261,10 +260,10 @@ func (s totals) lose() (lacks bool) {
 			}
 		}
 		for entity, n := range s.consumed {
-			lacks = lacks || got[entity] < n
+			less = less || got[entity] < n
 		}
 	}
-	return lacks
+	return less
 }
 
 // exact fails the test where the windows are.
