@@ -7,8 +7,9 @@ const gpt4Script1 = `
 -- Charges calls on gpt-4 to one bucket, each all or none.
 --
 -- KEYS   2 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -16,24 +17,24 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rpm
-local rpm_burst, rpm_rate = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rpm
+local rpm_burst, rpm_rate = ARGV[2] + 0, ARGV[3] + 0
 local rpm_stored, rpm_since = rpm_burst, now
 if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
-if rpm_stored > rpm_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpm_burst = rpm_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rpm_burst = bucket[4] + 0 end
 local rpm_tokens = min(rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate, rpm_burst)
 local rpm_before = rpm_tokens
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tpm
-local tpm_burst, tpm_rate = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- tpm
+local tpm_burst, tpm_rate = ARGV[5] + 0, ARGV[6] + 0
 local tpm_stored, tpm_since = tpm_burst, now
 if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
-if tpm_stored > tpm_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tpm_burst = tpm_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0 and now - bucket[5] <= ARGV[1] + 0 then tpm_burst = bucket[4] + 0 end
 local tpm_tokens = min(tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate, tpm_burst)
 local tpm_before = tpm_tokens
 
 local reply, refused = {now, 0, 0}
-for i = 7, #ARGV, 3 do
+for i = 8, #ARGV, 3 do
   local rpm_cost, tpm_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0)
@@ -90,8 +91,9 @@ const gpt4Script2 = `
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   4 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -99,40 +101,40 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rpm of bucket 1
-local rpm_burst1, rpm_rate1 = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rpm of bucket 1
+local rpm_burst1, rpm_rate1 = ARGV[2] + 0, ARGV[3] + 0
 local rpm_stored1, rpm_since1 = rpm_burst1, now
 if bucket[1] then rpm_stored1, rpm_since1 = bucket[1] + 0, bucket[2] + 0 end
-if rpm_stored1 > rpm_burst1 and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpm_burst1 = rpm_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rpm_burst1 = bucket[4] + 0 end
 local rpm_tokens1 = min(rpm_stored1 + (now > rpm_since1 and now - rpm_since1 or 0) * rpm_rate1, rpm_burst1)
 local rpm_before1 = rpm_tokens1
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tpm of bucket 1
-local tpm_burst1, tpm_rate1 = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- tpm of bucket 1
+local tpm_burst1, tpm_rate1 = ARGV[5] + 0, ARGV[6] + 0
 local tpm_stored1, tpm_since1 = tpm_burst1, now
 if bucket[1] then tpm_stored1, tpm_since1 = bucket[1] + 0, bucket[2] + 0 end
-if tpm_stored1 > tpm_burst1 and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then tpm_burst1 = tpm_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0 and now - bucket[5] <= ARGV[1] + 0 then tpm_burst1 = bucket[4] + 0 end
 local tpm_tokens1 = min(tpm_stored1 + (now > tpm_since1 and now - tpm_since1 or 0) * tpm_rate1, tpm_burst1)
 local tpm_before1 = tpm_tokens1
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- rpm of bucket 2
-local rpm_burst2, rpm_rate2 = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rpm of bucket 2
+local rpm_burst2, rpm_rate2 = ARGV[8] + 0, ARGV[9] + 0
 local rpm_stored2, rpm_since2 = rpm_burst2, now
 if bucket[1] then rpm_stored2, rpm_since2 = bucket[1] + 0, bucket[2] + 0 end
-if rpm_stored2 > rpm_burst2 and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then rpm_burst2 = rpm_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[10] + 0 and now - bucket[5] <= ARGV[1] + 0 then rpm_burst2 = bucket[4] + 0 end
 local rpm_tokens2 = min(rpm_stored2 + (now > rpm_since2 and now - rpm_since2 or 0) * rpm_rate2, rpm_burst2)
 local rpm_before2 = rpm_tokens2
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tpm of bucket 2
-local tpm_burst2, tpm_rate2 = ARGV[10] + 0, ARGV[11] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- tpm of bucket 2
+local tpm_burst2, tpm_rate2 = ARGV[11] + 0, ARGV[12] + 0
 local tpm_stored2, tpm_since2 = tpm_burst2, now
 if bucket[1] then tpm_stored2, tpm_since2 = bucket[1] + 0, bucket[2] + 0 end
-if tpm_stored2 > tpm_burst2 and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then tpm_burst2 = tpm_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[13] + 0 and now - bucket[5] <= ARGV[1] + 0 then tpm_burst2 = bucket[4] + 0 end
 local tpm_tokens2 = min(tpm_stored2 + (now > tpm_since2 and now - tpm_since2 or 0) * tpm_rate2, tpm_burst2)
 local tpm_before2 = tpm_tokens2
 
 local reply, refused = {now, 0, 0, 0, 0}
-for i = 13, #ARGV, 5 do
+for i = 14, #ARGV, 5 do
   local rpm_cost1, tpm_cost1, rpm_cost2, tpm_cost2 = ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens1 + 1e-9 >= rpm_cost1 or rpm_cost1 <= 0)

@@ -2,33 +2,33 @@
 -- written out for its keys.
 --
 -- KEYS   a hash for each limit of each bucket: the tokens that were there at lastRefill, in ms; a missing one is full
--- ARGV   the number of keys; of each key, its burst in tokens, its refill in tokens per ms and the version of the
---        overrides that they are from; then of each call, in their order: 1 if it has to fit, 0 if it is charged in
---        any case, and its cost of each key, negative for a refund
+-- ARGV   the number of keys; the most ms since the caller read its overrides; of each key, its burst in tokens, its
+--        refill in tokens per ms and the version of these overrides; then of each call, in their order: 1 if it has
+--        to fit, 0 if it is charged in any case, and its cost of each key, negative for a refund
 -- reply  now, in ms; of each key, its balance in millitokens; of each call, 0 if it is charged, else 1 and, of each
 --        key, the ms until it would not deny, 0 if it does not
-local n = ARGV[1] + 0
+local n, age = ARGV[1] + 0, ARGV[2] + 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local burst, rate, stored, since, tokens, before = {}, {}, {}, {}, {}, {}
 for k = 1, n do
-  burst[k], rate[k] = ARGV[3 * k - 1] + 0, ARGV[3 * k] + 0
-  local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill', 'filled')
+  burst[k], rate[k] = ARGV[3 * k] + 0, ARGV[3 * k + 1] + 0
+  local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt')
   stored[k], since[k] = burst[k], now
   if bucket[1] then
     stored[k], since[k] = bucket[1] + 0, bucket[2] + 0
   end
-  -- A caller that has older overrides leaves the tokens with which newer ones have filled the bucket.
-  if stored[k] > burst[k] and bucket[3] and bucket[3] + 0 > ARGV[3 * k + 1] + 0 then
-    burst[k] = stored[k]
+  -- A caller that may have older overrides than those that filled the bucket takes the burst of that fill.
+  if bucket[3] and bucket[3] + 0 > ARGV[3 * k + 2] + 0 and now - bucket[5] <= age then
+    burst[k] = bucket[4] + 0
   end
   tokens[k] = math.min(burst[k], stored[k] + math.max(0, now - since[k]) * rate[k])
   before[k] = tokens[k]
 end
 
 local outcomes = {}
-for i = 3 * n + 2, #ARGV, n + 1 do
+for i = 3 * n + 3, #ARGV, n + 1 do
   local refused, denied = false, {}
   for k = 1, n do
     local cost = ARGV[i + k] + 0

@@ -51,9 +51,9 @@ func BenchmarkAcquire(b *testing.B) {
 			b.Run(name+"direct", func(b *testing.B) {
 				s := newServer(b)
 				client, script := s.client(b), redis.NewScript(anyScript)
-				params := []any{limits}
+				params := []any{limits, 60_000}
 				for range limits {
-					params = append(params, "1e+09", "277.77")
+					params = append(params, "1e+09", "277.77", "0")
 				}
 				params = append(params, "1")
 				for range limits {

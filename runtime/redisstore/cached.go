@@ -30,6 +30,7 @@ type cachedBucket struct {
 	inForce *limitSet // nil until the overrides have been read
 	img     *bucket.Image
 	seenAt  int64 // Redis's time of img, ms
+	fills   int64 // the session's counter after the last fill of this bucket
 }
 
 // limitSet is the limits in force for a bucket. As long as they stay the same, the pointer stays the same, so
@@ -68,21 +69,28 @@ func (b *cachedBucket) snapshot() (*limitSet, *bucket.Image) {
 // Redis's clock was set back.
 const mostLate = 10_000
 
+// oldest returns the most ms between the read of overrides and a script call that goes by them.
+func (s *session) oldest() int64 { return s.env.CacheTTL.Milliseconds() + mostLate }
+
 // update records img, which Redis had at seenAt, as the bucket's latest state, unless a newer one is known.
-func (b *cachedBucket) update(img *bucket.Image, seenAt int64) {
+// fills is the session's counter when the command was sent: the reply may be from before a later fill.
+func (b *cachedBucket) update(img *bucket.Image, seenAt, fills int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if fills < b.fills {
+		return
+	}
 	if b.img != nil && seenAt < b.seenAt && img.Refilled-b.img.Refilled < mostLate {
 		return
 	}
 	b.img, b.seenAt = img, seenAt
 }
 
-// invalidate drops the bucket's image.
-func (b *cachedBucket) invalidate() {
+// invalidate drops the bucket's image after a fill, which fills counts.
+func (b *cachedBucket) invalidate(fills int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.img = nil
+	b.img, b.fills = nil, max(b.fills, fills)
 }
 
 // setOverrides computes b's limits from own and ofKind, unless they were computed from these already. The
@@ -103,8 +111,8 @@ func (b *cachedBucket) setOverrides(own, ofKind *override) {
 	b.inForce = next
 }
 
-// resolved returns the limits in force for a bucket of a kind, and the version of overrides, which grows with
-// each write of one of them. They are the entity's and the kind's.
+// resolved returns the limits in force for a bucket of a kind, and the version of overrides. They are the
+// entity's and the kind's. The version grows with each write of one of them, and falls if one is evicted.
 func resolved(spec *store.Spec, kind int, overrides ...store.Stored) (limits []bucket.Limit, version int64) {
 	for _, o := range overrides {
 		n, _ := strconv.ParseInt(string(o.Revision), 10, 64) // "" is 0; decodeOverride has refused other text

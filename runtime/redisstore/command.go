@@ -22,7 +22,7 @@ func (c *call) eval() *command { return c.newCommand(c.requests[0].script.eval) 
 
 func (c *call) newCommand(head []any) *command {
 	first := c.requests[0]
-	args := evalArgs(head, first.portions, c.requests[0].script.any, len(c.requests)*len(first.args))
+	args := c.pipeline.evalArgs(head, first.portions, first.script.any, len(c.requests)*len(first.args))
 	for _, r := range c.requests {
 		args = append(args, r.args...)
 	}
@@ -32,18 +32,19 @@ func (c *call) newCommand(head []any) *command {
 // evalArgs returns the arguments that run the script named by head on the keys of portions, without any
 // request's costs. The slice has capacity for extra more arguments. A script for any number of keys is passed
 // their number.
-func evalArgs(head []any, portions []portion, anyNumber bool, extra int) []any {
+func (s *session) evalArgs(head []any, portions []portion, anyNumber bool, extra int) []any {
 	keys := 0
 	for i := range portions {
 		keys += len(portions[i].keys)
 	}
-	args := append(append(make([]any, 0, 4+4*keys+extra), head...), keys)
+	args := append(append(make([]any, 0, 5+4*keys+extra), head...), keys)
 	for i := range portions {
 		args = append(args, portions[i].keys...)
 	}
 	if anyNumber {
 		args = append(args, keys)
 	}
+	args = append(args, s.oldest())
 	for i := range portions {
 		args = append(args, portions[i].inForce.params...)
 	}

@@ -135,7 +135,7 @@ func (s *Store) page(ctx context.Context, buckets []storedKeys) (page BucketPage
 	replies := map[string]*redis.SliceCmd{}
 	for _, b := range buckets {
 		for _, key := range b.keys {
-			replies[key] = pipe.HMGet(ctx, key, tokensField, sinceField)
+			replies[key] = pipe.HMGet(ctx, key, bucketFields()...)
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !redis.HasErrorPrefix(err, wrongType) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -48,8 +47,8 @@ func (s *session) Overrides() store.OverrideStore {
 		}
 	}, filled: func(resource, root, entity string) {
 		b, ok := s.buckets.Peek(bucketKey{named(s.resources, resource), s.keys.root(root), entity})
-		if ok {
-			b.invalidate()
+		if fills := s.fills.Add(1); ok {
+			b.invalidate(fills)
 		}
 	}}
 }
@@ -117,27 +116,47 @@ func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity
 }
 
 // FillLimits is Fill of the named limits alone. It stores a missing bucket too: callers that have older
-// overrides would take it for full by those.
+// overrides would take it for full by those. After an error some of the limits may be filled.
 func (o *Overrides) FillLimits(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, limits ...string,
 ) error {
 	defer o.filled(spec.Resource, root, entity)
-	overrides, err := o.Get(ctx, spec, entity, spec.Kinds[kind].Name)
-	if err != nil {
-		return err
-	}
-	inForce, version := resolved(spec, kind, overrides...)
 	for i, limit := range spec.Limits {
 		if !spec.Kinds[kind].Has(i) || !slices.Contains(limits, limit) {
 			continue
 		}
-		key, args := o.keys.bucket(spec.Resource, limit, root, entity), text.Params(inForce[i], version)
-		err := redis.NewScript(fillScript).Run(ctx, o.client, []string{key}, args...).Err()
-		if err != nil && !errors.Is(err, redis.Nil) { // it replies with nothing
-			return o.operationError(ctx, onKey(key, err))
+		if err := o.fillLimit(ctx, spec, kind, entity, root, i); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// maxFills is how often fillLimit reads the overrides.
+const maxFills = 5
+
+// fillLimit fills the i-th limit of a bucket. If a higher version of the overrides has filled it, fillLimit
+// reads them anew: what it reads then is newer than that fill, even if an eviction has lowered the version.
+func (o *Overrides) fillLimit(
+	ctx context.Context, spec *store.Spec, kind int, entity, root string, i int,
+) error {
+	key, filledBy := o.keys.bucket(spec.Resource, spec.Limits[i], root, entity), ""
+	for range maxFills {
+		overrides, err := o.Get(ctx, spec, entity, spec.Kinds[kind].Name)
+		if err != nil {
+			return err
+		}
+		inForce, version := resolved(spec, kind, overrides...)
+		args := append(text.Params(inForce[i], version), filledBy)
+		filledBy, err = redis.NewScript(fillScript).Run(ctx, o.client, []string{key}, args...).Text()
+		if err != nil {
+			return o.operationError(ctx, onKey(key, err))
+		}
+		if filledBy == "" {
+			return nil
+		}
+	}
+	return &store.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: maxFills}
 }
 
 // Heartbeat implements store.OverrideStore: on Redis no limits are divided among regions.

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -159,25 +158,33 @@ func TestFillForOthers(t *testing.T) {
 	d.left(t, alice, tokens2{59, 6000})
 }
 
-// TestFillByOlder: who fills by older overrides than the bucket was filled by changes nothing.
+// TestFillByOlder: who fills by older overrides than the bucket was filled by changes nothing, and learns of
+// it, unless it knew of that fill before it read its overrides.
 func TestFillByOlder(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	d := s.process(t, client, slow())
 	key := keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "", "user-alice")
-	fill := func(limits []*bucket.Limit, version int64) {
-		t.Helper()
-		args := text.Params(*limits[0], version)
-		err := redis.NewScript(fillScript).Run(t.Context(), client, []string{key}, args...).Err()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			t.Fatal(err)
+	for _, fill := range []struct {
+		tokens, version int64
+		known           string
+		reply           string
+		left            int64
+	}{
+		{50, 2, "", "", 50},
+		{40, 1, "", "2", 50},
+		{40, 1, "3", "2", 50},
+		{30, 2, "", "", 30},
+		{20, 1, "2", "", 20},
+		{45, 3, "", "", 45},
+	} {
+		args := append(text.Params(*rpm(fill.tokens)[0], fill.version), fill.known)
+		reply, err := redis.NewScript(fillScript).Run(t.Context(), client, []string{key}, args...).Text()
+		if reply != fill.reply || err != nil {
+			t.Fatalf("%+v: %q, %v", fill, reply, err)
 		}
+		d.left(t, alice, tokens2{fill.left, 6000})
 	}
-	fill(rpm(50), 2)
-	fill(rpm(40), 1)
-	d.left(t, alice, tokens2{50, 6000})
-	fill(rpm(30), 2)
-	d.left(t, alice, tokens2{30, 6000})
 }
 
 // TestFillOfKind: a fill stores only the limits that the kind has.
@@ -226,21 +233,30 @@ func TestUpdateInOrder(t *testing.T) {
 	b := &cachedBucket{}
 	at := func(now int64) *bucket.Image { return &bucket.Image{Refilled: now} }
 	newer, late, back := at(1000), at(1000+mostLate-1), at(1000+mostLate)
-	b.update(newer, 500)
+	b.update(newer, 500, 0)
 	for _, step := range []struct {
 		img    *bucket.Image
 		seenAt int64
 		want   *bucket.Image
 	}{{late, 499, newer}, {back, 499, back}, {newer, 499, newer}} {
-		b.update(step.img, step.seenAt)
+		b.update(step.img, step.seenAt, 0)
 		if _, got := b.snapshot(); got != step.want {
 			t.Errorf("after a reply of %d: %+v, want %+v", step.seenAt, got, step.want)
 		}
 	}
-	b.invalidate()
-	b.update(late, 1)
+	b.invalidate(2)
+	b.update(newer, 501, 1)
+	if _, got := b.snapshot(); got != nil {
+		t.Errorf("%+v after a fill, want no image by a command that was sent before it", got)
+	}
+	b.update(late, 1, 2)
 	if _, got := b.snapshot(); got != late {
-		t.Errorf("%+v after invalidate, want the next image, whenever it is from", got)
+		t.Errorf("%+v, want the first image by a command that was sent after it, whenever it is from", got)
+	}
+	b.invalidate(1) // of two fills, the last one's call may come first
+	b.update(newer, 501, 1)
+	if _, got := b.snapshot(); got != nil {
+		t.Errorf("%+v after two fills, want no image from between them", got)
 	}
 }
 

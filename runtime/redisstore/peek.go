@@ -22,12 +22,13 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	event := store.StoreEvent{
 		Call: callPipeline, Path: pathPeek, Resource: r.portions[0].spec.Resource, Buckets: len(r.portions),
 	}
+	fills := s.fills.Load()
 	err := s.read(ctx, event, func(ctx context.Context) (bool, error) {
 		pipe := s.client.Pipeline()
 		for i := range r.portions {
 			// The script's text, not its hash: a peek is rare, and another node of a cluster may not have
 			// the script.
-			balances[i] = redis.NewIntSliceCmd(ctx, evalArgs(s.fallback.eval, r.portions[i:i+1], true, 0)...)
+			balances[i] = redis.NewIntSliceCmd(ctx, s.evalArgs(s.fallback.eval, r.portions[i:i+1], true, 0)...)
 			_ = pipe.Process(ctx, balances[i])
 			exist[i] = redis.NewIntCmd(ctx, append([]any{"exists"}, r.portions[i].keys...)...)
 			_ = pipe.Process(ctx, exist[i])
@@ -59,7 +60,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 		p := &r.portions[i]
 		reply := balances[i].Val()
 		r.images[i] = p.inForce.image(reply[1:], now)
-		p.update(r.images[i], reply[0])
+		p.update(r.images[i], reply[0], fills)
 	}
 	r.fillCall(true)
 	return nil

@@ -29,6 +29,7 @@ type call struct {
 	requests []*request
 
 	command *command
+	fills   int64 // that the session had made when it sent the command
 	outcome outcome
 	err     error
 }
@@ -174,6 +175,9 @@ func (p *pipeline) reloadSlots() {
 // exec sends the commands of calls, in one pipeline if there are several, and finishes the calls.
 func (p *pipeline) exec(calls []*call) {
 	ctx, began := context.Background(), p.env.Clock.Now()
+	for _, c := range calls {
+		c.fills = p.fills.Load()
+	}
 	if len(calls) == 1 {
 		_ = p.client.Process(ctx, calls[0].command) // the command has the error
 	} else {
@@ -241,7 +245,7 @@ func (c *call) readReply() {
 	keys := 0
 	for i, p := range portions {
 		images[i] = p.inForce.image(reply[keys:], now)
-		p.update(images[i], seenAt)
+		p.update(images[i], seenAt, c.fills)
 		keys += len(p.keys)
 	}
 	reply = reply[keys:]

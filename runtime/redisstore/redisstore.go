@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -144,6 +145,7 @@ type session struct {
 	lookups    *lookups.Members
 	queues     queues
 	background background.Tasks
+	fills      atomic.Int64 // counts the fills that the session has made, failed ones too
 }
 
 // now returns the session's time in milliseconds. It determines when cached values expire, and it dates

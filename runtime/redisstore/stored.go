@@ -17,9 +17,18 @@ import (
 
 // Fields of a bucket's hash.
 const (
-	tokensField = "tokens"
-	sinceField  = "lastRefill"
+	tokensField   = "tokens"
+	sinceField    = "lastRefill"
+	filledByField = "filledBy" // the version of the overrides by which it was last filled; missing if never
+	filledToField = "filledTo" // the burst of that fill, in tokens
+	filledAtField = "filledAt" // when that was, in ms
 )
+
+// bucketFields returns the fields of a bucket's hash. The first is there in each, the others of a fill in
+// none or all.
+func bucketFields() []string {
+	return []string{tokensField, sinceField, filledByField, filledToField, filledAtField}
+}
 
 // wrongType is the code of Redis's error for a command on a key that holds another type.
 const wrongType = "WRONGTYPE"
@@ -46,7 +55,7 @@ func (s *session) findMalformed(ctx context.Context, err error, portions []porti
 				Call: "HMGET", Path: "read", Resource: p.spec.Resource, Outcome: "found",
 				Began: s.env.Clock.Now(),
 			}
-			reply, err := s.client.HMGet(ctx, key.(string), tokensField, sinceField).Result()
+			reply, err := s.client.HMGet(ctx, key.(string), bucketFields()...).Result()
 			switch {
 			case err != nil:
 				event.Outcome = "failed"
@@ -86,8 +95,11 @@ func decodeBucket(fields []any, err error) (*StoredLimit, error) {
 	if err != nil || fields[0] == nil {
 		return nil, err
 	}
-	numbers := [2]float64{}
-	for i, field := range []string{tokensField, sinceField} {
+	names, numbers := bucketFields(), make([]float64, len(fields))
+	if fields[2] == nil { // never filled
+		names = names[:2]
+	}
+	for i, field := range names {
 		if numbers[i], err = text.Number(field, fields[i]); err != nil {
 			return nil, err
 		}

@@ -89,6 +89,17 @@ func TestMalformed(t *testing.T) {
 		}, `tokens is "-inf", which is not a number`},
 		"one field": {func() error { return client.HSet(t.Context(), key, "tokens", "1").Err() },
 			`lastRefill is "", which is not a number`},
+		"version of its fill": {func() error {
+			return client.HSet(t.Context(), key, "tokens", 1, "lastRefill", 1, "filledBy", "x").Err()
+		}, `filledBy is "x", which is not a number`},
+		"burst of its fill": {func() error {
+			return client.HSet(t.Context(), key, "tokens", 1, "lastRefill", 1, "filledBy", 1, "filledTo", "x",
+				"filledAt", 1e15).Err()
+		}, `filledTo is "x", which is not a number`},
+		"time of its fill": {func() error {
+			return client.HSet(t.Context(), key, "tokens", 1, "lastRefill", 1, "filledBy", 1, "filledTo",
+				1).Err()
+		}, `filledAt is "", which is not a number`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := client.Del(t.Context(), key).Err(); err != nil {
@@ -105,6 +116,9 @@ func TestMalformed(t *testing.T) {
 			}
 			if _, err := d.Peek(t.Context(), alice); errtext.Of(err) != want {
 				t.Errorf("a peek: %v, want %s", err, want)
+			}
+			if _, err := d.store.Inspect(t.Context(), "gpt-4", "", "user-alice", "tpm"); errtext.Of(err) != want {
+				t.Errorf("an operator's look: %v, want %s", err, want)
 			}
 		})
 	}

@@ -14,9 +14,9 @@ import (
 func limits(f *file, p *model.Package, digests []digest.Entry) {
 	f.PackageComment(comment(packageDoc(p), 117))
 
-	f.decl("If Generation4 is undefined, this code and the runtime package do not fit: run `go get\n"+
+	f.decl("If Generation5 is undefined, this code and the runtime package do not fit: run `go get\n"+
 		"github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.",
-		jen.Const().Id("_").Op("=").Qual(storePath, "Generation4"))
+		jen.Const().Id("_").Op("=").Qual(storePath, "Generation5"))
 
 	f.decl(fmt.Sprintf("Revision is the revision of the numbers in %s that this code was made from.", p.Source),
 		jen.Const().Id("Revision").Op("=").Add(num(p.Revision)))

@@ -26,7 +26,8 @@ func BenchmarkScript(b *testing.B) {
 			for i := range keys {
 				keys[i] = s.prefix + strconv.Itoa(i)
 			}
-			args := slices.Concat(slices.Repeat([]any{"1000000000", "277.77", "0"}, n), slices.Repeat([]any{"1"}, 1+n))
+			args := slices.Concat([]any{age}, slices.Repeat([]any{"1000000000", "277.77", "0"}, n),
+				slices.Repeat([]any{"1"}, 1+n))
 			var own, loop float64
 			for b.Loop() {
 				own += s.busy(b, script, keys, args)

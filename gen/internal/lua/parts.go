@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// perKey is how many parameters of each key stand in ARGV, in front of the calls.
+// In ARGV, one parameter of the caller and perKey parameters of each key stand in front of the calls.
 const perKey = 3
 
 // start writes a comment on arguments and reply, and reads the clock.
@@ -25,10 +25,11 @@ func (w *writer) start(r *model.Resource, chain int, keys []key) {
 	}
 	w.line("--")
 	w.line("-- KEYS   %s: tokens, which were there at lastRefill, in ms; one that is missing is full", hashes)
-	w.line("-- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their " +
-		"overrides; then of")
-	w.line("--        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, " +
-		"below 0 for a refund")
+	w.line("-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its " +
+		"refill in tokens per")
+	w.line("--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is " +
+		"charged in any")
+	w.line("--        case, and its cost of each key, below 0 for a refund")
 	w.line("-- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is " +
 		"charged, else 1")
 	w.line("--        and, of each key that refused, after how many ms it would not, 0 for the others")
@@ -43,14 +44,14 @@ func (w *writer) read(k key) {
 	burst, rate, stored, since, tokens := k.local("burst"), k.local("rate"), k.local("stored"), k.local(
 		"since"), k.local("tokens")
 	w.line("")
-	w.line("bucket = call('HMGET', KEYS[%d], 'tokens', 'lastRefill', 'filled') -- %s", k.number, k)
+	w.folded("", fmt.Sprintf("bucket = call('HMGET', KEYS[%d], 'tokens', 'lastRefill',", k.number),
+		fmt.Sprintf("'filledBy', 'filledTo', 'filledAt') -- %s", k))
 	w.folded("", fmt.Sprintf("local %s, %s =", burst, rate),
-		fmt.Sprintf("ARGV[%d] + 0, ARGV[%d] + 0", perKey*k.number-2, perKey*k.number-1))
+		fmt.Sprintf("ARGV[%d] + 0, ARGV[%d] + 0", perKey*k.number-1, perKey*k.number))
 	w.folded("", fmt.Sprintf("local %s, %s =", stored, since), burst+", now")
 	w.folded("", "if bucket[1] then", fmt.Sprintf("%s, %s = bucket[1] + 0, bucket[2] + 0 end", stored, since))
-	w.folded("", fmt.Sprintf("if %s > %s and bucket[3]", stored, burst),
-		fmt.Sprintf("and bucket[3] + 0 > ARGV[%d] + 0 then", perKey*k.number),
-		fmt.Sprintf("%s = %s end", burst, stored))
+	w.folded("", fmt.Sprintf("if bucket[3] and bucket[3] + 0 > ARGV[%d] + 0", perKey*k.number+1),
+		"and now - bucket[5] <= ARGV[1] + 0", fmt.Sprintf("then %s = bucket[4] + 0 end", burst))
 	w.folded("", fmt.Sprintf("local %s = min(%s", tokens, stored),
 		fmt.Sprintf("+ (now > %s and now - %s or 0)", since, since), fmt.Sprintf("* %s, %s)", rate, burst))
 	w.line("local %s = %s", k.local("before"), tokens)
@@ -61,7 +62,7 @@ func (w *writer) read(k key) {
 func (w *writer) calls(keys []key) {
 	w.line("")
 	w.line("local reply, refused = {now%s}", strings.Repeat(", 0", len(keys)))
-	w.line("for i = %d, #ARGV, %d do", perKey*len(keys)+1, 1+len(keys))
+	w.line("for i = %d, #ARGV, %d do", perKey*len(keys)+2, 1+len(keys))
 	var costs, arguments []string
 	for _, k := range keys {
 		costs = append(costs, k.local("cost"))

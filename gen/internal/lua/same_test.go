@@ -50,7 +50,9 @@ func scenes() *rapid.Generator[scene] {
 				5000}).Draw(t, "since")
 			b.tokens = b.burst*rapid.SampledFrom([]float64{0, 0.5, 1, -1, 1.5, 1.0 / 3}).Draw(t, "share") +
 				rapid.SampledFrom([]float64{0, 0.1, -5e-10, -2e-9, -1, -3.7, -1e12}).Draw(t, "off")
-			b.filled = rapid.SampledFrom([]int64{0, 0, 1, start}).Draw(t, "filled")
+			b.filledBy = rapid.SampledFrom([]int64{0, 0, 1, start}).Draw(t, "filled by")
+			b.filledTo = burst.Draw(t, "filled to")
+			b.filledAt = start - rapid.SampledFrom([]int64{0, 1000, age, age + 1, 2 * age}).Draw(t, "filled since")
 			b.version = rapid.SampledFrom([]int64{0, 1, start}).Draw(t, "version")
 			s.buckets = append(s.buckets, b)
 		}
@@ -123,9 +125,9 @@ func TestSpoilt(t *testing.T) {
 		{"life", `call\('EXPIRE'.*\)`, ""},
 		{"bucket that is missing", ` = (` + name + `), now\n`, " = $1, (bucket[2] or now) + 0\n"},
 		{"millitokens in debt", `= floor\((.*) \* 1000\)`, "= $1 * 1000"},
-		{"tokens of newer overrides",
-			`if (` + name + `) > ` + name + ` and bucket\[3\][^\n]*(\n\s+[^\n]*)? end`, ""},
-		{"older overrides alone", `and bucket\[3\] \+ 0 > ARGV\[\d+\] \+ 0 then`, "then"},
+		{"burst of newer overrides", `then ` + name + ` = bucket\[4\] \+ 0 end`, "then end"},
+		{"older overrides alone", `and bucket\[3\] \+ 0 > ARGV\[\d+\] \+ 0`, ""},
+		{"age of overrides", `and now - bucket\[5\] <= ARGV\[1\] \+ 0`, ""},
 		{"wait for what is stored", `ceil\(\(cost - 1e-9 - stored\)`, "ceil((cost - 1e-9 - math.min(stored, 0))"},
 		{"wait since then", ` \+ since - now`, ""},
 		{"one key's number", `KEYS\[1\]`, "KEYS[#KEYS]"},
@@ -151,7 +153,7 @@ func TestSpoilt(t *testing.T) {
 func TestHalf(t *testing.T) {
 	s := newServer(t)
 	for what, script := range map[string]string{"any.lua": s.any, "script": scriptOf(2, "rpm")} {
-		args := []any{"10", "1", "0", "10", "1", "0", "1", "1", "1"}
+		args := []any{age, "10", "1", "0", "10", "1", "0", "1", "1", "1"}
 		if script == s.any {
 			args = append([]any{"2"}, args...)
 		}

@@ -55,7 +55,9 @@ type bucket struct {
 	half          bool // but for lastRefill
 	tokens        float64
 	since         int64
-	filled        int64   // the version of the overrides that filled it; 0 if none has
+	filledBy      int64   // the version of the overrides that filled it; 0 if none has
+	filledTo      float64 // the burst of that fill
+	filledAt      int64   // when that was
 	version       int64   // of the overrides that the call has
 	burst, refill float64 // refill in tokens per ms
 }
@@ -78,8 +80,8 @@ func (s *server) store(t testing.TB, prefix string, buckets []bucket) {
 		if !b.missing {
 			pipe.HSet(t.Context(), key, "tokens", number(b.tokens))
 		}
-		if b.filled > 0 {
-			pipe.HSet(t.Context(), key, "filled", b.filled)
+		if b.filledBy > 0 {
+			pipe.HSet(t.Context(), key, "filledBy", b.filledBy, "filledTo", number(b.filledTo), "filledAt", b.filledAt)
 		}
 		if !b.missing || b.half {
 			pipe.HSet(t.Context(), key, "lastRefill", b.since)
@@ -107,6 +109,9 @@ func (s *server) at(now int64, script string) string {
 	return expiring.ReplaceAllString(script, "'HSET', $1, 'expires',")
 }
 
+// age is how old the overrides of a call may be, in ms.
+const age = 60_000
+
 // run runs a script at an instant. It returns the reply.
 func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []bucket,
 	calls ...call) []int64 {
@@ -115,6 +120,7 @@ func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []b
 	if script == s.any {
 		args = append(args, len(buckets))
 	}
+	args = append(args, age)
 	for i, b := range buckets {
 		keys[i] = s.prefix + prefix + b.key
 		args = append(args, number(b.burst), number(b.refill), b.version)

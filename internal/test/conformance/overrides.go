@@ -180,7 +180,7 @@ func overrideConflicts(w *world) {
 }
 
 // overrideRefill: a raised limit with Refill admits at once. A process that has cached the limit before takes
-// from the bucket without cutting it off.
+// from the bucket, and gives back, without cutting it off.
 func overrideRefill(w *world) {
 	old := w.process(runtime.WithCacheTTL(time.Minute))
 	w.admitted(alice, 9, 10)
@@ -194,6 +194,11 @@ func overrideRefill(w *world) {
 	if _, err := w.acquireIn(old, alice, cost(1, 1)); err != nil {
 		w.Errorf("with the limit before: %v", err)
 	}
+	lease, err := w.acquireIn(old, alice, cost(9, 0))
+	if err != nil {
+		w.Fatalf("with the limit before: %v", err)
+	}
+	w.release(lease)
 	w.left(w.admitted(alice, 39, 1), 0, 148)
 	w.denied(alice, 1, 1)
 }

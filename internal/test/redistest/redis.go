@@ -144,8 +144,10 @@ repeat
   local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
   cursor = found[1]
   for _, key in ipairs(found[2]) do
-    if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'lastRefill') == 1 then
-      redis.call('HINCRBY', key, 'lastRefill', -ARGV[2])
+    for _, instant in ipairs({'lastRefill', 'filledAt'}) do
+      if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, instant) == 1 then
+        redis.call('HINCRBY', key, instant, -ARGV[2])
+      end
     end
     local left = redis.call('PTTL', key)
     if left >= 0 then

@@ -13,9 +13,9 @@ import (
 
 // generation is the generation of the code that this sluice generates. The build fails if the runtime does
 // not serve it.
-const generation = 2
+const generation = 5
 
-const _ = store.Generation4
+const _ = store.Generation5
 
 // Command is `sluice version`.
 type Command struct{}

@@ -7,8 +7,9 @@ const chainedScript1 = `
 -- Charges calls on chained to one bucket, each all or none.
 --
 -- KEYS   a hash: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -16,16 +17,16 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rph
-local rph_burst, rph_rate = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rph
+local rph_burst, rph_rate = ARGV[2] + 0, ARGV[3] + 0
 local rph_stored, rph_since = rph_burst, now
 if bucket[1] then rph_stored, rph_since = bucket[1] + 0, bucket[2] + 0 end
-if rph_stored > rph_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rph_burst = rph_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rph_burst = bucket[4] + 0 end
 local rph_tokens = min(rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate, rph_burst)
 local rph_before = rph_tokens
 
 local reply, refused = {now, 0}
-for i = 4, #ARGV, 2 do
+for i = 5, #ARGV, 2 do
   local rph_cost = ARGV[i + 1] + 0
   if ARGV[i] ~= '1'
     or (rph_tokens + 1e-9 >= rph_cost or rph_cost <= 0) then
@@ -70,8 +71,9 @@ const chainedScript2 = `
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   2 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -79,24 +81,24 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rph of bucket 1
-local rph_burst1, rph_rate1 = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rph of bucket 1
+local rph_burst1, rph_rate1 = ARGV[2] + 0, ARGV[3] + 0
 local rph_stored1, rph_since1 = rph_burst1, now
 if bucket[1] then rph_stored1, rph_since1 = bucket[1] + 0, bucket[2] + 0 end
-if rph_stored1 > rph_burst1 and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rph_burst1 = rph_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rph_burst1 = bucket[4] + 0 end
 local rph_tokens1 = min(rph_stored1 + (now > rph_since1 and now - rph_since1 or 0) * rph_rate1, rph_burst1)
 local rph_before1 = rph_tokens1
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- rph of bucket 2
-local rph_burst2, rph_rate2 = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rph of bucket 2
+local rph_burst2, rph_rate2 = ARGV[5] + 0, ARGV[6] + 0
 local rph_stored2, rph_since2 = rph_burst2, now
 if bucket[1] then rph_stored2, rph_since2 = bucket[1] + 0, bucket[2] + 0 end
-if rph_stored2 > rph_burst2 and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then rph_burst2 = rph_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0 and now - bucket[5] <= ARGV[1] + 0 then rph_burst2 = bucket[4] + 0 end
 local rph_tokens2 = min(rph_stored2 + (now > rph_since2 and now - rph_since2 or 0) * rph_rate2, rph_burst2)
 local rph_before2 = rph_tokens2
 
 local reply, refused = {now, 0, 0}
-for i = 7, #ARGV, 3 do
+for i = 8, #ARGV, 3 do
   local rph_cost1, rph_cost2 = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rph_tokens1 + 1e-9 >= rph_cost1 or rph_cost1 <= 0)

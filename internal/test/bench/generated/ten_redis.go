@@ -7,8 +7,9 @@ const tenScript1 = `
 -- Charges calls on ten to one bucket, each all or none.
 --
 -- KEYS   10 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -16,88 +17,88 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rps
-local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rps
+local rps_burst, rps_rate = ARGV[2] + 0, ARGV[3] + 0
 local rps_stored, rps_since = rps_burst, now
 if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
-if rps_stored > rps_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rps_burst = rps_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rps_burst = bucket[4] + 0 end
 local rps_tokens = min(rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate, rps_burst)
 local rps_before = rps_tokens
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- rpm
-local rpm_burst, rpm_rate = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rpm
+local rpm_burst, rpm_rate = ARGV[5] + 0, ARGV[6] + 0
 local rpm_stored, rpm_since = rpm_burst, now
 if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
-if rpm_stored > rpm_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then rpm_burst = rpm_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0 and now - bucket[5] <= ARGV[1] + 0 then rpm_burst = bucket[4] + 0 end
 local rpm_tokens = min(rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate, rpm_burst)
 local rpm_before = rpm_tokens
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- rph
-local rph_burst, rph_rate = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rph
+local rph_burst, rph_rate = ARGV[8] + 0, ARGV[9] + 0
 local rph_stored, rph_since = rph_burst, now
 if bucket[1] then rph_stored, rph_since = bucket[1] + 0, bucket[2] + 0 end
-if rph_stored > rph_burst and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then rph_burst = rph_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[10] + 0 and now - bucket[5] <= ARGV[1] + 0 then rph_burst = bucket[4] + 0 end
 local rph_tokens = min(rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate, rph_burst)
 local rph_before = rph_tokens
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- rpd
-local rpd_burst, rpd_rate = ARGV[10] + 0, ARGV[11] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rpd
+local rpd_burst, rpd_rate = ARGV[11] + 0, ARGV[12] + 0
 local rpd_stored, rpd_since = rpd_burst, now
 if bucket[1] then rpd_stored, rpd_since = bucket[1] + 0, bucket[2] + 0 end
-if rpd_stored > rpd_burst and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then rpd_burst = rpd_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[13] + 0 and now - bucket[5] <= ARGV[1] + 0 then rpd_burst = bucket[4] + 0 end
 local rpd_tokens = min(rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate, rpd_burst)
 local rpd_before = rpd_tokens
 
-bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- tps
-local tps_burst, tps_rate = ARGV[13] + 0, ARGV[14] + 0
+bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- tps
+local tps_burst, tps_rate = ARGV[14] + 0, ARGV[15] + 0
 local tps_stored, tps_since = tps_burst, now
 if bucket[1] then tps_stored, tps_since = bucket[1] + 0, bucket[2] + 0 end
-if tps_stored > tps_burst and bucket[3] and bucket[3] + 0 > ARGV[15] + 0 then tps_burst = tps_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[16] + 0 and now - bucket[5] <= ARGV[1] + 0 then tps_burst = bucket[4] + 0 end
 local tps_tokens = min(tps_stored + (now > tps_since and now - tps_since or 0) * tps_rate, tps_burst)
 local tps_before = tps_tokens
 
-bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- tpm
-local tpm_burst, tpm_rate = ARGV[16] + 0, ARGV[17] + 0
+bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- tpm
+local tpm_burst, tpm_rate = ARGV[17] + 0, ARGV[18] + 0
 local tpm_stored, tpm_since = tpm_burst, now
 if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
-if tpm_stored > tpm_burst and bucket[3] and bucket[3] + 0 > ARGV[18] + 0 then tpm_burst = tpm_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[19] + 0 and now - bucket[5] <= ARGV[1] + 0 then tpm_burst = bucket[4] + 0 end
 local tpm_tokens = min(tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate, tpm_burst)
 local tpm_before = tpm_tokens
 
-bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filled') -- tph
-local tph_burst, tph_rate = ARGV[19] + 0, ARGV[20] + 0
+bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- tph
+local tph_burst, tph_rate = ARGV[20] + 0, ARGV[21] + 0
 local tph_stored, tph_since = tph_burst, now
 if bucket[1] then tph_stored, tph_since = bucket[1] + 0, bucket[2] + 0 end
-if tph_stored > tph_burst and bucket[3] and bucket[3] + 0 > ARGV[21] + 0 then tph_burst = tph_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[22] + 0 and now - bucket[5] <= ARGV[1] + 0 then tph_burst = bucket[4] + 0 end
 local tph_tokens = min(tph_stored + (now > tph_since and now - tph_since or 0) * tph_rate, tph_burst)
 local tph_before = tph_tokens
 
-bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filled') -- tpd
-local tpd_burst, tpd_rate = ARGV[22] + 0, ARGV[23] + 0
+bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- tpd
+local tpd_burst, tpd_rate = ARGV[23] + 0, ARGV[24] + 0
 local tpd_stored, tpd_since = tpd_burst, now
 if bucket[1] then tpd_stored, tpd_since = bucket[1] + 0, bucket[2] + 0 end
-if tpd_stored > tpd_burst and bucket[3] and bucket[3] + 0 > ARGV[24] + 0 then tpd_burst = tpd_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[25] + 0 and now - bucket[5] <= ARGV[1] + 0 then tpd_burst = bucket[4] + 0 end
 local tpd_tokens = min(tpd_stored + (now > tpd_since and now - tpd_since or 0) * tpd_rate, tpd_burst)
 local tpd_before = tpd_tokens
 
-bucket = call('HMGET', KEYS[9], 'tokens', 'lastRefill', 'filled') -- ipm
-local ipm_burst, ipm_rate = ARGV[25] + 0, ARGV[26] + 0
+bucket = call('HMGET', KEYS[9], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- ipm
+local ipm_burst, ipm_rate = ARGV[26] + 0, ARGV[27] + 0
 local ipm_stored, ipm_since = ipm_burst, now
 if bucket[1] then ipm_stored, ipm_since = bucket[1] + 0, bucket[2] + 0 end
-if ipm_stored > ipm_burst and bucket[3] and bucket[3] + 0 > ARGV[27] + 0 then ipm_burst = ipm_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[28] + 0 and now - bucket[5] <= ARGV[1] + 0 then ipm_burst = bucket[4] + 0 end
 local ipm_tokens = min(ipm_stored + (now > ipm_since and now - ipm_since or 0) * ipm_rate, ipm_burst)
 local ipm_before = ipm_tokens
 
-bucket = call('HMGET', KEYS[10], 'tokens', 'lastRefill', 'filled') -- ipd
-local ipd_burst, ipd_rate = ARGV[28] + 0, ARGV[29] + 0
+bucket = call('HMGET', KEYS[10], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- ipd
+local ipd_burst, ipd_rate = ARGV[29] + 0, ARGV[30] + 0
 local ipd_stored, ipd_since = ipd_burst, now
 if bucket[1] then ipd_stored, ipd_since = bucket[1] + 0, bucket[2] + 0 end
-if ipd_stored > ipd_burst and bucket[3] and bucket[3] + 0 > ARGV[30] + 0 then ipd_burst = ipd_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[31] + 0 and now - bucket[5] <= ARGV[1] + 0 then ipd_burst = bucket[4] + 0 end
 local ipd_tokens = min(ipd_stored + (now > ipd_since and now - ipd_since or 0) * ipd_rate, ipd_burst)
 local ipd_before = ipd_tokens
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-for i = 31, #ARGV, 11 do
+for i = 32, #ARGV, 11 do
   local rps_cost, rpm_cost, rph_cost, rpd_cost, tps_cost, tpm_cost, tph_cost, tpd_cost, ipm_cost, ipd_cost =
     ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0,
     ARGV[i + 7] + 0, ARGV[i + 8] + 0, ARGV[i + 9] + 0, ARGV[i + 10] + 0

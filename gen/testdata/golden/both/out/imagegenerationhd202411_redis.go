@@ -7,8 +7,9 @@ const imageGenerationHd202411Script1 = `
 -- Charges calls on image-generation-hd/2024-11 to one bucket, each all or none.
 --
 -- KEYS   2 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -16,36 +17,38 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody
-local requests_per_minute_of_everybody_burst, requests_per_minute_of_everybody_rate = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- requests_per_minute_of_everybody
+local requests_per_minute_of_everybody_burst, requests_per_minute_of_everybody_rate = ARGV[2] + 0, ARGV[3] + 0
 local requests_per_minute_of_everybody_stored, requests_per_minute_of_everybody_since =
   requests_per_minute_of_everybody_burst, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored, requests_per_minute_of_everybody_since = bucket[1] + 0, bucket[2] + 0 end
-if requests_per_minute_of_everybody_stored > requests_per_minute_of_everybody_burst and bucket[3]
-  and bucket[3] + 0 > ARGV[3] + 0 then
-  requests_per_minute_of_everybody_burst = requests_per_minute_of_everybody_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then requests_per_minute_of_everybody_burst = bucket[4] + 0 end
 local requests_per_minute_of_everybody_tokens = min(requests_per_minute_of_everybody_stored
   + (now > requests_per_minute_of_everybody_since and now - requests_per_minute_of_everybody_since or 0)
   * requests_per_minute_of_everybody_rate, requests_per_minute_of_everybody_burst)
 local requests_per_minute_of_everybody_before = requests_per_minute_of_everybody_tokens
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model
-local tokens_per_minute_of_every_model_burst, tokens_per_minute_of_every_model_rate = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- tokens_per_minute_of_every_model
+local tokens_per_minute_of_every_model_burst, tokens_per_minute_of_every_model_rate = ARGV[5] + 0, ARGV[6] + 0
 local tokens_per_minute_of_every_model_stored, tokens_per_minute_of_every_model_since =
   tokens_per_minute_of_every_model_burst, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored, tokens_per_minute_of_every_model_since = bucket[1] + 0, bucket[2] + 0 end
-if tokens_per_minute_of_every_model_stored > tokens_per_minute_of_every_model_burst and bucket[3]
-  and bucket[3] + 0 > ARGV[6] + 0 then
-  tokens_per_minute_of_every_model_burst = tokens_per_minute_of_every_model_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then tokens_per_minute_of_every_model_burst = bucket[4] + 0 end
 local tokens_per_minute_of_every_model_tokens = min(tokens_per_minute_of_every_model_stored
   + (now > tokens_per_minute_of_every_model_since and now - tokens_per_minute_of_every_model_since or 0)
   * tokens_per_minute_of_every_model_rate, tokens_per_minute_of_every_model_burst)
 local tokens_per_minute_of_every_model_before = tokens_per_minute_of_every_model_tokens
 
 local reply, refused = {now, 0, 0}
-for i = 7, #ARGV, 3 do
+for i = 8, #ARGV, 3 do
   local requests_per_minute_of_everybody_cost, tokens_per_minute_of_every_model_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (requests_per_minute_of_everybody_tokens + 1e-9 >= requests_per_minute_of_everybody_cost
@@ -120,8 +123,9 @@ const imageGenerationHd202411Script2 = `
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   4 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -129,64 +133,68 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 1
-local requests_per_minute_of_everybody_burst1, requests_per_minute_of_everybody_rate1 = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- requests_per_minute_of_everybody of bucket 1
+local requests_per_minute_of_everybody_burst1, requests_per_minute_of_everybody_rate1 = ARGV[2] + 0, ARGV[3] + 0
 local requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 =
   requests_per_minute_of_everybody_burst1, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 = bucket[1] + 0, bucket[2] + 0 end
-if requests_per_minute_of_everybody_stored1 > requests_per_minute_of_everybody_burst1 and bucket[3]
-  and bucket[3] + 0 > ARGV[3] + 0 then
-  requests_per_minute_of_everybody_burst1 = requests_per_minute_of_everybody_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then requests_per_minute_of_everybody_burst1 = bucket[4] + 0 end
 local requests_per_minute_of_everybody_tokens1 = min(requests_per_minute_of_everybody_stored1
   + (now > requests_per_minute_of_everybody_since1 and now - requests_per_minute_of_everybody_since1 or 0)
   * requests_per_minute_of_everybody_rate1, requests_per_minute_of_everybody_burst1)
 local requests_per_minute_of_everybody_before1 = requests_per_minute_of_everybody_tokens1
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 1
-local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- tokens_per_minute_of_every_model of bucket 1
+local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[5] + 0, ARGV[6] + 0
 local tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 =
   tokens_per_minute_of_every_model_burst1, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 = bucket[1] + 0, bucket[2] + 0 end
-if tokens_per_minute_of_every_model_stored1 > tokens_per_minute_of_every_model_burst1 and bucket[3]
-  and bucket[3] + 0 > ARGV[6] + 0 then
-  tokens_per_minute_of_every_model_burst1 = tokens_per_minute_of_every_model_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then tokens_per_minute_of_every_model_burst1 = bucket[4] + 0 end
 local tokens_per_minute_of_every_model_tokens1 = min(tokens_per_minute_of_every_model_stored1
   + (now > tokens_per_minute_of_every_model_since1 and now - tokens_per_minute_of_every_model_since1 or 0)
   * tokens_per_minute_of_every_model_rate1, tokens_per_minute_of_every_model_burst1)
 local tokens_per_minute_of_every_model_before1 = tokens_per_minute_of_every_model_tokens1
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 2
-local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- requests_per_minute_of_everybody of bucket 2
+local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[8] + 0, ARGV[9] + 0
 local requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 =
   requests_per_minute_of_everybody_burst2, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 = bucket[1] + 0, bucket[2] + 0 end
-if requests_per_minute_of_everybody_stored2 > requests_per_minute_of_everybody_burst2 and bucket[3]
-  and bucket[3] + 0 > ARGV[9] + 0 then
-  requests_per_minute_of_everybody_burst2 = requests_per_minute_of_everybody_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[10] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then requests_per_minute_of_everybody_burst2 = bucket[4] + 0 end
 local requests_per_minute_of_everybody_tokens2 = min(requests_per_minute_of_everybody_stored2
   + (now > requests_per_minute_of_everybody_since2 and now - requests_per_minute_of_everybody_since2 or 0)
   * requests_per_minute_of_everybody_rate2, requests_per_minute_of_everybody_burst2)
 local requests_per_minute_of_everybody_before2 = requests_per_minute_of_everybody_tokens2
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 2
-local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[10] + 0, ARGV[11] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- tokens_per_minute_of_every_model of bucket 2
+local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[11] + 0, ARGV[12] + 0
 local tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 =
   tokens_per_minute_of_every_model_burst2, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 = bucket[1] + 0, bucket[2] + 0 end
-if tokens_per_minute_of_every_model_stored2 > tokens_per_minute_of_every_model_burst2 and bucket[3]
-  and bucket[3] + 0 > ARGV[12] + 0 then
-  tokens_per_minute_of_every_model_burst2 = tokens_per_minute_of_every_model_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[13] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then tokens_per_minute_of_every_model_burst2 = bucket[4] + 0 end
 local tokens_per_minute_of_every_model_tokens2 = min(tokens_per_minute_of_every_model_stored2
   + (now > tokens_per_minute_of_every_model_since2 and now - tokens_per_minute_of_every_model_since2 or 0)
   * tokens_per_minute_of_every_model_rate2, tokens_per_minute_of_every_model_burst2)
 local tokens_per_minute_of_every_model_before2 = tokens_per_minute_of_every_model_tokens2
 
 local reply, refused = {now, 0, 0, 0, 0}
-for i = 13, #ARGV, 5 do
+for i = 14, #ARGV, 5 do
   local requests_per_minute_of_everybody_cost1, tokens_per_minute_of_every_model_cost1,
     requests_per_minute_of_everybody_cost2, tokens_per_minute_of_every_model_cost2 =
     ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0
@@ -305,8 +313,9 @@ const imageGenerationHd202411Script3 = `
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   6 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -314,92 +323,98 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 1
-local requests_per_minute_of_everybody_burst1, requests_per_minute_of_everybody_rate1 = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- requests_per_minute_of_everybody of bucket 1
+local requests_per_minute_of_everybody_burst1, requests_per_minute_of_everybody_rate1 = ARGV[2] + 0, ARGV[3] + 0
 local requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 =
   requests_per_minute_of_everybody_burst1, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 = bucket[1] + 0, bucket[2] + 0 end
-if requests_per_minute_of_everybody_stored1 > requests_per_minute_of_everybody_burst1 and bucket[3]
-  and bucket[3] + 0 > ARGV[3] + 0 then
-  requests_per_minute_of_everybody_burst1 = requests_per_minute_of_everybody_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then requests_per_minute_of_everybody_burst1 = bucket[4] + 0 end
 local requests_per_minute_of_everybody_tokens1 = min(requests_per_minute_of_everybody_stored1
   + (now > requests_per_minute_of_everybody_since1 and now - requests_per_minute_of_everybody_since1 or 0)
   * requests_per_minute_of_everybody_rate1, requests_per_minute_of_everybody_burst1)
 local requests_per_minute_of_everybody_before1 = requests_per_minute_of_everybody_tokens1
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 1
-local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- tokens_per_minute_of_every_model of bucket 1
+local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[5] + 0, ARGV[6] + 0
 local tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 =
   tokens_per_minute_of_every_model_burst1, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 = bucket[1] + 0, bucket[2] + 0 end
-if tokens_per_minute_of_every_model_stored1 > tokens_per_minute_of_every_model_burst1 and bucket[3]
-  and bucket[3] + 0 > ARGV[6] + 0 then
-  tokens_per_minute_of_every_model_burst1 = tokens_per_minute_of_every_model_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then tokens_per_minute_of_every_model_burst1 = bucket[4] + 0 end
 local tokens_per_minute_of_every_model_tokens1 = min(tokens_per_minute_of_every_model_stored1
   + (now > tokens_per_minute_of_every_model_since1 and now - tokens_per_minute_of_every_model_since1 or 0)
   * tokens_per_minute_of_every_model_rate1, tokens_per_minute_of_every_model_burst1)
 local tokens_per_minute_of_every_model_before1 = tokens_per_minute_of_every_model_tokens1
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 2
-local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- requests_per_minute_of_everybody of bucket 2
+local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[8] + 0, ARGV[9] + 0
 local requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 =
   requests_per_minute_of_everybody_burst2, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 = bucket[1] + 0, bucket[2] + 0 end
-if requests_per_minute_of_everybody_stored2 > requests_per_minute_of_everybody_burst2 and bucket[3]
-  and bucket[3] + 0 > ARGV[9] + 0 then
-  requests_per_minute_of_everybody_burst2 = requests_per_minute_of_everybody_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[10] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then requests_per_minute_of_everybody_burst2 = bucket[4] + 0 end
 local requests_per_minute_of_everybody_tokens2 = min(requests_per_minute_of_everybody_stored2
   + (now > requests_per_minute_of_everybody_since2 and now - requests_per_minute_of_everybody_since2 or 0)
   * requests_per_minute_of_everybody_rate2, requests_per_minute_of_everybody_burst2)
 local requests_per_minute_of_everybody_before2 = requests_per_minute_of_everybody_tokens2
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 2
-local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[10] + 0, ARGV[11] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- tokens_per_minute_of_every_model of bucket 2
+local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[11] + 0, ARGV[12] + 0
 local tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 =
   tokens_per_minute_of_every_model_burst2, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 = bucket[1] + 0, bucket[2] + 0 end
-if tokens_per_minute_of_every_model_stored2 > tokens_per_minute_of_every_model_burst2 and bucket[3]
-  and bucket[3] + 0 > ARGV[12] + 0 then
-  tokens_per_minute_of_every_model_burst2 = tokens_per_minute_of_every_model_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[13] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then tokens_per_minute_of_every_model_burst2 = bucket[4] + 0 end
 local tokens_per_minute_of_every_model_tokens2 = min(tokens_per_minute_of_every_model_stored2
   + (now > tokens_per_minute_of_every_model_since2 and now - tokens_per_minute_of_every_model_since2 or 0)
   * tokens_per_minute_of_every_model_rate2, tokens_per_minute_of_every_model_burst2)
 local tokens_per_minute_of_every_model_before2 = tokens_per_minute_of_every_model_tokens2
 
-bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- requests_per_minute_of_everybody of bucket 3
-local requests_per_minute_of_everybody_burst3, requests_per_minute_of_everybody_rate3 = ARGV[13] + 0, ARGV[14] + 0
+bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- requests_per_minute_of_everybody of bucket 3
+local requests_per_minute_of_everybody_burst3, requests_per_minute_of_everybody_rate3 = ARGV[14] + 0, ARGV[15] + 0
 local requests_per_minute_of_everybody_stored3, requests_per_minute_of_everybody_since3 =
   requests_per_minute_of_everybody_burst3, now
 if bucket[1] then
   requests_per_minute_of_everybody_stored3, requests_per_minute_of_everybody_since3 = bucket[1] + 0, bucket[2] + 0 end
-if requests_per_minute_of_everybody_stored3 > requests_per_minute_of_everybody_burst3 and bucket[3]
-  and bucket[3] + 0 > ARGV[15] + 0 then
-  requests_per_minute_of_everybody_burst3 = requests_per_minute_of_everybody_stored3 end
+if bucket[3] and bucket[3] + 0 > ARGV[16] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then requests_per_minute_of_everybody_burst3 = bucket[4] + 0 end
 local requests_per_minute_of_everybody_tokens3 = min(requests_per_minute_of_everybody_stored3
   + (now > requests_per_minute_of_everybody_since3 and now - requests_per_minute_of_everybody_since3 or 0)
   * requests_per_minute_of_everybody_rate3, requests_per_minute_of_everybody_burst3)
 local requests_per_minute_of_everybody_before3 = requests_per_minute_of_everybody_tokens3
 
-bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- tokens_per_minute_of_every_model of bucket 3
-local tokens_per_minute_of_every_model_burst3, tokens_per_minute_of_every_model_rate3 = ARGV[16] + 0, ARGV[17] + 0
+bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill',
+  'filledBy', 'filledTo', 'filledAt') -- tokens_per_minute_of_every_model of bucket 3
+local tokens_per_minute_of_every_model_burst3, tokens_per_minute_of_every_model_rate3 = ARGV[17] + 0, ARGV[18] + 0
 local tokens_per_minute_of_every_model_stored3, tokens_per_minute_of_every_model_since3 =
   tokens_per_minute_of_every_model_burst3, now
 if bucket[1] then
   tokens_per_minute_of_every_model_stored3, tokens_per_minute_of_every_model_since3 = bucket[1] + 0, bucket[2] + 0 end
-if tokens_per_minute_of_every_model_stored3 > tokens_per_minute_of_every_model_burst3 and bucket[3]
-  and bucket[3] + 0 > ARGV[18] + 0 then
-  tokens_per_minute_of_every_model_burst3 = tokens_per_minute_of_every_model_stored3 end
+if bucket[3] and bucket[3] + 0 > ARGV[19] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then tokens_per_minute_of_every_model_burst3 = bucket[4] + 0 end
 local tokens_per_minute_of_every_model_tokens3 = min(tokens_per_minute_of_every_model_stored3
   + (now > tokens_per_minute_of_every_model_since3 and now - tokens_per_minute_of_every_model_since3 or 0)
   * tokens_per_minute_of_every_model_rate3, tokens_per_minute_of_every_model_burst3)
 local tokens_per_minute_of_every_model_before3 = tokens_per_minute_of_every_model_tokens3
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0}
-for i = 19, #ARGV, 7 do
+for i = 20, #ARGV, 7 do
   local requests_per_minute_of_everybody_cost1, tokens_per_minute_of_every_model_cost1,
     requests_per_minute_of_everybody_cost2, tokens_per_minute_of_every_model_cost2,
     requests_per_minute_of_everybody_cost3, tokens_per_minute_of_every_model_cost3 =

@@ -7,8 +7,9 @@ const manyScript1 = `
 -- Charges calls on many to one bucket, each all or none.
 --
 -- KEYS   13 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -16,112 +17,112 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- l1
-local l1_burst, l1_rate = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l1
+local l1_burst, l1_rate = ARGV[2] + 0, ARGV[3] + 0
 local l1_stored, l1_since = l1_burst, now
 if bucket[1] then l1_stored, l1_since = bucket[1] + 0, bucket[2] + 0 end
-if l1_stored > l1_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then l1_burst = l1_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then l1_burst = bucket[4] + 0 end
 local l1_tokens = min(l1_stored + (now > l1_since and now - l1_since or 0) * l1_rate, l1_burst)
 local l1_before = l1_tokens
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- l2
-local l2_burst, l2_rate = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l2
+local l2_burst, l2_rate = ARGV[5] + 0, ARGV[6] + 0
 local l2_stored, l2_since = l2_burst, now
 if bucket[1] then l2_stored, l2_since = bucket[1] + 0, bucket[2] + 0 end
-if l2_stored > l2_burst and bucket[3] and bucket[3] + 0 > ARGV[6] + 0 then l2_burst = l2_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0 and now - bucket[5] <= ARGV[1] + 0 then l2_burst = bucket[4] + 0 end
 local l2_tokens = min(l2_stored + (now > l2_since and now - l2_since or 0) * l2_rate, l2_burst)
 local l2_before = l2_tokens
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- l3
-local l3_burst, l3_rate = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l3
+local l3_burst, l3_rate = ARGV[8] + 0, ARGV[9] + 0
 local l3_stored, l3_since = l3_burst, now
 if bucket[1] then l3_stored, l3_since = bucket[1] + 0, bucket[2] + 0 end
-if l3_stored > l3_burst and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then l3_burst = l3_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[10] + 0 and now - bucket[5] <= ARGV[1] + 0 then l3_burst = bucket[4] + 0 end
 local l3_tokens = min(l3_stored + (now > l3_since and now - l3_since or 0) * l3_rate, l3_burst)
 local l3_before = l3_tokens
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- l4
-local l4_burst, l4_rate = ARGV[10] + 0, ARGV[11] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l4
+local l4_burst, l4_rate = ARGV[11] + 0, ARGV[12] + 0
 local l4_stored, l4_since = l4_burst, now
 if bucket[1] then l4_stored, l4_since = bucket[1] + 0, bucket[2] + 0 end
-if l4_stored > l4_burst and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then l4_burst = l4_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[13] + 0 and now - bucket[5] <= ARGV[1] + 0 then l4_burst = bucket[4] + 0 end
 local l4_tokens = min(l4_stored + (now > l4_since and now - l4_since or 0) * l4_rate, l4_burst)
 local l4_before = l4_tokens
 
-bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- l5
-local l5_burst, l5_rate = ARGV[13] + 0, ARGV[14] + 0
+bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l5
+local l5_burst, l5_rate = ARGV[14] + 0, ARGV[15] + 0
 local l5_stored, l5_since = l5_burst, now
 if bucket[1] then l5_stored, l5_since = bucket[1] + 0, bucket[2] + 0 end
-if l5_stored > l5_burst and bucket[3] and bucket[3] + 0 > ARGV[15] + 0 then l5_burst = l5_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[16] + 0 and now - bucket[5] <= ARGV[1] + 0 then l5_burst = bucket[4] + 0 end
 local l5_tokens = min(l5_stored + (now > l5_since and now - l5_since or 0) * l5_rate, l5_burst)
 local l5_before = l5_tokens
 
-bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- l6
-local l6_burst, l6_rate = ARGV[16] + 0, ARGV[17] + 0
+bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l6
+local l6_burst, l6_rate = ARGV[17] + 0, ARGV[18] + 0
 local l6_stored, l6_since = l6_burst, now
 if bucket[1] then l6_stored, l6_since = bucket[1] + 0, bucket[2] + 0 end
-if l6_stored > l6_burst and bucket[3] and bucket[3] + 0 > ARGV[18] + 0 then l6_burst = l6_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[19] + 0 and now - bucket[5] <= ARGV[1] + 0 then l6_burst = bucket[4] + 0 end
 local l6_tokens = min(l6_stored + (now > l6_since and now - l6_since or 0) * l6_rate, l6_burst)
 local l6_before = l6_tokens
 
-bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filled') -- l7
-local l7_burst, l7_rate = ARGV[19] + 0, ARGV[20] + 0
+bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l7
+local l7_burst, l7_rate = ARGV[20] + 0, ARGV[21] + 0
 local l7_stored, l7_since = l7_burst, now
 if bucket[1] then l7_stored, l7_since = bucket[1] + 0, bucket[2] + 0 end
-if l7_stored > l7_burst and bucket[3] and bucket[3] + 0 > ARGV[21] + 0 then l7_burst = l7_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[22] + 0 and now - bucket[5] <= ARGV[1] + 0 then l7_burst = bucket[4] + 0 end
 local l7_tokens = min(l7_stored + (now > l7_since and now - l7_since or 0) * l7_rate, l7_burst)
 local l7_before = l7_tokens
 
-bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filled') -- l8
-local l8_burst, l8_rate = ARGV[22] + 0, ARGV[23] + 0
+bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l8
+local l8_burst, l8_rate = ARGV[23] + 0, ARGV[24] + 0
 local l8_stored, l8_since = l8_burst, now
 if bucket[1] then l8_stored, l8_since = bucket[1] + 0, bucket[2] + 0 end
-if l8_stored > l8_burst and bucket[3] and bucket[3] + 0 > ARGV[24] + 0 then l8_burst = l8_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[25] + 0 and now - bucket[5] <= ARGV[1] + 0 then l8_burst = bucket[4] + 0 end
 local l8_tokens = min(l8_stored + (now > l8_since and now - l8_since or 0) * l8_rate, l8_burst)
 local l8_before = l8_tokens
 
-bucket = call('HMGET', KEYS[9], 'tokens', 'lastRefill', 'filled') -- l9
-local l9_burst, l9_rate = ARGV[25] + 0, ARGV[26] + 0
+bucket = call('HMGET', KEYS[9], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l9
+local l9_burst, l9_rate = ARGV[26] + 0, ARGV[27] + 0
 local l9_stored, l9_since = l9_burst, now
 if bucket[1] then l9_stored, l9_since = bucket[1] + 0, bucket[2] + 0 end
-if l9_stored > l9_burst and bucket[3] and bucket[3] + 0 > ARGV[27] + 0 then l9_burst = l9_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[28] + 0 and now - bucket[5] <= ARGV[1] + 0 then l9_burst = bucket[4] + 0 end
 local l9_tokens = min(l9_stored + (now > l9_since and now - l9_since or 0) * l9_rate, l9_burst)
 local l9_before = l9_tokens
 
-bucket = call('HMGET', KEYS[10], 'tokens', 'lastRefill', 'filled') -- l10
-local l10_burst, l10_rate = ARGV[28] + 0, ARGV[29] + 0
+bucket = call('HMGET', KEYS[10], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l10
+local l10_burst, l10_rate = ARGV[29] + 0, ARGV[30] + 0
 local l10_stored, l10_since = l10_burst, now
 if bucket[1] then l10_stored, l10_since = bucket[1] + 0, bucket[2] + 0 end
-if l10_stored > l10_burst and bucket[3] and bucket[3] + 0 > ARGV[30] + 0 then l10_burst = l10_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[31] + 0 and now - bucket[5] <= ARGV[1] + 0 then l10_burst = bucket[4] + 0 end
 local l10_tokens = min(l10_stored + (now > l10_since and now - l10_since or 0) * l10_rate, l10_burst)
 local l10_before = l10_tokens
 
-bucket = call('HMGET', KEYS[11], 'tokens', 'lastRefill', 'filled') -- l11
-local l11_burst, l11_rate = ARGV[31] + 0, ARGV[32] + 0
+bucket = call('HMGET', KEYS[11], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l11
+local l11_burst, l11_rate = ARGV[32] + 0, ARGV[33] + 0
 local l11_stored, l11_since = l11_burst, now
 if bucket[1] then l11_stored, l11_since = bucket[1] + 0, bucket[2] + 0 end
-if l11_stored > l11_burst and bucket[3] and bucket[3] + 0 > ARGV[33] + 0 then l11_burst = l11_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[34] + 0 and now - bucket[5] <= ARGV[1] + 0 then l11_burst = bucket[4] + 0 end
 local l11_tokens = min(l11_stored + (now > l11_since and now - l11_since or 0) * l11_rate, l11_burst)
 local l11_before = l11_tokens
 
-bucket = call('HMGET', KEYS[12], 'tokens', 'lastRefill', 'filled') -- l12
-local l12_burst, l12_rate = ARGV[34] + 0, ARGV[35] + 0
+bucket = call('HMGET', KEYS[12], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l12
+local l12_burst, l12_rate = ARGV[35] + 0, ARGV[36] + 0
 local l12_stored, l12_since = l12_burst, now
 if bucket[1] then l12_stored, l12_since = bucket[1] + 0, bucket[2] + 0 end
-if l12_stored > l12_burst and bucket[3] and bucket[3] + 0 > ARGV[36] + 0 then l12_burst = l12_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[37] + 0 and now - bucket[5] <= ARGV[1] + 0 then l12_burst = bucket[4] + 0 end
 local l12_tokens = min(l12_stored + (now > l12_since and now - l12_since or 0) * l12_rate, l12_burst)
 local l12_before = l12_tokens
 
-bucket = call('HMGET', KEYS[13], 'tokens', 'lastRefill', 'filled') -- l13
-local l13_burst, l13_rate = ARGV[37] + 0, ARGV[38] + 0
+bucket = call('HMGET', KEYS[13], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- l13
+local l13_burst, l13_rate = ARGV[38] + 0, ARGV[39] + 0
 local l13_stored, l13_since = l13_burst, now
 if bucket[1] then l13_stored, l13_since = bucket[1] + 0, bucket[2] + 0 end
-if l13_stored > l13_burst and bucket[3] and bucket[3] + 0 > ARGV[39] + 0 then l13_burst = l13_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[40] + 0 and now - bucket[5] <= ARGV[1] + 0 then l13_burst = bucket[4] + 0 end
 local l13_tokens = min(l13_stored + (now > l13_since and now - l13_since or 0) * l13_rate, l13_burst)
 local l13_before = l13_tokens
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-for i = 40, #ARGV, 14 do
+for i = 41, #ARGV, 14 do
   local l1_cost, l2_cost, l3_cost, l4_cost, l5_cost, l6_cost, l7_cost, l8_cost, l9_cost, l10_cost, l11_cost, l12_cost,
     l13_cost =
     ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0,

@@ -7,8 +7,9 @@ const wordsScript1 = `
 -- Charges calls on words to one bucket, each all or none.
 --
 -- KEYS   4 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -16,44 +17,44 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- end
-local end_burst, end_rate = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- end
+local end_burst, end_rate = ARGV[2] + 0, ARGV[3] + 0
 local end_stored, end_since = end_burst, now
 if bucket[1] then end_stored, end_since = bucket[1] + 0, bucket[2] + 0 end
-if end_stored > end_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then end_burst = end_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then end_burst = bucket[4] + 0 end
 local end_tokens = min(end_stored + (now > end_since and now - end_since or 0) * end_rate, end_burst)
 local end_before = end_tokens
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- end_burst
-local end_burst_burst, end_burst_rate = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- end_burst
+local end_burst_burst, end_burst_rate = ARGV[5] + 0, ARGV[6] + 0
 local end_burst_stored, end_burst_since = end_burst_burst, now
 if bucket[1] then end_burst_stored, end_burst_since = bucket[1] + 0, bucket[2] + 0 end
-if end_burst_stored > end_burst_burst and bucket[3]
-  and bucket[3] + 0 > ARGV[6] + 0 then
-  end_burst_burst = end_burst_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then end_burst_burst = bucket[4] + 0 end
 local end_burst_tokens = min(end_burst_stored
   + (now > end_burst_since and now - end_burst_since or 0)
   * end_burst_rate, end_burst_burst)
 local end_burst_before = end_burst_tokens
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- now
-local now_burst, now_rate = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- now
+local now_burst, now_rate = ARGV[8] + 0, ARGV[9] + 0
 local now_stored, now_since = now_burst, now
 if bucket[1] then now_stored, now_since = bucket[1] + 0, bucket[2] + 0 end
-if now_stored > now_burst and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then now_burst = now_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[10] + 0 and now - bucket[5] <= ARGV[1] + 0 then now_burst = bucket[4] + 0 end
 local now_tokens = min(now_stored + (now > now_since and now - now_since or 0) * now_rate, now_burst)
 local now_before = now_tokens
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- a_
-local a__burst, a__rate = ARGV[10] + 0, ARGV[11] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- a_
+local a__burst, a__rate = ARGV[11] + 0, ARGV[12] + 0
 local a__stored, a__since = a__burst, now
 if bucket[1] then a__stored, a__since = bucket[1] + 0, bucket[2] + 0 end
-if a__stored > a__burst and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then a__burst = a__stored end
+if bucket[3] and bucket[3] + 0 > ARGV[13] + 0 and now - bucket[5] <= ARGV[1] + 0 then a__burst = bucket[4] + 0 end
 local a__tokens = min(a__stored + (now > a__since and now - a__since or 0) * a__rate, a__burst)
 local a__before = a__tokens
 
 local reply, refused = {now, 0, 0, 0, 0}
-for i = 13, #ARGV, 5 do
+for i = 14, #ARGV, 5 do
   local end_cost, end_burst_cost, now_cost, a__cost =
     ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0
   if ARGV[i] ~= '1'
@@ -137,8 +138,9 @@ const wordsScript2 = `
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   8 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -146,80 +148,80 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- end of bucket 1
-local end_burst1, end_rate1 = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- end of bucket 1
+local end_burst1, end_rate1 = ARGV[2] + 0, ARGV[3] + 0
 local end_stored1, end_since1 = end_burst1, now
 if bucket[1] then end_stored1, end_since1 = bucket[1] + 0, bucket[2] + 0 end
-if end_stored1 > end_burst1 and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then end_burst1 = end_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then end_burst1 = bucket[4] + 0 end
 local end_tokens1 = min(end_stored1 + (now > end_since1 and now - end_since1 or 0) * end_rate1, end_burst1)
 local end_before1 = end_tokens1
 
-bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filled') -- end_burst of bucket 1
-local end_burst_burst1, end_burst_rate1 = ARGV[4] + 0, ARGV[5] + 0
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- end_burst of bucket 1
+local end_burst_burst1, end_burst_rate1 = ARGV[5] + 0, ARGV[6] + 0
 local end_burst_stored1, end_burst_since1 = end_burst_burst1, now
 if bucket[1] then end_burst_stored1, end_burst_since1 = bucket[1] + 0, bucket[2] + 0 end
-if end_burst_stored1 > end_burst_burst1 and bucket[3]
-  and bucket[3] + 0 > ARGV[6] + 0 then
-  end_burst_burst1 = end_burst_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then end_burst_burst1 = bucket[4] + 0 end
 local end_burst_tokens1 = min(end_burst_stored1
   + (now > end_burst_since1 and now - end_burst_since1 or 0)
   * end_burst_rate1, end_burst_burst1)
 local end_burst_before1 = end_burst_tokens1
 
-bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filled') -- now of bucket 1
-local now_burst1, now_rate1 = ARGV[7] + 0, ARGV[8] + 0
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- now of bucket 1
+local now_burst1, now_rate1 = ARGV[8] + 0, ARGV[9] + 0
 local now_stored1, now_since1 = now_burst1, now
 if bucket[1] then now_stored1, now_since1 = bucket[1] + 0, bucket[2] + 0 end
-if now_stored1 > now_burst1 and bucket[3] and bucket[3] + 0 > ARGV[9] + 0 then now_burst1 = now_stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[10] + 0 and now - bucket[5] <= ARGV[1] + 0 then now_burst1 = bucket[4] + 0 end
 local now_tokens1 = min(now_stored1 + (now > now_since1 and now - now_since1 or 0) * now_rate1, now_burst1)
 local now_before1 = now_tokens1
 
-bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filled') -- a_ of bucket 1
-local a__burst1, a__rate1 = ARGV[10] + 0, ARGV[11] + 0
+bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- a_ of bucket 1
+local a__burst1, a__rate1 = ARGV[11] + 0, ARGV[12] + 0
 local a__stored1, a__since1 = a__burst1, now
 if bucket[1] then a__stored1, a__since1 = bucket[1] + 0, bucket[2] + 0 end
-if a__stored1 > a__burst1 and bucket[3] and bucket[3] + 0 > ARGV[12] + 0 then a__burst1 = a__stored1 end
+if bucket[3] and bucket[3] + 0 > ARGV[13] + 0 and now - bucket[5] <= ARGV[1] + 0 then a__burst1 = bucket[4] + 0 end
 local a__tokens1 = min(a__stored1 + (now > a__since1 and now - a__since1 or 0) * a__rate1, a__burst1)
 local a__before1 = a__tokens1
 
-bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filled') -- end of bucket 2
-local end_burst2, end_rate2 = ARGV[13] + 0, ARGV[14] + 0
+bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- end of bucket 2
+local end_burst2, end_rate2 = ARGV[14] + 0, ARGV[15] + 0
 local end_stored2, end_since2 = end_burst2, now
 if bucket[1] then end_stored2, end_since2 = bucket[1] + 0, bucket[2] + 0 end
-if end_stored2 > end_burst2 and bucket[3] and bucket[3] + 0 > ARGV[15] + 0 then end_burst2 = end_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[16] + 0 and now - bucket[5] <= ARGV[1] + 0 then end_burst2 = bucket[4] + 0 end
 local end_tokens2 = min(end_stored2 + (now > end_since2 and now - end_since2 or 0) * end_rate2, end_burst2)
 local end_before2 = end_tokens2
 
-bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filled') -- end_burst of bucket 2
-local end_burst_burst2, end_burst_rate2 = ARGV[16] + 0, ARGV[17] + 0
+bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- end_burst of bucket 2
+local end_burst_burst2, end_burst_rate2 = ARGV[17] + 0, ARGV[18] + 0
 local end_burst_stored2, end_burst_since2 = end_burst_burst2, now
 if bucket[1] then end_burst_stored2, end_burst_since2 = bucket[1] + 0, bucket[2] + 0 end
-if end_burst_stored2 > end_burst_burst2 and bucket[3]
-  and bucket[3] + 0 > ARGV[18] + 0 then
-  end_burst_burst2 = end_burst_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[19] + 0
+  and now - bucket[5] <= ARGV[1] + 0
+  then end_burst_burst2 = bucket[4] + 0 end
 local end_burst_tokens2 = min(end_burst_stored2
   + (now > end_burst_since2 and now - end_burst_since2 or 0)
   * end_burst_rate2, end_burst_burst2)
 local end_burst_before2 = end_burst_tokens2
 
-bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filled') -- now of bucket 2
-local now_burst2, now_rate2 = ARGV[19] + 0, ARGV[20] + 0
+bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- now of bucket 2
+local now_burst2, now_rate2 = ARGV[20] + 0, ARGV[21] + 0
 local now_stored2, now_since2 = now_burst2, now
 if bucket[1] then now_stored2, now_since2 = bucket[1] + 0, bucket[2] + 0 end
-if now_stored2 > now_burst2 and bucket[3] and bucket[3] + 0 > ARGV[21] + 0 then now_burst2 = now_stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[22] + 0 and now - bucket[5] <= ARGV[1] + 0 then now_burst2 = bucket[4] + 0 end
 local now_tokens2 = min(now_stored2 + (now > now_since2 and now - now_since2 or 0) * now_rate2, now_burst2)
 local now_before2 = now_tokens2
 
-bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filled') -- a_ of bucket 2
-local a__burst2, a__rate2 = ARGV[22] + 0, ARGV[23] + 0
+bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- a_ of bucket 2
+local a__burst2, a__rate2 = ARGV[23] + 0, ARGV[24] + 0
 local a__stored2, a__since2 = a__burst2, now
 if bucket[1] then a__stored2, a__since2 = bucket[1] + 0, bucket[2] + 0 end
-if a__stored2 > a__burst2 and bucket[3] and bucket[3] + 0 > ARGV[24] + 0 then a__burst2 = a__stored2 end
+if bucket[3] and bucket[3] + 0 > ARGV[25] + 0 and now - bucket[5] <= ARGV[1] + 0 then a__burst2 = bucket[4] + 0 end
 local a__tokens2 = min(a__stored2 + (now > a__since2 and now - a__since2 or 0) * a__rate2, a__burst2)
 local a__before2 = a__tokens2
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0}
-for i = 25, #ARGV, 9 do
+for i = 26, #ARGV, 9 do
   local end_cost1, end_burst_cost1, now_cost1, a__cost1, end_cost2, end_burst_cost2, now_cost2, a__cost2 =
     ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0,
     ARGV[i + 7] + 0, ARGV[i + 8] + 0

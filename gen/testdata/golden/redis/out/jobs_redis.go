@@ -7,8 +7,9 @@ const jobsScript1 = `
 -- Charges calls on jobs-that-run-in-the-background-and-are-named-as-long-as-may-be to one bucket, each all or none.
 --
 -- KEYS   a hash: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   of each key, its burst in tokens, its refill in tokens per ms, and the version of their overrides; then of
---        each call, 1 if it is to fit, 0 if it is charged in any case, and its cost of each key, below 0 for a refund
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
 --        and, of each key that refused, after how many ms it would not, 0 for the others
 local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
@@ -16,16 +17,16 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filled') -- rpd
-local rpd_burst, rpd_rate = ARGV[1] + 0, ARGV[2] + 0
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rpd
+local rpd_burst, rpd_rate = ARGV[2] + 0, ARGV[3] + 0
 local rpd_stored, rpd_since = rpd_burst, now
 if bucket[1] then rpd_stored, rpd_since = bucket[1] + 0, bucket[2] + 0 end
-if rpd_stored > rpd_burst and bucket[3] and bucket[3] + 0 > ARGV[3] + 0 then rpd_burst = rpd_stored end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rpd_burst = bucket[4] + 0 end
 local rpd_tokens = min(rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate, rpd_burst)
 local rpd_before = rpd_tokens
 
 local reply, refused = {now, 0}
-for i = 4, #ARGV, 2 do
+for i = 5, #ARGV, 2 do
   local rpd_cost = ARGV[i + 1] + 0
   if ARGV[i] ~= '1'
     or (rpd_tokens + 1e-9 >= rpd_cost or rpd_cost <= 0) then
