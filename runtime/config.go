@@ -207,7 +207,8 @@ func Refill() SetOption { return func(o *setOptions) { o.refill = true } }
 
 // Reset fills the entity's own bucket, with the limits in force for it: debt is forgiven. Buckets of its
 // parents, and what usage counts, stay as they are. A missing bucket is full already. This Limiter goes by it
-// at once, others within a second; on Redis these take from it by the limits that they have cached.
+// at once, others within a second. On Redis these take from it by the limits that they have cached, but with
+// the burst of the Reset.
 //
 // Leases from before still give back what they did not use, which the bucket then holds up to its burst. So
 // after a Reset calls may take the burst, the refill, and that.

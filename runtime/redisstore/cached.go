@@ -70,7 +70,7 @@ func (b *cachedBucket) snapshot() (*limitSet, *bucket.Image) {
 const mostLate = 10_000
 
 // oldest returns the most ms between the read of overrides and a script call that goes by them.
-func (s *session) oldest() int64 { return s.env.CacheTTL.Milliseconds() + mostLate }
+func oldest(env *store.Env) int64 { return env.CacheTTL.Milliseconds() + mostLate }
 
 // update records img, which Redis had at seenAt, as the bucket's latest state, unless a newer one is known.
 // fills is the session's counter when the command was sent: the reply may be from before a later fill.

@@ -22,17 +22,17 @@ func (c *call) eval() *command { return c.newCommand(c.requests[0].script.eval) 
 
 func (c *call) newCommand(head []any) *command {
 	first := c.requests[0]
-	args := c.pipeline.evalArgs(head, first.portions, first.script.any, len(c.requests)*len(first.args))
+	args := first.script.args(head, first.portions, oldest(c.pipeline.env), len(c.requests)*len(first.args))
 	for _, r := range c.requests {
 		args = append(args, r.args...)
 	}
 	return &command{redis.NewIntSliceCmd(context.Background(), args...)}
 }
 
-// evalArgs returns the arguments that run the script named by head on the keys of portions, without any
-// request's costs. The slice has capacity for extra more arguments. A script for any number of keys is passed
-// their number.
-func (s *session) evalArgs(head []any, portions []portion, anyNumber bool, extra int) []any {
+// args returns the arguments that run s, named by head, on the keys of portions, without any request's costs.
+// The overrides of portions were read at most oldest ms ago. The slice has capacity for extra more arguments.
+// A script for any number of keys is passed their number.
+func (s *script) args(head []any, portions []portion, oldest int64, extra int) []any {
 	keys := 0
 	for i := range portions {
 		keys += len(portions[i].keys)
@@ -41,10 +41,10 @@ func (s *session) evalArgs(head []any, portions []portion, anyNumber bool, extra
 	for i := range portions {
 		args = append(args, portions[i].keys...)
 	}
-	if anyNumber {
+	if s.any {
 		args = append(args, keys)
 	}
-	args = append(args, s.oldest())
+	args = append(args, oldest)
 	for i := range portions {
 		args = append(args, portions[i].inForce.params...)
 	}

@@ -3,9 +3,9 @@
 // uses it imports go-redis too.
 //
 // A hash has two fields: tokens, and lastRefill, the instant in milliseconds at which that many tokens were
-// there. A call that needs the bucket computes the refill since then by Redis's own clock, so clients'
-// clocks do not matter. A missing bucket is full: a hash expires after twice the time that filling it
-// takes. A call takes from all its buckets, or from none.
+// there. A fill adds fields that say by which overrides it was. A call that needs the bucket computes the
+// refill since lastRefill by Redis's own clock, so clients' clocks do not matter. A missing bucket is full: a
+// hash expires after twice the time that filling it takes. A call takes from all its buckets, or from none.
 //
 // A request that comes while fewer than two pipelines are under way is sent at once. Later requests wait
 // and go together in the next pipeline (queue.go). Those that charge the same keys share one script call:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -87,7 +88,7 @@ func (e *Members) removeFrom(ctx context.Context, list, entity string) error {
 func (e *Members) storedOf(ctx context.Context, entity string) (found storedEntity, err error) {
 	type place struct{ resource, root string }
 	buckets := map[place]*storedKeys{}
-	keys, err := scan(ctx, e.Store, glob(e.keys.prefix)+"*"+glob(entity))
+	keys, err := scan(ctx, e.Store, text.Glob(e.keys.prefix)+"*"+text.Glob(entity))
 	if err != nil {
 		return found, err
 	}
@@ -117,7 +118,7 @@ func (e *Members) storedOf(ctx context.Context, entity string) (found storedEnti
 
 // listsOf returns the keys of the sets that have entity: of overrides, and of children.
 func (e *Members) listsOf(ctx context.Context, entity string) (lists []string, err error) {
-	keys, err := scan(ctx, e.Store, glob(e.keys.prefix)+"#c*")
+	keys, err := scan(ctx, e.Store, text.Glob(e.keys.prefix)+"#c*")
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/remedy"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -103,52 +104,8 @@ func (s *Store) setupError(err error) error {
 			Err:  err,
 		}
 	}
-	what, do := s.remedy(err)
+	what, do := remedy.Of(err, s.keys.prefix, s.keys.hashTags)
 	return &store.SetupError{What: what, Do: do, Err: err}
-}
-
-// remedy returns what is wrong where Redis has failed with err, and what to do.
-func (s *Store) remedy(err error) (what, do string) {
-	text := err.Error()
-	switch {
-	case errors.Is(err, redis.ErrClosed):
-		return "the Redis client is closed", "close it after the Limiter, once no calls are made any more"
-	case redis.IsAuthError(err):
-		return "Redis does not accept the credentials", "set the client's Username and Password"
-	case isDenied(err):
-		do = "grant it: ACL SETUSER <user> ~" + s.keys.prefix +
-			"* +@read +@write +@scripting +@connection +info +time"
-		if s.keys.hashTags {
-			do += " +cluster|slots"
-		}
-		return "Redis denies the user what the store needs", do
-	case strings.Contains(text, "all sentinels specified"): // go-redis's own words
-		return "no Sentinel knows the master", "set MasterName, in a URL ?master_name=, " +
-			"as in their `sentinel monitor`, and the addresses to those of Sentinels"
-	case strings.Contains(text, "unknown command"):
-		return "this Redis does not have a command that the store needs",
-			"use Redis 5 or newer, with scripts; " +
-				"for a Sentinel, create the client with redis.NewFailoverClient, in a URL ?master_name=NAME"
-	case strings.Contains(text, "cluster support disabled"):
-		return "the client is one of a cluster, which this Redis is not",
-			"pass redisstore.New what redis.NewClient returns, or leave ?addr= out of the URL"
-	case strings.Contains(text, "DB index is out of range"), strings.Contains(text, "SELECT is not allowed"):
-		return "Redis has no database of the client's number",
-			"set the client's DB, in a URL the number behind the host, to one that it has: 0, on a " +
-				"cluster the only one"
-	case strings.HasPrefix(text, "CROSSSLOT"):
-		return "the keys of the call lie in different slots of the cluster",
-			"acquire buckets with different roots one by one, and use a Prefix without '{'"
-	}
-	return "Redis refused the call", "check the client's configuration"
-}
-
-// isDenied reports whether err says that the user does not have a right. For a command within a script the
-// text depends on the version: the first of the two is that of Redis up to 7.0.
-func isDenied(err error) bool {
-	text := err.Error()
-	return redis.IsPermissionError(err) || strings.Contains(text, "executing the script can't run") ||
-		strings.Contains(text, "ACL failure in script")
 }
 
 // wrongTypeError is Redis's error for a command on a key that holds another type.

@@ -16,7 +16,8 @@ import (
 )
 
 // raise overrides user-alice's rpm, and fills her bucket.
-func (d *process) raise(t testing.TB, def *definition, limit bucket.Limit, prev store.Revision) store.Revision {
+func (d *process) raise(t testing.TB, def *definition, limit bucket.Limit,
+	prev store.Revision) store.Revision {
 	t.Helper()
 	to := store.Stored{At: "user-alice", Limits: []*bucket.Limit{&limit, nil}, Revision: prev}
 	next, err := d.session.Overrides().Set(t.Context(), def.spec, to)
@@ -45,8 +46,8 @@ func (d *process) take(t testing.TB, cost int64) *runtime.Lease[tokens2] {
 	return lease
 }
 
-// TestFilledTo: a process that has cached older limits refills and gives back up to the burst to which newer
-// ones have filled the bucket, be it higher or lower than its own, and no further.
+// TestFilledTo: a process with older overrides than those of a fill refills and gives back up to the burst of
+// that fill, be it higher or lower than its own.
 func TestFilledTo(t *testing.T) {
 	s := simulated(t)
 	def := gpt4()
@@ -74,8 +75,7 @@ func TestFilledTo(t *testing.T) {
 	old.left(t, alice, tokens2{30, 6000})
 }
 
-// TestFilledToForTheTime: a process goes by the burst of a fill for as long as its overrides may be older than
-// that fill.
+// TestFilledToForTheTime: a process goes by the burst of a fill for as long as its overrides may be older.
 func TestFilledToForTheTime(t *testing.T) {
 	s := simulated(t)
 	def, ttl := slow(), 2*time.Minute
@@ -97,8 +97,8 @@ func TestFillEvicted(t *testing.T) {
 	s := newServer(t)
 	def, client := slow(), s.client(t)
 	s.process(t, client, def).raise(t, def, *rpm(600)[0], "")
-	if n, err := client.Del(t.Context(), keys{prefix: s.prefix}.config("gpt-4", "user-alice")).Result(); n != 1 ||
-		err != nil {
+	evicted := keys{prefix: s.prefix}.config("gpt-4", "user-alice")
+	if n, err := client.Del(t.Context(), evicted).Result(); n != 1 || err != nil {
 		t.Fatalf("%d overrides deleted, %v", n, err)
 	}
 	d := s.process(t, client, def)
@@ -135,7 +135,8 @@ func TestFillContended(t *testing.T) {
 	n := &newerFills{}
 	n.newer = func() {
 		args := append(text.Params(*rpm(50)[0], int64(n.fills)), "")
-		if err := redis.NewScript(fillScript).Run(t.Context(), others, []string{key}, args...).Err(); err != nil {
+		err := redis.NewScript(fillScript).Run(t.Context(), others, []string{key}, args...).Err()
+		if err != nil {
 			t.Error(err)
 		}
 	}
@@ -147,8 +148,8 @@ func TestFillContended(t *testing.T) {
 	}
 }
 
-// TestFillByOlderSchema: a fill by a limits.yaml with a lower burst takes nothing from a bucket that has more.
-// It has the bucket last as long as its last write did, which may be longer.
+// TestFillByOlderSchema: a fill by a limits.yaml with a lower burst takes nothing from a bucket that has
+// more, and does not let it expire sooner.
 func TestFillByOlderSchema(t *testing.T) {
 	s := simulated(t)
 	older, newer := gpt4(), gpt4()
@@ -168,8 +169,8 @@ func TestFillByOlderSchema(t *testing.T) {
 	d.left(t, alice, tokens2{70, 6000})
 }
 
-// TestFillMends: a fill replaces a malformed bucket.
-func TestFillMends(t *testing.T) {
+// TestFillRepairs: a fill replaces a malformed bucket.
+func TestFillRepairs(t *testing.T) {
 	for _, fields := range [][]any{
 		{"tokens", "many"}, {"tokens", "inf"}, {"tokens", "nan"}, {"tokens", "1e999"}, {"lastRefill", "late"},
 		{"filledBy", "x"}, {"filledBy", "9", "filledTo", "x"}, {"tokens", "600", "filledBy", "9"},

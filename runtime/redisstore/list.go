@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 )
 
 // Batch sizes of an operator's reads.
@@ -74,10 +76,10 @@ type storedKeys struct {
 
 // find returns the buckets of resource, as Buckets does.
 func (s *Store) find(ctx context.Context, resource, of string) ([]storedKeys, error) {
-	pattern := glob(s.keys.buckets(resource)) + "*"
+	pattern := text.Glob(s.keys.buckets(resource)) + "*"
 	isOf := func(entity string) bool { return of == "" || entity == of }
 	if of != "" {
-		pattern += glob(of)
+		pattern += text.Glob(of)
 	}
 	if of != "" && !strings.Contains(of, "-") { // a kind: its name has no '-', which separates it from the id
 		pattern += "-*"
@@ -135,7 +137,7 @@ func (s *Store) page(ctx context.Context, buckets []storedKeys) (page BucketPage
 	replies := map[string]*redis.SliceCmd{}
 	for _, b := range buckets {
 		for _, key := range b.keys {
-			replies[key] = pipe.HMGet(ctx, key, bucketFields()...)
+			replies[key] = pipe.HMGet(ctx, key, text.BucketFields()...)
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !redis.HasErrorPrefix(err, wrongType) {
@@ -158,9 +160,4 @@ func (s *Store) page(ctx context.Context, buckets []storedKeys) (page BucketPage
 		}
 	}
 	return page, nil
-}
-
-// glob escapes text for a pattern of SCAN, so that it matches only itself.
-func glob(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

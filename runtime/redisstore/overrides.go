@@ -136,7 +136,7 @@ func (o *Overrides) FillLimits(
 const maxFills = 5
 
 // fillLimit fills the i-th limit of a bucket. If a higher version of the overrides has filled it, fillLimit
-// reads them anew: what it reads then is newer than that fill, even if an eviction has lowered the version.
+// reads them anew. These overrides are newer than that fill, even if an eviction has lowered the version.
 func (o *Overrides) fillLimit(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, i int,
 ) error {

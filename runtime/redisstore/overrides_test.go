@@ -503,7 +503,7 @@ func TestErase(t *testing.T) {
 		pipe := client.Pipeline()
 		for _, key := range []string{k.bucket("api", "rpm", "", id), k.bucket("api", "tpm", "", id),
 			k.bucket("gone:v2", "rpm", "", id)} {
-			pipe.HSet(ctx, key, tokensField, "1", sinceField, "1")
+			pipe.HSet(ctx, key, text.TokensField, "1", text.SinceField, "1")
 		}
 		pipe.HSet(ctx, k.config("api", id), "ver", "1")
 		pipe.SAdd(ctx, k.configs("api"), id)
@@ -590,7 +590,7 @@ func TestEraseResumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, key := range []string{k.bucket("api", "rpm", "", "user-1"), k.bucket("gone", "rpm", "", "user-1")} {
-			client.HSet(ctx, key, tokensField, "1", sinceField, "1")
+			client.HSet(ctx, key, text.TokensField, "1", text.SinceField, "1")
 		}
 		client.HSet(ctx, k.config("api", "user-1"), "ver", "1")
 		client.SAdd(ctx, k.configs("api"), "user-1")
@@ -627,7 +627,7 @@ func TestEraseOfCluster(t *testing.T) {
 	others := k.bucket("api", "rpm", "user-1", "user-2")
 	for _, key := range []string{k.bucket("api", "rpm", "project-1", "user-1"),
 		k.bucket("api", "rpm", "project-2", "user-1"), others} {
-		client.HSet(ctx, key, tokensField, "1", sinceField, "1")
+		client.HSet(ctx, key, text.TokensField, "1", text.SinceField, "1")
 	}
 	got, err := backend.Members().Erase(ctx, "user-1", store.Erasing{})
 	if want := (store.Erased{Buckets: 2}); got != want || err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -28,7 +29,8 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 		for i := range r.portions {
 			// The script's text, not its hash: a peek is rare, and another node of a cluster may not have
 			// the script.
-			balances[i] = redis.NewIntSliceCmd(ctx, s.evalArgs(s.fallback.eval, r.portions[i:i+1], true, 0)...)
+			args := s.fallback.args(s.fallback.eval, r.portions[i:i+1], oldest(s.env), 0)
+			balances[i] = redis.NewIntSliceCmd(ctx, args...)
 			_ = pipe.Process(ctx, balances[i])
 			exist[i] = redis.NewIntCmd(ctx, append([]any{"exists"}, r.portions[i].keys...)...)
 			_ = pipe.Process(ctx, exist[i])
@@ -40,7 +42,8 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 		}
 		return found, err
 	})
-	if err == nil && slices.ContainsFunc(balances, func(b *redis.IntSliceCmd) bool { return !finite(b.Val()) }) {
+	infinite := func(b *redis.IntSliceCmd) bool { return !text.Finite(b.Val()) }
+	if err == nil && slices.ContainsFunc(balances, infinite) {
 		err = s.setupError(errNotFinite)
 	}
 	if _, refused := errors.AsType[*store.SetupError](err); refused {

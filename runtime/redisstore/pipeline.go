@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -236,7 +237,7 @@ func (p *pipeline) refundAbandoned(r *request) {
 func (c *call) readReply() {
 	reply, now := c.command.Val(), c.pipeline.now()
 	seenAt, reply := reply[0], reply[1:]
-	if !finite(reply[:len(c.requests[0].args)-1]) {
+	if !text.Finite(reply[:len(c.requests[0].args)-1]) {
 		c.outcome, c.err = failed, errNotFinite
 		return
 	}

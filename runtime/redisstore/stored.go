@@ -4,31 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// Fields of a bucket's hash.
-const (
-	tokensField   = "tokens"
-	sinceField    = "lastRefill"
-	filledByField = "filledBy" // the version of the overrides by which it was last filled; missing if never
-	filledToField = "filledTo" // the burst of that fill, in tokens
-	filledAtField = "filledAt" // when that was, in ms
-)
-
-// bucketFields returns the fields of a bucket's hash. The first is there in each, the others of a fill in
-// none or all.
-func bucketFields() []string {
-	return []string{tokensField, sinceField, filledByField, filledToField, filledAtField}
-}
 
 // wrongType is the code of Redis's error for a command on a key that holds another type.
 const wrongType = "WRONGTYPE"
@@ -55,7 +37,7 @@ func (s *session) findMalformed(ctx context.Context, err error, portions []porti
 				Call: "HMGET", Path: "read", Resource: p.spec.Resource, Outcome: "found",
 				Began: s.env.Clock.Now(),
 			}
-			reply, err := s.client.HMGet(ctx, key.(string), bucketFields()...).Result()
+			reply, err := s.client.HMGet(ctx, key.(string), text.BucketFields()...).Result()
 			switch {
 			case err != nil:
 				event.Outcome = "failed"
@@ -77,10 +59,6 @@ func (s *session) findMalformed(ctx context.Context, err error, portions []porti
 // errNotFinite is the error of a script call whose balances are not all numbers.
 var errNotFinite = errors.New("the script replied with a balance that is no number")
 
-// finite reports whether balances that a script has returned are numbers: for infinite ones and for no number
-// Redis returns the least int64.
-func finite(balances []int64) bool { return !slices.Contains(balances, math.MinInt64) }
-
 // malformed returns the error for a key that holds something else than a bucket.
 func malformed(key string, err error) error {
 	return &store.SetupError{
@@ -95,16 +73,7 @@ func decodeBucket(fields []any, err error) (*StoredLimit, error) {
 	if err != nil || fields[0] == nil {
 		return nil, err
 	}
-	names, numbers := bucketFields(), make([]float64, len(fields))
-	if fields[2] == nil { // never filled
-		names = names[:2]
-	}
-	for i, field := range names {
-		if numbers[i], err = text.Number(field, fields[i]); err != nil {
-			return nil, err
-		}
-	}
-	// Rounded down as in the script.
-	return &StoredLimit{Tokens: int64(math.Floor((numbers[0] + 1e-9) * bucket.Milli)),
-		Refilled: int64(numbers[1])}, nil
+	l := &StoredLimit{}
+	l.Tokens, l.Refilled, err = text.Balance(fields)
+	return l, err
 }

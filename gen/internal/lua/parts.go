@@ -25,10 +25,10 @@ func (w *writer) start(r *model.Resource, chain int, keys []key) {
 	}
 	w.line("--")
 	w.line("-- KEYS   %s: tokens, which were there at lastRefill, in ms; one that is missing is full", hashes)
-	w.line("-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its " +
-		"refill in tokens per")
-	w.line("--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is " +
-		"charged in any")
+	w.line("-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, " +
+		"its refill in tokens per")
+	w.line("--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is" +
+		" charged in any")
 	w.line("--        case, and its cost of each key, below 0 for a refund")
 	w.line("-- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is " +
 		"charged, else 1")

@@ -105,3 +105,8 @@ func Milliseconds(ms int64) time.Duration {
 	}
 	return time.Duration(ms) * time.Millisecond
 }
+
+// Glob escapes text for a pattern of SCAN, so that it matches only itself.
+func Glob(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
