@@ -61,9 +61,9 @@ func finding(control string) *regexp.Regexp {
 		"an added limit is refilled since before":                    sayForged,
 		"removed limits stay":                                        sayRemoved,
 
-		"projects charged for a limit of organisations":     `^project-\d, of revision 1: it has rpd: true, at`,
-		"organisations not charged for a limit":             `^an admitted call was charged 0 times by org-1`,
-		"organisations not charged for what users have too": `^forged [1-9].*: org-1, limit 2 off by [1-9]`,
-		"limits that end for a kind stay":                   `lost [1-9].*: (user-\d, limit 1|project-\d, limit 0)`,
+		"projects with the limits of organisations":      `^project-\d, of revision 1: it has rpd: true, at`,
+		"organisations with the limits of projects":      `^an admitted call was charged 0 times by org-1`,
+		"a limit that organisations have is not charged": `^forged [1-9].*: org-1, limit 2 off by [1-9]`,
+		"limits that end for a kind stay":                `lost [1-9].*: (user-\d, limit 1|project-\d, limit 0)`,
 	}[control])
 }

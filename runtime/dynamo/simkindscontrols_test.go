@@ -11,15 +11,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
-// kindControls are variants that mistake which limits a bucket has, by name.
+// kindControls are variants that are wrong about the limits of a kind, by name.
 func kindControls() map[string]control {
 	mistaking := func(kind, other string) func(*history) {
 		return func(h *history) { h.mistake = map[string]string{kind: other} }
 	}
 	return map[string]control{
-		"projects charged for a limit of organisations": {"atomic", mistaking("project", "org")},
-		"organisations not charged for a limit":         {"compensated", mistaking("org", "project")},
-		"organisations not charged for what users have too": {"atomic", func(h *history) {
+		"projects with the limits of organisations": {"atomic", mistaking("project", "org")},
+		"organisations with the limits of projects": {"compensated", mistaking("org", "project")},
+		"a limit that organisations have is not charged": {"atomic", func(h *history) {
 			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 				const rpm, rpd = 0, 2
 				less := *w
