@@ -39,7 +39,7 @@ const (
 	losesRefunds  fault = "what was given back does not count, and nothing else is wrong"
 	anHourLate    fault = "all of it counts an hour later"
 	unclear       fault = "some calls count more, and others less, or as many with other costs"
-	notOfReaders  fault = "the buckets differ from what callers consumed"
+	notOfReaders  fault = "the hours are right, and something else is wrong"
 )
 
 // fault says how hours differ from the stream.
