@@ -38,7 +38,7 @@ var faults = []fault{
 	{name: "charges the parent of a child that refuses", want: `project-\S+ has \S+ mt of [rt]pm, want`,
 		acquire: chargeParent},
 	{name: "fills nothing", only: "refill", fill: fillNothing,
-		want: `user-alice has 0'100 mt of rpm, want 39'000|Requested:39 .* which has the tokens`},
+		want: `user-alice has 0'100 mt of rpm, want 39'000|Requested:9 .* which has the tokens`},
 	{name: "fills the parent too", want: `^peek: project-p has 1000'000 mt of rpm, want 990'000`, only: "reset",
 		fill: fillParent},
 	{name: "charges an ancestor only for limits of the entity's kind", only: "kinds that differ",

@@ -187,7 +187,7 @@ func overrideRefill(w *world) {
 	if _, err := w.acquireIn(old, alice, cost(1, 1)); err != nil {
 		w.Fatalf("%v", err)
 	}
-	high := per(40, 4, time.Second)
+	high := per(40, 1, time.Second) // it refills as before: a process may go by the old rate
 	w.set(w.Config.GPT4.Entity(alice), limits.GPT4Limits{RPM: rate(high)}, runtime.Refill())
 	w.store.Advance(1100 * time.Millisecond) // a process may deny by what it saw before
 	w.filled("user-alice", high, w.schema.user[1])
