@@ -76,7 +76,7 @@ func TestLoadRedisInterrupted(t *testing.T) {
 		}
 		return false
 	})
-	code, out, errs := command(ctx, append([]string{"load", "--json", "--duration", "1m", "--concurrency", "50",
+	code, out, errs := command(ctx, append([]string{"load", "--json", "--duration", "1m", "--concurrency", "8",
 		"--settle", "tpm=3", "--cleanup"}, r.flags...)...)
 	var s report
 	if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 {
