@@ -2,5 +2,5 @@ package x
 
 import "github.com/sluice-go/sluice/runtime/store"
 
-// If Generation5 is undefined, this code and the runtime package do not fit.
-const _ = store.Generation5
+// If Generation999 is undefined, this code and the runtime package do not fit.
+const _ = store.Generation999
