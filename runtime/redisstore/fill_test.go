@@ -156,10 +156,10 @@ func TestFillByOlderSchema(t *testing.T) {
 	newer.spec.Kinds[0].Limits = []bucket.Limit{bucket.Per(600, time.Hour), bucket.Per(6000, time.Minute)}
 	d, old := s.process(t, s.client(t), newer), s.process(t, s.client(t), older)
 	d.take(t, 100)
-	ttl := s.ttl(t, "rpm", "user-alice", "user-alice")
+	ttl := s.ttl(t)
 	old.fill(t, older)
 	d.left(t, alice, tokens2{500, 6000})
-	if got := s.ttl(t, "rpm", "user-alice", "user-alice"); got != ttl || ttl != 2*time.Hour {
+	if got := s.ttl(t); got != ttl || ttl != 2*time.Hour {
 		t.Errorf("%v, want the %v of the last call", got, ttl)
 	}
 	d.take(t, 500)

@@ -16,11 +16,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// ttl is how long a key of the server has yet.
-func (s *server) ttl(t testing.TB, limit, root, entity string) time.Duration {
+// ttl is how long user-alice's rpm of gpt-4 lasts yet.
+func (s *server) ttl(t testing.TB) time.Duration {
 	t.Helper()
-	ttl, err := s.client(t).TTL(t.Context(), keys{prefix: s.prefix}.bucket("gpt-4", limit, root,
-		entity)).Result()
+	const alice = "user-alice"
+	key := keys{prefix: s.prefix}.bucket("gpt-4", "rpm", alice, alice)
+	ttl, err := s.client(t).TTL(t.Context(), key).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +36,14 @@ func TestExpiry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.ttl(t, "rpm", "user-alice", "user-alice"); got != 2*time.Minute {
+	if got := s.ttl(t); got != 2*time.Minute {
 		t.Errorf("%v, want twice what it takes from empty", got)
 	}
 	s.mini.FastForward(time.Minute)
 	if err := lease.Settle(t.Context(), tokens2{180, 0}); err != nil { // -120
 		t.Fatal(err)
 	}
-	if got := s.ttl(t, "rpm", "user-alice", "user-alice"); got != 6*time.Minute {
+	if got := s.ttl(t); got != 6*time.Minute {
 		t.Errorf("%v, want twice what it takes from the debt", got)
 	}
 	s.mini.FastForward(6 * time.Minute)
