@@ -30,6 +30,9 @@ import (
 //nolint:errname // a list: Problems as schema names it
 type Problems = schema.Problems
 
+// Generation is that of the code that Run returns, which the code's runtime has to serve.
+const Generation = emit.Generation
+
 // Config is the input of Run.
 type Config struct {
 	Schema string // path of the limits.yaml; its folder is what paths in it are relative to

@@ -72,7 +72,7 @@ func New(c Config) (*Aggregator, error) {
 	case c.Poisoned == nil:
 		return nil,
 			errors.New("usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost")
-	case namespace.Is(c.Client): // keys get the namespace here
+	case namespace.Of(c.Client) != "": // keys get the namespace here
 		return nil, errors.New("usage.New: the client is one of operator.InNamespace: pass the client that it " +
 			"was made from, and the name as Config.Namespace")
 	case c.Namespace != "":

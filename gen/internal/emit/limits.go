@@ -10,13 +10,18 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
+// Generation is that of the code that Files returns. It compiles only beside a runtime that serves it, whose
+// package store has a constant of that name and number.
+const Generation = 5
+
 // limits prints limits.go: the package's doc, the handshake, the Limiter, errors and digests.
 func limits(f *file, p *model.Package, digests []digest.Entry) {
 	f.PackageComment(comment(packageDoc(p), 117))
 
-	f.decl("If Generation5 is undefined, this code and the runtime package do not fit: run `go get\n"+
+	handshake := fmt.Sprint("Generation", Generation)
+	f.decl("If "+handshake+" is undefined, this code and the runtime package do not fit: run `go get\n"+
 		"github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.",
-		jen.Const().Id("_").Op("=").Qual(storePath, "Generation5"))
+		jen.Const().Id("_").Op("=").Qual(storePath, handshake))
 
 	f.decl(fmt.Sprintf("Revision is the revision of the numbers in %s that this code was made from.", p.Source),
 		jen.Const().Id("Revision").Op("=").Add(num(p.Revision)))

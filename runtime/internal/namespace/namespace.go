@@ -52,18 +52,12 @@ func New(api API, n item.Namespace) API {
 	return &client{API: api, namespace: n}
 }
 
-// Of returns the namespace of api.
-func Of(api API) item.Namespace {
+// Of returns the namespace of api, an API or a part of one.
+func Of(api any) item.Namespace {
 	if c, ok := api.(*client); ok {
 		return c.namespace
 	}
 	return ""
-}
-
-// Is reports whether api, which may be a part of API, sees one namespace alone.
-func Is(api any) bool {
-	_, ok := api.(*client)
-	return ok
 }
 
 type client struct {

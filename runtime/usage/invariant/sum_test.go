@@ -140,10 +140,10 @@ func (s storm) play(t testing.TB, w *world, b *books, dice *rand.Rand) {
 		for _, l := range open {
 			b.meet("late")
 			operator.late(t, l)
-			s.flush(t, processes)
+			s.flush(t, w, processes)
 		}
 		open = s.call(t, w, b, dice, processes, operator, phase)
-		s.flush(t, processes)
+		s.flush(t, w, processes)
 		stop()
 		readers.Wait()
 	}
@@ -178,10 +178,10 @@ func (s storm) processes(t testing.TB, w *world, b *books, dice *rand.Rand) (all
 }
 
 // flush has processes write what is lazy.
-func (s storm) flush(t testing.TB, processes []*limits.Limiter) {
+func (s storm) flush(t testing.TB, w *world, processes []*limits.Limiter) {
 	t.Helper()
 	for _, l := range processes {
-		if err := l.Close(t.Context()); err != nil && !s.lossy && !dynamotest.OnLocal(t) {
+		if err := l.Close(t.Context()); err != nil && !s.mayFail(w) {
 			t.Error(err)
 		}
 	}

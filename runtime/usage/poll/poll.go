@@ -98,7 +98,7 @@ func New(c Config) (*Poller, error) {
 	switch {
 	case c.Client == nil:
 		return nil, errors.New("poll.New: the client is nil")
-	case namespace.Is(c.Client): // keys get the namespace here
+	case namespace.Of(c.Client) != "": // keys get the namespace here
 		return nil, errors.New("poll.New: the client is one of operator.InNamespace: pass the client that it was " +
 			"made from")
 	case c.Streams == nil:

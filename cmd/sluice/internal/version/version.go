@@ -8,14 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sluice-go/sluice/runtime/store"
+	"github.com/sluice-go/sluice/gen"
 )
-
-// generation is the generation of the code that this sluice generates. The build fails if the runtime does
-// not serve it.
-const generation = 5
-
-const _ = store.Generation5
 
 // Command is `sluice version`.
 type Command struct{}
@@ -29,7 +23,7 @@ func (Command) Run(p program.Env) error {
 			version = info.Main.Version
 		}
 	}
-	p.Say("sluice %s, generates code of generation %d, built with %s\n", version, generation, toolchain)
+	p.Say("sluice %s, generates code of generation %d, built with %s\n", version, gen.Generation, toolchain)
 	return nil
 }
 

@@ -128,17 +128,17 @@ const (
 	mostDoublings = 3
 )
 
-// LongestAttempt returns how long an attempt may take at most.
+// LongestAttempt returns how long an attempt may take at most, however much time its requests have.
 func (p *Pacer) LongestAttempt() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return LongestAttempt << min(p.unanswered, mostDoublings)
 }
 
-// AttemptTime returns how long an attempt for a request with so much time left may take, apart from what
-// LongestAttempt says. It leaves time for another one if this one gets no reply. A settle has much more time
-// than acquires, which may wait behind it. A request that shares the write has waited for another write's
-// reply, so replies come.
+// AttemptTime returns how long an attempt for a request with so much time left may take, if its bucket's
+// LongestAttempt is not less. It leaves time for another one if this one gets no reply. A settle has much
+// more time than acquires, which may wait behind it. A request that shares the write has waited for another
+// write's reply, so replies come.
 func AttemptTime(left time.Duration, settle, alone bool) time.Duration {
 	switch {
 	case settle:
