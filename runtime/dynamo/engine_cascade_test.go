@@ -235,8 +235,8 @@ func TestCascadeDeniedWithoutTheRest(t *testing.T) {
 	if !ok || len(denied.Refusals) != 1 || denied.Entity != "user-1" {
 		t.Errorf("%v, want a denial by the user", err)
 	}
-	if api.calls != 3 {
-		t.Errorf("%d reads, want one of each of the two, and none that goes on asking", api.calls)
+	if n := api.calls.Load(); n != 3 {
+		t.Errorf("%d reads, want one of each of the two, and none that goes on asking", n)
 	}
 }
 

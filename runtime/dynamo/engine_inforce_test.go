@@ -311,7 +311,7 @@ type batches struct {
 	wire.API
 	answer func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error)
 	then   func()
-	calls  int
+	calls  atomic.Int64
 }
 
 func (b *batches) BatchGetItem(
@@ -319,7 +319,7 @@ func (b *batches) BatchGetItem(
 	in *dynamodb.BatchGetItemInput,
 	opts ...func(*dynamodb.Options),
 ) (*dynamodb.BatchGetItemOutput, error) {
-	if b.calls++; b.calls > 100 {
+	if b.calls.Add(1) > 100 {
 		return nil, errors.New("the test's limit of calls") // ends what would not
 	}
 	if b.answer != nil {
@@ -423,8 +423,8 @@ func TestOverridesAreReadOnce(t *testing.T) {
 				if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
 					t.Fatal(err)
 				}
-				if api.calls != n+1 {
-					t.Fatalf("%d reads of the overrides by call %d", api.calls, n+1)
+				if got := api.calls.Load(); got != int64(n+1) {
+					t.Fatalf("%d reads of the overrides by call %d", got, n+1)
 				}
 				e.clock.Since.Add(60_000)
 			}

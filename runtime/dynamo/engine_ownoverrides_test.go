@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,16 +115,16 @@ func TestUnreadOverrides(t *testing.T) {
 			if _, err := other.Config.GPT4.Entity(of).Set(t.Context(), rpm(1000), ""); err != nil {
 				t.Fatal(err)
 			}
-			api.calls = -1 // the first read has an answer
+			api.calls.Store(-1) // the first read has an answer
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 1, func(t *testing.T, b *bubble) {
 				t.Helper()
-				fails := false
+				var fails atomic.Bool
 				api := &batches{API: b.client}
 				api.answer = func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
-					if fails && api.calls > 0 {
+					if fails.Load() && api.calls.Load() > 0 {
 						return nil, errWire
 					}
 					return nil, nil
@@ -137,16 +138,16 @@ func TestUnreadOverrides(t *testing.T) {
 				}
 				acquire()
 				elapse(test.after)
-				api.calls = 0
+				api.calls.Store(0)
 				test.act(t, b, l, api)
-				fails = true
+				fails.Store(true)
 				for range 3 {
 					acquire()
 				}
-				if api.calls == 0 {
+				if api.calls.Load() == 0 {
 					t.Error("no overrides were asked for")
 				}
-				fails = false
+				fails.Store(false)
 				elapse(time.Minute)
 				acquire()
 				closeAll(t, l.Limiter)
