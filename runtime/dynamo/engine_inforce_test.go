@@ -377,15 +377,27 @@ func TestDeniedOverridesFail(t *testing.T) {
 	e := newEngine(t)
 	e.ttl = time.Minute
 	var failure error
+	writes, sent := &hung{API: e.client}, make(chan struct{})
 	api := &batches{
-		API:    e.client,
-		answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) { return nil, failure },
+		API: writes,
+		answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+			if failure != nil {
+				<-sent // a read that fails earlier has nothing to be given back
+			}
+			return nil, failure
+		},
 	}
 	d := e.desk(t, api, withNumbers(embeddings, 1, *per(200)))
 	if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
 		t.Fatal(err)
 	}
 	e.clock.set(60_000)
+	writes.hang(func(operation string, n int) bool {
+		if operation == "UpdateItem" && n == 1 {
+			close(sent)
+		}
+		return false
+	})
 	failure = &smithy.GenericAPIError{Code: "AccessDeniedException"}
 	d.calls(t, "read missing", "create applied")
 	acquire := func() {
