@@ -55,6 +55,7 @@ const notWhole = "is not a whole number from 1 to 1_000_000_000_000: write digit
 // TestBadArguments: what is wrong with a command line is said before anything is asked of the table, and so
 // before anything can be written.
 func TestBadArguments(t *testing.T) {
+	sequential(t)
 	var sent atomic.Int64
 	table := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		sent.Add(1)

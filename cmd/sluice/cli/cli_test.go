@@ -7,7 +7,15 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
+
+// sequential skips a test under the race detector: its commands run one after the other, and none of them has
+// goroutines of its own. Such tests would take most of this package's time there.
+func sequential(t *testing.T) {
+	t.Helper()
+	longform.NoRace(t, "its commands do one thing at a time, and their stores are raced by their own tests")
+}
 
 // full is a disk without space.
 type full struct{}

@@ -65,6 +65,7 @@ func (s session) items() int {
 }
 
 func TestEntity(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, schemaFile(t, tree))
 	s.run("entity show user-123", 1, "",
 		"sluice: user-123 is not stored: run `sluice entity put user-123 --parent project-<id>`\n")
@@ -207,6 +208,7 @@ func TestEntityLinkMissing(t *testing.T) {
 
 // TestEntityChildrenPaged: there are more children than one page of 1 MB has.
 func TestEntityChildrenPaged(t *testing.T) {
+	sequential(t)
 	engine := memdynamo.New()
 	if _, err := operator.CreateTable(t.Context(), engine.Client(), "rate_limits"); err != nil {
 		t.Fatal(err)

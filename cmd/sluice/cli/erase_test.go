@@ -22,6 +22,7 @@ a process that serves a call of it, an aggregator that is behind, and a process 
 
 // TestErase: what a service has stored of a user goes, with what operators have. A parent is refused by name.
 func TestErase(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	lim, err := limits.New(dynamo.New(s.client, table))
 	if err != nil {

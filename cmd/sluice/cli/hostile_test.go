@@ -60,6 +60,7 @@ func withHostile(t *testing.T) session {
 // TestHostileIDs: commands print an id with control characters as a Go string, and reach it by that string.
 // Each line that they print is their own.
 func TestHostileIDs(t *testing.T) {
+	sequential(t)
 	s := withHostile(t)
 	literal := strconv.Quote(hostile)
 	id := strings.Trim(strings.TrimPrefix(literal, `"user-`), `"`)
@@ -121,6 +122,7 @@ func TestHostileIDs(t *testing.T) {
 // TestJSONOfHostileIDs: each command that lists has a form for programs, with one object on a line, in which
 // an id is as it is stored.
 func TestJSONOfHostileIDs(t *testing.T) {
+	sequential(t)
 	s := withHostile(t)
 	literal := strconv.Quote(hostile)
 	for _, test := range []struct {

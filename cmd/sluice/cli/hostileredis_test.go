@@ -12,6 +12,7 @@ import (
 
 // TestHostileIDsOnRedis is TestHostileIDs for ids, and for names of limits, in keys of a Redis.
 func TestHostileIDsOnRedis(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, demo)
 	r.acquire(limits.User{ID: "123", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{TPM: 1_000})
 	for _, key := range r.server.Keys() {

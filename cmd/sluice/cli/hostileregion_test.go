@@ -12,6 +12,7 @@ import (
 // TestHostileSnapshot: commands print what another region has published as Go strings unless it is plain.
 // Each line that they print is their own.
 func TestHostileSnapshot(t *testing.T) {
+	sequential(t)
 	w := newPlaces(t)
 	for range 4 {
 		w.cycle(45, 15)

@@ -53,6 +53,7 @@ func TestInfra(t *testing.T) {
 
 // TestInfraMistakes: nothing is printed where an argument is wrong.
 func TestInfraMistakes(t *testing.T) {
+	sequential(t)
 	const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/rate_limits"
 	const noARN = ` is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', and no ARN, ` +
 		`since the template makes the table`

@@ -97,6 +97,7 @@ const converted = "next: `sluice migrate --verify`; until `sluice migrate --clea
 
 // TestMigrate goes through the steps.
 func TestMigrate(t *testing.T) {
+	sequential(t)
 	m := newMigration(t, schemaFile(t, tree))
 	m.run("--dry-run", 0, `table TABLE: examined
   buckets to be created   0
@@ -208,6 +209,7 @@ no per-limit item is left: programs may use dynamo.New again
 
 // TestMigrateJSON: a report for programs has all there is.
 func TestMigrateJSON(t *testing.T) {
+	sequential(t)
 	m := newMigration(t, schemaFile(t, tree))
 	for i := range 12 {
 		m.put(fmt.Sprint("user-1", i), "gpt-4", "rpm", bucket.Per(200, time.Minute))
@@ -322,6 +324,7 @@ func TestMigrateQuotes(t *testing.T) {
 
 // TestMigrateWrong: what is wrong with single buckets is named, and the exit code is 1.
 func TestMigrateWrong(t *testing.T) {
+	sequential(t)
 	m := newMigration(t, schemaFile(t, tree))
 	rpm, tpm := bucket.Per(100, time.Minute), bucket.Per(10_000, time.Minute).WithBurst(15_000)
 	m.put("user-1", "gpt-4", "rpm", rpm)

@@ -20,6 +20,7 @@ resources:
 
 // TestModelNames: the commands take names of resources with capitals, ':', '.' and '/'.
 func TestModelNames(t *testing.T) {
+	sequential(t)
 	file := schemaFile(t, models)
 	s, _ := newSession(t, file)
 	s.run("override set user-1 anthropic.claude-v2:1 rpm=20", 0,

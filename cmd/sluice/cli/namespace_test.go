@@ -88,6 +88,7 @@ func runStory(t *testing.T, s session, table string, opts ...dynamo.Option) []st
 // TestCommandsInNamespace: commands do in a namespace what they do on a table of its own, and leave the rest
 // of the table as it was.
 func TestCommandsInNamespace(t *testing.T) {
+	sequential(t)
 	alone, own := newSession(t, demo)
 	want := runStory(t, alone, own)
 	s, table := newSession(t, demo)
@@ -139,6 +140,7 @@ var revisions = regexp.MustCompile(`[0-9]{13}`)
 
 // TestWrongNamespaces: usage errors about the flag and its variable.
 func TestWrongNamespaces(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	r := newRedis(t, demo)
 	for _, test := range []struct{ line, says string }{

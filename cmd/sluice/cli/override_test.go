@@ -69,6 +69,7 @@ func TestExplainShadow(t *testing.T) {
 
 // TestOverride is the life of overrides beside a bucket in use. Their revisions are the time in ms.
 func TestOverride(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	s.run("override get user-123 gpt-4", 0, "user-123 on gpt-4: nothing is overridden, revision none\n", "")
 	s.run("override list gpt-4", 0, "", "nothing is overridden on gpt-4\n")
@@ -184,6 +185,7 @@ user  tpm      20,000  20,000  20,000 every 1m  1772366400000
 
 // TestOverrideByTwo: of two operators who have seen the same, the second is told.
 func TestOverrideByTwo(t *testing.T) {
+	sequential(t)
 	s, _ := newSession(t, demo)
 	lost := func(is, not string) string {
 		return "sluice: the override of gpt-4 at user-123 is at revision " + is + ", not " + not +

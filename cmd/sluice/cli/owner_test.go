@@ -159,6 +159,7 @@ func populate(t *testing.T, members store.MemberStore) {
 
 // TestOtherOwnersTable: every command that writes fails on another owner's table, and changes nothing.
 func TestOtherOwnersTable(t *testing.T) {
+	sequential(t)
 	m := newMigration(t, demo)
 	acquire(m.session, m.flags[1], limits.GPT4Cost{RPM: 35})
 	populate(t, operator.NewMembers(m.client, m.flags[1]))
@@ -180,6 +181,7 @@ func TestOtherOwnersTable(t *testing.T) {
 
 // TestOtherOwnersRedis is TestOtherOwnersTable for a prefix of a Redis.
 func TestOtherOwnersRedis(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, demo)
 	r.acquire(limits.User{ID: "123", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35})
 	populate(t, redisstore.New(r.client).Members())
@@ -205,6 +207,7 @@ func TestOtherOwnersRedis(t *testing.T) {
 // TestResetOfAnOwner: without limits.yaml, reset fills a bucket in a table that records no owner, or the one
 // that is named.
 func TestResetOfAnOwner(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	s.flags = s.flags[:2]
 	acquire(s, table, limits.GPT4Cost{RPM: 35})

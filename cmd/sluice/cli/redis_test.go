@@ -92,6 +92,7 @@ func (r redises) limiter() *limits.Limiter {
 // TestSameOnRedis runs one story on DynamoDB and on Redis: commands say the same of both, to the letter, but
 // for what a read cost.
 func TestSameOnRedis(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
 	r := newRedis(t, demo)

@@ -49,6 +49,7 @@ func closed(t *testing.T) string {
 
 // TestRedisAnswersNot: all commands say where nobody answers, and who refuses whom, without the password.
 func TestRedisAnswersNot(t *testing.T) {
+	sequential(t)
 	addr := closed(t)
 	for _, options := range []string{"", "&addr=" + addr} {
 		each(t, "sluice: redis://"+addr+"/0 does not answer"+
@@ -81,6 +82,7 @@ func TestRedisAnswersNot(t *testing.T) {
 // TestRedisIsNone: what answers is something else, or speaks TLS where none is asked for, or has a
 // certificate that nobody knows.
 func TestRedisIsNone(t *testing.T) {
+	sequential(t)
 	plain, secure := httptest.NewServer(nil), httptest.NewUnstartedServer(nil)
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail, as they are to
 	secure.StartTLS()
@@ -132,6 +134,7 @@ func TestRedisHangs(t *testing.T) {
 
 // TestRedisTakesNoWrites: a replica, and a Redis that is full, are said to be that.
 func TestRedisTakesNoWrites(t *testing.T) {
+	sequential(t)
 	s := miniredis.RunT(t)
 	for answer, want := range map[string]string{
 		"READONLY You can't write against a read only replica.": "is a replica, which accepts no writes: pass " +
@@ -157,6 +160,7 @@ func TestRedisHelp(t *testing.T) {
 
 // TestRedisRefuses: what a Redis says to the user of the URL, with what to do.
 func TestRedisRefuses(t *testing.T) {
+	sequential(t)
 	s := miniredis.RunT(t)
 	s.SetError("NOPERM User ann has no permissions to run the 'hgetall' command")
 	each(t, "sluice: Redis denies the user what the store needs: NOPERM User ann has no permissions to run "+

@@ -30,6 +30,7 @@ func listing(t *testing.T, stores string) string {
 
 // TestStoreNotListed: nothing is read or written where no limiter of the schema looks.
 func TestStoreNotListed(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, demo)
 	s, table := newSession(t, demo)
 	refused := func(file, store, instead string, flags []string) {
@@ -85,6 +86,7 @@ func bare(t *testing.T) {
 // TestNowhereOrRedis: an error about a missing region or table says how to name a Redis, if the schema may be
 // served by one. Other errors do not.
 func TestNowhereOrRedis(t *testing.T) {
+	sequential(t)
 	bare(t)
 	const noRegion = "sluice: no AWS region: pass --region, set AWS_REGION, or choose a profile that has " +
 		"one; without AWS, run `sluice dev` and set what it prints"

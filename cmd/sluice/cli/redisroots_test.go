@@ -31,6 +31,7 @@ user-1  rpm    ##############------   70%         30    100  42s
 // TestRedisRoots: which bucket of a cluster is meant, where an entity has been charged under two parents and
 // alone.
 func TestRedisRoots(t *testing.T) {
+	sequential(t)
 	r := newCluster(t, demo)
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35, TPM: 14_000})
 	const under7 = `  LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
@@ -147,6 +148,7 @@ user-1 under project-8  tpm    ##################--   93%      1,000  15,000  1m
 // TestRedisOverride: what a bucket may hold comes with each call, so that no bucket has other limits than
 // those in force.
 func TestRedisOverride(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, demo)
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35})
 	r.run("override set user gpt-4 rpm=50", 0, `user on gpt-4: revision 1772366400000, was none

@@ -16,6 +16,7 @@ import (
 
 // TestRedisURL: what is no URL of a Redis is said without what it is, which may be a password.
 func TestRedisURL(t *testing.T) {
+	sequential(t)
 	const forms = "want redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix:///path/to/socket, " +
 		"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster; in a password / ? # % " +
 		"are %2F %3F %23 %25 " +
@@ -51,6 +52,7 @@ func TestRedisURL(t *testing.T) {
 
 // TestRedisOrTable: nobody is led to another place than was meant.
 func TestRedisOrTable(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, demo)
 	url := "redis://" + r.server.Addr()
 	fails := func(want string, flags ...string) {
@@ -96,6 +98,7 @@ func TestRedisOrTable(t *testing.T) {
 
 // TestNotOnRedis: what is DynamoDB's says so.
 func TestNotOnRedis(t *testing.T) {
+	sequential(t)
 	for line, why := range map[string]string{
 		"table create":         "Redis needs no table, keys come with the calls that need them",
 		"table check":          "Redis needs no table, keys come with the calls that need them",

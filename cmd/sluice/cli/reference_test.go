@@ -12,6 +12,7 @@ import (
 // TestSchema: `sluice schema` prints what docs/schema.md is, and with --json what `generate` writes for
 // editors.
 func TestSchema(t *testing.T) {
+	sequential(t)
 	for file, args := range map[string][]string{
 		"../../../docs/schema.md":     {"schema"},
 		"../../../limits.schema.json": {"schema", "--json"},

@@ -8,6 +8,7 @@ import (
 )
 
 func TestReset(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	schema := s.flags
 	s.flags = s.flags[:2] // it reads no schema

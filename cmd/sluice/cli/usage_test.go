@@ -131,6 +131,7 @@ func (b *book) fill() {
 
 // TestUsageForms: every form says the same of the same windows.
 func TestUsageForms(t *testing.T) {
+	sequential(t)
 	b := newBook(t)
 	b.fill()
 	for name, line := range map[string]string{
@@ -173,6 +174,7 @@ func TestUsageForms(t *testing.T) {
 // TestUsageBounds: a window counts from the instant on that it still holds, and what has not come yet is not
 // asked for.
 func TestUsageBounds(t *testing.T) {
+	sequential(t)
 	b := newBook(t)
 	for hours := range 4 {
 		b.consume(
@@ -225,6 +227,7 @@ func TestUsageOfNobody(t *testing.T) {
 }
 
 func TestUsageFails(t *testing.T) {
+	sequential(t)
 	b := newBook(t)
 	b.consume(start, "user-1", "gpt-4", map[string]int64{"rpm": 1_000})
 	const help = "; run `sluice usage --help`\n"
