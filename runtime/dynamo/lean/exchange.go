@@ -270,7 +270,7 @@ func (c *Client) receive(ctx context.Context, x *exchange, r *smithyhttp.Respons
 	if err != nil {
 		return &smithy.DeserializationError{Err: err}
 	}
-	text, err := x.decoder.read(r.Body, r.ContentLength)
+	text, err := x.decoder.read(r.Body, r.ContentLength, largest)
 	switch {
 	case err != nil && !succeeded:
 		return &smithy.DeserializationError{Err: fmt.Errorf("failed to copy error response body, %w", err)}
@@ -306,8 +306,9 @@ func (c *Client) checksum(h http.Header) (string, error) {
 	return sum, nil
 }
 
-// read reads a reply of length bytes, -1 if that is not known. The text is valid until the next one is read.
-func (d *decoder) read(from io.Reader, length int64) ([]byte, error) {
+// read reads a reply of length bytes, -1 if that is not known, and of most at most. The text is valid until the
+// next one is read.
+func (d *decoder) read(from io.Reader, length int64, most int) ([]byte, error) {
 	d.text, d.at = d.text[:0], 0
 	if length > 0 {
 		d.text = slices.Grow(d.text, int(min(length, kept))+1) // one more to find the end in
@@ -319,12 +320,12 @@ func (d *decoder) read(from io.Reader, length int64) ([]byte, error) {
 		n, err := from.Read(d.text[len(d.text):cap(d.text)])
 		d.text = d.text[:len(d.text)+n]
 		switch {
+		case len(d.text) > most:
+			return nil, fmt.Errorf("a reply of more than %d bytes", most)
 		case err == io.EOF: //nolint:errorlint // io.Reader says so
 			return d.text, nil
 		case err != nil:
 			return nil, err
-		case len(d.text) > largest:
-			return nil, fmt.Errorf("a reply of more than %d bytes", largest)
 		}
 	}
 }

@@ -36,8 +36,8 @@ type replay struct {
 	status int
 	header map[string]string
 	text   string
-	body   io.Reader // instead of text
-	err    error     // instead of a reply
+	body   func() io.Reader // instead of text
+	err    error            // instead of a reply
 
 	request *http.Request
 	sent    []byte // its body
@@ -58,9 +58,9 @@ func (r *replay) Do(request *http.Request) (*http.Response, error) {
 		header.Set(name, strings.ReplaceAll(value, "right",
 			strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(r.text))), 10)))
 	}
-	body := r.body
-	if body == nil {
-		body = strings.NewReader(r.text)
+	var body io.Reader = strings.NewReader(r.text)
+	if r.body != nil {
+		body = r.body()
 	}
 	return &http.Response{
 		StatusCode: r.status, Header: header, Body: io.NopCloser(body), ContentLength: int64(len(r.text)),
