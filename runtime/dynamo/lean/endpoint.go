@@ -68,6 +68,9 @@ func (c *Client) resolve(ctx context.Context, account, table string) *endpoint {
 		}
 	}
 	e.locate(&found.URI, o.EndpointOptions.DisableHTTPS)
+	if smithyhttp.ValidateEndpointHost(e.header) != nil {
+		return nil
+	}
 	c.endpoint.Store(e)
 	return e
 }

@@ -37,6 +37,9 @@ func tune(o *dynamodb.Options) {
 		t.ForceAttemptHTTP2 = false
 		t.Protocols = new(http.Protocols)
 		t.Protocols.SetHTTP1(true)
+		if t.TLSClientConfig != nil { // a copy; one that another client uses may offer HTTP/2
+			t.TLSClientConfig.NextProtos = []string{"http/1.1"}
+		}
 	})
 }
 
