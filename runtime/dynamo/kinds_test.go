@@ -10,6 +10,7 @@ import (
 
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	"github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/conformance/ondynamo"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -19,18 +20,18 @@ import (
 // both have both. A reshape removes what buckets hold of the others. The old binary, which goes on, neither
 // charges those nor brings them back.
 func TestLimitEndsForAKind(t *testing.T) {
-	e := newConformant(t)
-	before, err := generated.New(dynamo.New(e.client, e.table), runtime.WithClock(e))
+	e := ondynamo.New(t)
+	before, err := generated.New(dynamo.New(e.Client, e.Name), runtime.WithClock(e))
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := kinds.New(dynamo.New(e.client, e.table), runtime.WithClock(e))
+	after, err := kinds.New(dynamo.New(e.Client, e.Name), runtime.WithClock(e))
 	if err != nil {
 		t.Fatal(err)
 	}
 	holds := func(when, entity string, want ...string) {
 		t.Helper()
-		out, err := e.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &e.table,
+		out, err := e.Client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &e.Name,
 			Key: storetest.BucketKey(entity, generated.GPT4)})
 		if err != nil {
 			t.Fatal(err)

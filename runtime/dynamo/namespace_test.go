@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/conformance/ondynamo"
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -63,16 +64,16 @@ func TestConformanceInNamespace(t *testing.T) {
 
 // tenant is an owner of a namespace.
 type tenant struct {
-	e     *conformant
+	e     *ondynamo.Table
 	items dynamo.API // in the namespace
 	lim   *limits.Limiter
 	n     int64
 }
 
 // newTenant returns the tenant of a namespace, which may be empty, of e's table. Its numbers follow from n.
-func newTenant(t *testing.T, e *conformant, via *hashSpy, namespace string, n int64) tenant {
+func newTenant(t *testing.T, e *ondynamo.Table, via *hashSpy, namespace string, n int64) tenant {
 	t.Helper()
-	client := e.client
+	client := e.Client
 	if via != nil {
 		via.HTTPClient = client.Options().HTTPClient
 		client = dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = *via })
@@ -86,7 +87,7 @@ func newTenant(t *testing.T, e *conformant, via *hashSpy, namespace string, n in
 		opts = append(opts, dynamo.Namespace(namespace))
 	}
 	var err error
-	if who.lim, err = limits.New(dynamo.New(client, e.table, opts...), runtime.WithClock(e)); err != nil {
+	if who.lim, err = limits.New(dynamo.New(client, e.Name, opts...), runtime.WithClock(e)); err != nil {
 		t.Fatal(err)
 	}
 	return who
@@ -98,7 +99,7 @@ func (w tenant) acts(t *testing.T) (failed error) {
 	must := func(err error) { failed = errors.Join(failed, err) }
 	ctx, user := t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "7"}}
 	must(w.lim.Check(ctx))
-	children := operator.NewMembers(w.items, w.e.table)
+	children := operator.NewMembers(w.items, w.e.Name)
 	for i := range w.n {
 		must(children.Put(ctx, store.Member{Entity: fmt.Sprint("user-", 1+i), Parent: "project-7", Cascade: true}))
 	}
@@ -111,13 +112,13 @@ func (w tenant) acts(t *testing.T) (failed error) {
 	must(err)
 	_, err = w.lim.Embeddings.Acquire(ctx, limits.Project{ID: "7"}, limits.EmbeddingsCost{RPS: w.n})
 	must(err)
-	spec, overrides := spec(), operator.NewOverrides(w.items, w.e.table, w.e.Now)
+	spec, overrides := spec(), operator.NewOverrides(w.items, w.e.Name, w.e.Now)
 	for _, at := range []string{"user", "user-1"} {
 		limit := bucket.Limit{Capacity: 1000 * w.n, Burst: 1000 * w.n, Refill: 1000 * w.n, Period: 60_000}
 		_, err := overrides.Set(ctx, spec, store.Stored{At: at, Limits: []*bucket.Limit{&limit, nil}})
 		must(err)
 	}
-	must(operator.NewRegional(w.items, w.e.table, w.e.Now).PutHeartbeat(ctx, store.Heartbeat{
+	must(operator.NewRegional(w.items, w.e.Name, w.e.Now).PutHeartbeat(ctx, store.Heartbeat{
 		Region: fmt.Sprint("region-", w.n), Epoch: w.n, Expires: w.e.Now().UnixMilli() + 60_000,
 	}))
 	return failed
@@ -131,7 +132,7 @@ func (w tenant) sees(t *testing.T) string {
 	t.Helper()
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	ctx, table := t.Context(), w.e.table
+	ctx, table := t.Context(), w.e.Name
 	for _, resource := range []string{"gpt-4", "embeddings"} {
 		for page, err := range operator.Buckets(ctx, w.items, table, resource, "") {
 			for _, b := range page.Buckets {
@@ -162,12 +163,12 @@ func (w tenant) sees(t *testing.T) string {
 // one that erases an entity erases none of another's. The control: tenants of one namespace do not.
 func TestNamespaces(t *testing.T) {
 	differ := func(names ...string) (found []string) {
-		e := newConformant(t)
+		e := ondynamo.New(t)
 		var all []tenant
 		var want []string
 		for i, name := range names {
 			n := int64(i + 1)
-			alone := newTenant(t, newConformant(t), nil, "", n)
+			alone := newTenant(t, ondynamo.New(t), nil, "", n)
 			if err := alone.acts(t); err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +188,7 @@ func TestNamespaces(t *testing.T) {
 			}
 		}
 		compare("at first")
-		erasing := operator.NewMembers(all[0].items, e.table)
+		erasing := operator.NewMembers(all[0].items, e.Name)
 		for _, entity := range []string{"user-1", "project-7"} {
 			if _, err := erasing.Erase(t.Context(), entity, store.Erasing{LeaveChildren: true}); err != nil {
 				t.Fatal(err)
@@ -213,7 +214,7 @@ func TestNamespaces(t *testing.T) {
 func TestNamespaceKeys(t *testing.T) {
 	for namespace, prefix := range map[string]string{"team-a": "team-a#", "": ""} {
 		var bare, others atomic.Int64
-		e := newConformant(t)
+		e := ondynamo.New(t)
 		who := newTenant(t, e, &hashSpy{nil, &bare, &others}, namespace, 2)
 		if err := who.acts(t); err != nil {
 			t.Fatal(err)
@@ -222,7 +223,7 @@ func TestNamespaceKeys(t *testing.T) {
 		if named := bare.Load() == 0; named != (namespace != "") {
 			t.Errorf("namespace %q: %d requests name a hash key of the default one", namespace, bare.Load())
 		}
-		out, err := e.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &e.table})
+		out, err := e.Client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &e.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,23 +252,23 @@ func TestNamespaceKeys(t *testing.T) {
 // TestNamespaceOwner: each namespace has an owner of its own, and the error about another one names it. So
 // does the cure of a malformed item.
 func TestNamespaceOwner(t *testing.T) {
-	e := newConformant(t)
+	e := ondynamo.New(t)
 	own, other := newTenant(t, e, nil, "team-a", 1), newTenant(t, e, nil, "", 1)
 	stored := item.VersionKey()
 	stored["PK"], stored["owner"], stored["layout"] = codec.S("team-a#SYSTEM#"), codec.S("beta"), codec.N(1)
 	stored["revision"] = codec.N(0)
 	put := func() {
-		if _, err := e.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &e.table,
+		if _, err := e.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &e.Name,
 			Item: stored}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	put()
-	want := errtext.Of(store.OtherOwner("namespace team-a of table "+e.table, "beta", "acme"))
+	want := errtext.Of(store.OtherOwner("namespace team-a of table "+e.Name, "beta", "acme"))
 	if err := own.lim.Check(t.Context()); errtext.Of(err) != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if err := operator.CheckOwner(t.Context(), own.items, e.table, "acme"); errtext.Of(err) != want {
+	if err := operator.CheckOwner(t.Context(), own.items, e.Name, "acme"); errtext.Of(err) != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	if err := other.lim.Check(t.Context()); err != nil {
@@ -283,20 +284,20 @@ func TestNamespaceOwner(t *testing.T) {
 
 // TestWrongNamespace: names that are not possible, and stores that have no namespaces.
 func TestWrongNamespace(t *testing.T) {
-	e := newConformant(t)
+	e := ondynamo.New(t)
 	for _, name := range []string{"", "Team", "-a", "a#b", "a b", strings.Repeat("a", 65)} {
-		_, err := operator.InNamespace(e.client, name)
-		_, failed := limits.New(dynamo.New(e.client, e.table, dynamo.Namespace(name)))
+		_, err := operator.InNamespace(e.Client, name)
+		_, failed := limits.New(dynamo.New(e.Client, e.Name, dynamo.Namespace(name)))
 		if _, setup := errors.AsType[*store.SetupError](failed); err == nil || !setup {
 			t.Errorf("%q: %v, %v", name, err, failed)
 		}
 	}
-	inside, err := operator.InNamespace(e.client, "a")
+	inside, err := operator.InNamespace(e.Client, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, backend := range []store.Store{
-		migrating.New(e.client, e.table, dynamo.Namespace("a")), migrating.New(inside, e.table),
+		migrating.New(e.Client, e.Name, dynamo.Namespace("a")), migrating.New(inside, e.Name),
 	} {
 		_, err := limits.New(backend)
 		setup, ok := errors.AsType[*store.SetupError](err)
