@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/internal/test/longform"
@@ -21,6 +22,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -483,9 +485,22 @@ func storms() map[string]storm {
 }
 
 // TestFaults holds what callers were told against what was written, through every kind of fault.
-func TestFaults(t *testing.T) {
+func TestFaults(t *testing.T) { runStorms(t, nil) }
+
+// TestFaultsLean is TestFaults on the client of package lean.
+func TestFaultsLean(t *testing.T) {
+	runStorms(t, func(api wire.API) wire.API {
+		client := api.(*dynamodb.Client)
+		return lean.New(aws.Config{}, func(o *dynamodb.Options) { *o = client.Options() })
+	})
+}
+
+// runStorms plays all storms on a client that wrap makes of the engine's, which may be nil for that itself.
+func runStorms(t *testing.T, wrap func(wire.API) wire.API) {
+	t.Helper()
 	for name, s := range storms() {
 		t.Run(name, func(t *testing.T) {
+			s.wrap = wrap
 			s.calls = longform.Count(t, "calls", s.calls, s.calls/6)
 			a, fell := s.run(t, 1)
 			t.Logf("%v\nfaults %v\nadmitted %d to %d tokens, charged %d; %d calls of unknown outcome",
