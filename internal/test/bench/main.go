@@ -165,7 +165,7 @@ func experiments(c conditions) ([]experiment, error) {
 		return nil, err
 	}
 	all := codecExperiments(resources, c)
-	all = append(all, sdkExperiment(resources, c))
+	all = append(all, sdkExperiment(resources, c), leanExperiment(c))
 	all = append(all, capacityExperiments(c)...)
 	all = append(all, hotExperiments(c)...)
 	all = append(all, overloadExperiments(c)...)

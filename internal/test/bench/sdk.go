@@ -14,7 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/internal/test/bench/generated"
+	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 )
 
 // canned is a transport that, once it has passed on an UpdateItem, answers every further request with that
@@ -64,6 +66,45 @@ func bareUpdate(s *sample) *dynamodb.UpdateItemInput {
 	}
 }
 
+// cannedAcquire returns a call that acquires one token of one bucket, on a transport that answers at once. api
+// makes the client from options with that transport. The call adds what fails to failed.
+func cannedAcquire(
+	ctx context.Context, api func(dynamodb.Options) dynamo.API, failed *error,
+) (acquire func(), wire *canned, err error) {
+	w, err := newWorld(ctx, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	wire = &canned{next: w.engine.HTTPClient()}
+	options := w.engine.Client().Options()
+	options.HTTPClient = wire
+	process, err := w.processOn(api(options))
+	if err != nil {
+		return nil, nil, err
+	}
+	var who generated.HotEntity = generated.Project{ID: "123"}
+	acquire = func() {
+		if _, err := process.Hot.Acquire(ctx, who, generated.HotCost{}); err != nil {
+			*failed = errors.Join(*failed, err)
+		}
+	}
+	for range 2 { // a Create, and the Normal whose reply is kept
+		acquire()
+	}
+	return acquire, wire, *failed
+}
+
+// allocations returns what f allocates on average. It fails unless each call of f is one request to wire.
+func allocations(f func(), wire *canned) (float64, error) {
+	const runs = 100 // AllocsPerRun makes one more
+	wire.served = 0
+	n := testing.AllocsPerRun(runs, f)
+	if wire.served != runs+1 {
+		return 0, fmt.Errorf("%d requests, want one for each of %d calls", wire.served, runs+1)
+	}
+	return n, nil
+}
+
 // sdkExperiment is on what an acquire takes beside the SDK's call, on a transport that answers at once.
 func sdkExperiment(resources map[string]codec.Resource, c conditions) experiment {
 	return experiment{
@@ -72,25 +113,14 @@ func sdkExperiment(resources map[string]codec.Resource, c conditions) experiment
 			{name: "allocations more", format: "%.0f allocs more", want: atMost(8)},
 		}}},
 		measure: func(ctx context.Context) ([]float64, error) {
-			w, err := newWorld(ctx, 0)
-			if err != nil {
-				return nil, err
-			}
-			wire := &canned{next: w.engine.HTTPClient()}
-			client := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = wire })
-			process, err := w.processOn(client)
-			if err != nil {
-				return nil, err
-			}
-			var who generated.HotEntity = generated.Project{ID: "123"}
 			var failed error
-			acquire := func() {
-				if _, err := process.Hot.Acquire(ctx, who, generated.HotCost{}); err != nil {
-					failed = errors.Join(failed, err)
-				}
-			}
-			for range 2 { // a Create, and the Normal whose reply is kept
-				acquire()
+			var client *dynamodb.Client
+			acquire, wire, err := cannedAcquire(ctx, func(o dynamodb.Options) dynamo.API {
+				client = dynamodb.New(o)
+				return client
+			}, &failed)
+			if err != nil {
+				return nil, err
 			}
 			in := bareUpdate(newSample(resources[generated.Hot]))
 			// as the store's, which repeats itself
@@ -100,18 +130,54 @@ func sdkExperiment(resources map[string]codec.Resource, c conditions) experiment
 					failed = errors.Join(failed, err)
 				}
 			}
-			if failed != nil {
-				return nil, failed
+			ours, err := allocations(acquire, wire)
+			if err != nil {
+				return nil, err
 			}
-			wire.served = 0
-			const runs = 100 // AllocsPerRun makes one more
-			more := testing.AllocsPerRun(runs, acquire) - testing.AllocsPerRun(runs, bare)
-			if wire.served != 2*(runs+1) {
-				return nil, fmt.Errorf("%d requests, want one each for %d acquires and as many bare calls", wire.served,
-					runs+1)
+			theirs, err := allocations(bare, wire)
+			if err != nil {
+				return nil, err
 			}
 			times, _ := inTurns(5*c.timing, acquire, bare)
-			return []float64{100 * (times - 1), more}, failed
+			return []float64{100 * (times - 1), ours - theirs}, failed
+		},
+	}
+}
+
+// leanExperiment is on an acquire by package lean, against one by the SDK's client. Both have a transport that
+// answers at once.
+func leanExperiment(c conditions) experiment {
+	return experiment{
+		rows: []row{{"acquire by package lean vs by the SDK's client, canned reply", []figure{
+			{name: "times faster", format: "%.1fx", want: atLeast(3.5)},
+			{name: "allocations", format: "%.0f allocs", want: atMost(60)},
+			{name: "microseconds", format: "%.1f us"},
+			{name: "their allocations", format: "%.0f allocs theirs"},
+		}}},
+		measure: func(ctx context.Context) ([]float64, error) {
+			var failed error
+			own, wire, err := cannedAcquire(ctx, func(o dynamodb.Options) dynamo.API {
+				return lean.New(aws.Config{}, func(made *dynamodb.Options) { *made = o })
+			}, &failed)
+			if err != nil {
+				return nil, err
+			}
+			theirs, theirWire, err := cannedAcquire(ctx, func(o dynamodb.Options) dynamo.API {
+				return dynamodb.New(o)
+			}, &failed)
+			if err != nil {
+				return nil, err
+			}
+			allocs, err := allocations(own, wire)
+			if err != nil {
+				return nil, err
+			}
+			theirAllocs, err := allocations(theirs, theirWire)
+			if err != nil {
+				return nil, err
+			}
+			times, nanoseconds := inTurns(5*c.timing, theirs, own)
+			return []float64{times, allocs, nanoseconds / 1000, theirAllocs}, failed
 		},
 	}
 }
