@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/internal/sdklog"
 )
 
 // watermarkOf returns the attribute that holds a shard's watermark: w_ and the shard's own part of its id. It
@@ -29,7 +30,7 @@ func (a *Aggregator) write(ctx context.Context, shard string, s *addition) error
 		if err != nil {
 			return err
 		}
-		_, err = a.config.Client.UpdateItem(ctx, in)
+		_, err = a.config.Client.UpdateItem(ctx, in, sdklog.Quiet)
 		if err == nil {
 			return nil
 		}

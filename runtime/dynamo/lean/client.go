@@ -21,6 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/sluice-go/sluice/runtime/internal/sdklog"
 )
 
 // Client is the SDK's client with five calls of its own. Those are never retried, since the runtime does that.
@@ -45,7 +47,7 @@ type Client struct {
 // A configuration that only the SDK's client honours, such as APIOptions, has that make all calls. New logs
 // this to the Logger of cfg.
 func New(cfg aws.Config, options ...func(*dynamodb.Options)) *Client {
-	c := &Client{Client: dynamodb.NewFromConfig(cfg, slices.Concat(options, []func(*dynamodb.Options){tune})...)}
+	c := &Client{Client: dynamodb.NewFromConfig(cfg, slices.Concat(options, []func(*dynamodb.Options){tune, sdklog.Quiet})...)}
 	c.exchanges.New = func() any { return new(exchange) }
 	c.options = c.Client.Options()
 	c.userAgent, c.traced = userAgent(&c.options), inLambda()

@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/internal/namespace"
+	"github.com/sluice-go/sluice/runtime/internal/sdklog"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -238,7 +239,7 @@ func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool
 		TableName:           &d.Table,
 		Item:                versionItem(),
 		ConditionExpression: aws.String("attribute_not_exists(PK)"),
-	})
+	}, sdklog.Quiet)
 	if _, exists := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !exists {
 		return created, stepError(d.Table, "write the version item of table "+d.Table, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/internal/sdklog"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -125,7 +126,7 @@ func (r *run) put(ctx context.Context, shard string, p position) error {
 	_, err = r.Client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &r.Table, Item: stored, ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
-	})
+	}, sdklog.Quiet)
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 		return nil
 	}

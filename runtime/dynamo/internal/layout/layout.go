@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/internal/sdklog"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -293,7 +294,7 @@ func hasKeys(schema []types.KeySchemaElement, defs []types.AttributeDefinition, 
 // Record replaces the layout from, or none, by to. It leaves any other layout as it is. The error is
 // DynamoDB's.
 func Record(ctx context.Context, api wire.API, table string, from, to int64) error {
-	_, err := api.UpdateItem(ctx, Update(table, from, to))
+	_, err := api.UpdateItem(ctx, Update(table, from, to), sdklog.Quiet)
 	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
 		return nil
 	}
@@ -355,7 +356,7 @@ func (v *Version) claim(ctx context.Context, api wire.API, logger *slog.Logger, 
 	if v.Owner != "" {
 		return store.OtherOwner(v.place, v.Owner, own)
 	}
-	_, err := api.UpdateItem(ctx, recordOwner(table, own))
+	_, err := api.UpdateItem(ctx, recordOwner(table, own), sdklog.Quiet)
 	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
 		now, err := readVersion(ctx, api, table)
 		if err == nil && now.Owner != own {

@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/internal/namespace"
+	"github.com/sluice-go/sluice/runtime/internal/sdklog"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -32,8 +33,11 @@ import (
 type API = namespace.API
 
 // NoRetry turns the client's retries off: a write that is sent again unasked could be applied twice, and a
-// read is repeated by the charge that needs it.
-func NoRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+// read is repeated by the charge that needs it. It also quiets a wrong warning (sdklog.Quiet).
+func NoRetry(o *dynamodb.Options) {
+	o.Retryer = aws.NopRetryer{}
+	sdklog.Quiet(o)
+}
 
 // ReadEvent returns the event of a read that began at an instant: it failed with err, or found nothing, or
 // something. used is what it consumed, nil if DynamoDB does not say.
@@ -358,7 +362,7 @@ func (b *Budget) Return(n int) { _ = b.tokens.AddTokens(uint(n) * RetryCost) } /
 func (c *Conn) Note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
 	event := store.StoreEvent{Call: "UpdateItem", Path: "system", Began: c.Env.Clock.Now()}
-	out, err := c.API.UpdateItem(ctx, in)
+	out, err := c.API.UpdateItem(ctx, in, sdklog.Quiet)
 	o := Applied
 	if err != nil {
 		o, _ = Classify(err)
