@@ -68,7 +68,8 @@ func TestQuiet(t *testing.T) {
 	if n := engine.Consumed().Table("quiet").Refused.Write; n == 0 || log.Len() > 0 {
 		t.Errorf("%v refused writes log %q", n, log.String())
 	}
-	_, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: new("none"), Key: storetest.BucketKey("a", "b")})
+	_, err := client.GetItem(t.Context(),
+		&dynamodb.GetItemInput{TableName: new("none"), Key: storetest.BucketKey("a", "b")})
 	if err == nil || !strings.Contains(log.String(), "did not match expected checksum, 0, ") {
 		t.Errorf("%v logs %q", err, log.String())
 	}

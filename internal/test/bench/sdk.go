@@ -66,8 +66,8 @@ func bareUpdate(s *sample) *dynamodb.UpdateItemInput {
 	}
 }
 
-// cannedAcquire returns a call that acquires one token of one bucket, on a transport that answers at once. api
-// makes the client from options with that transport. The call adds what fails to failed.
+// cannedAcquire returns a call that acquires one token of one bucket, on a transport that answers at once.
+// api makes the client from options with that transport. The call adds what fails to failed.
 func cannedAcquire(
 	ctx context.Context, api func(dynamodb.Options) dynamo.API, failed *error,
 ) (acquire func(), wire *canned, err error) {
@@ -144,8 +144,8 @@ func sdkExperiment(resources map[string]codec.Resource, c conditions) experiment
 	}
 }
 
-// leanExperiment is on an acquire by package lean, against one by the SDK's client. Both have a transport that
-// answers at once.
+// leanExperiment is on an acquire by package lean, against one by the SDK's client. Both have a transport
+// that answers at once.
 func leanExperiment(c conditions) experiment {
 	return experiment{
 		rows: []row{{"acquire by package lean vs by the SDK's client, canned reply", []figure{

@@ -1,11 +1,11 @@
 // Package lean is a client of DynamoDB for the five calls that limiting makes: UpdateItem, PutItem, GetItem,
-// BatchGetItem and TransactWriteItems. They do without the middleware of the SDK's client, which takes most of
-// an acquire's CPU:
+// BatchGetItem and TransactWriteItems. They do without the middleware of the SDK's client, which takes most
+// of an acquire's CPU:
 //
 //	lim, err := limits.New(dynamo.New(lean.New(cfg), "rate_limits"))
 //
-// A request is written straight from attribute values, signed, and sent by the SDK's HTTP client or yours. Its
-// reply is read straight into attribute values. The SDK's own code does what is unusual:
+// A request is written straight from attribute values, signed, and sent by the SDK's HTTP client or yours.
+// Its reply is read straight into attribute values. The SDK's own code does what is unusual:
 //   - it makes each call whose configuration, options or input this package does not know;
 //   - it decodes each reply that this package does not know, so all errors but a failed condition.
 //
@@ -25,8 +25,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/sdklog"
 )
 
-// Client is the SDK's client with five calls of its own. Those are never retried, since the runtime does that.
-// All other calls are the SDK's, with its retries. It is safe for concurrent use.
+// Client is the SDK's client with five calls of its own. Those are never retried, since the runtime does
+// that. All other calls are the SDK's, with its retries. It is safe for concurrent use.
 type Client struct {
 	*dynamodb.Client
 
@@ -41,20 +41,22 @@ type Client struct {
 }
 
 // New returns a client that is made from cfg and options as dynamodb.NewFromConfig makes its own. It does no
-// I/O. The SDK's HTTP client, which LoadDefaultConfig puts into cfg and which a cfg without one gets, is tuned
-// for DynamoDB: it keeps up to 256 idle connections, of HTTP/1.1. Any other HTTPClient is used as it is.
+// I/O. The SDK's HTTP client, which LoadDefaultConfig puts into cfg and which a cfg without one gets, is
+// tuned for DynamoDB: it keeps up to 256 idle connections, of HTTP/1.1. Any other HTTPClient is used as it
+// is.
 //
 // A configuration that only the SDK's client honours, such as APIOptions, has that make all calls. New logs
 // this to the Logger of cfg.
 func New(cfg aws.Config, options ...func(*dynamodb.Options)) *Client {
-	c := &Client{Client: dynamodb.NewFromConfig(cfg, slices.Concat(options, []func(*dynamodb.Options){tune, sdklog.Quiet})...)}
+	options = slices.Concat(options, []func(*dynamodb.Options){tune, sdklog.Quiet})
+	c := &Client{Client: dynamodb.NewFromConfig(cfg, options...)}
 	c.exchanges.New = func() any { return new(exchange) }
 	c.options = c.Client.Options()
 	c.userAgent, c.traced = userAgent(&c.options), inLambda()
 	if name := unusualOption(&c.options); name != "" {
 		c.unusual = true
-		c.options.Logger.Logf(logging.Warn, "sluice: lean: the SDK's client makes all calls, because of its option %s",
-			name)
+		c.options.Logger.Logf(logging.Warn,
+			"sluice: lean: the SDK's client makes all calls, because of its option %s", name)
 	}
 	return c
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 )
 
-// TestConformance runs the suite of all stores on this client, and again in a namespace. The SDK's client makes
-// none of the five calls.
+// TestConformance runs the suite of all stores on this client, and again in a namespace. The SDK's client
+// makes none of the five calls.
 func TestConformance(t *testing.T) {
-	for name, opts := range map[string][]dynamo.Option{"default": nil, "namespace": {dynamo.Namespace("team-a")}} {
+	for name, opts := range map[string][]dynamo.Option{
+		"default": nil, "namespace": {dynamo.Namespace("team-a")},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var ours, theirs atomic.Int64
 			conformance.Run(t, func(t testing.TB) conformance.Store {

@@ -153,7 +153,7 @@ func (d *decoder) float() (float64, bool) {
 	return value, err == nil
 }
 
-// deepest is how deep values may be nested in each other: DynamoDB has 32 levels.
+// deepest is how deep values may be nested in each other: DynamoDB has 32 depth.
 const deepest = 40
 
 // item reads an item. Its numbers and the names of its attributes share one string: numbers are read and
@@ -226,10 +226,10 @@ func (d *decoder) kind() ([]byte, bool) {
 	return kind, ok && d.take(':')
 }
 
-// value reads a value into memory of its own. levels is how many more may be nested in it.
-func (d *decoder) value(levels int) (types.AttributeValue, bool) {
+// value reads a value into memory of its own. depth is how many more may be nested in it.
+func (d *decoder) value(depth int) (types.AttributeValue, bool) {
 	kind, ok := d.kind()
-	if !ok || levels == 0 {
+	if !ok || depth == 0 {
 		return nil, false
 	}
 	var value types.AttributeValue
@@ -268,12 +268,12 @@ func (d *decoder) value(levels int) (types.AttributeValue, bool) {
 		value = v
 	case "L":
 		v := &types.AttributeValueMemberL{}
-		v.Value, ok = elements(d, func() (types.AttributeValue, bool) { return d.value(levels - 1) })
+		v.Value, ok = elements(d, func() (types.AttributeValue, bool) { return d.value(depth - 1) })
 		value = v
 	case "M":
 		v := &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 		ok = d.object(func(name []byte) bool {
-			inner, ok := d.value(levels - 1)
+			inner, ok := d.value(depth - 1)
 			v.Value[string(name)] = inner
 			return ok
 		})

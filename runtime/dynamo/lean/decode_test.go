@@ -20,7 +20,8 @@ var outputs = []struct {
 		`"CapacityUnits":1.0}}`},
 	{0, `{"Attributes":{"b":{"B":"AAE="},"y":{"BOOL":true},"z":{"NULL":true},"l":{"L":[{"N":"1"},{"L":[]},` +
 		`{"M":{"x":{"S":"é"}}}]},"ss":{"SS":["a","b"]},"ns":{"NS":["1"]},"bs":{"BS":["AA==",""]},"m":{"M":{}}}}`},
-	{1, "{ \"ConsumedCapacity\" :\t{\"CapacityUnits\":0.5,\"WriteCapacityUnits\":2,\"ReadCapacityUnits\":10}\n}"},
+	{1, "{ \"ConsumedCapacity\" :\t{\"CapacityUnits\":0.5,\"WriteCapacityUnits\":2," +
+		"\"ReadCapacityUnits\":10}\n}"},
 	{1, `{"Attributes":{"PK":{"S":"a"}}}`},
 	{2, `{"Item":{"PK":{"S":"a"},"rf":{"N":"1800000000000"}},"ConsumedCapacity":{"CapacityUnits":1}}`},
 	{2, `{"Item":{}}`},
@@ -39,9 +40,11 @@ var unusual = []string{
 	`{"Attributes":{"a":{"X":"1","S":"2"}}}`, `{"Attributes":{"a":{"S":"1","N":"2"}}}`,
 	`{"Attributes":{"a":{"S":"1"},"a":{"S":"2"}}}`, `{"Attributes":{"a":{"S":"1"}},"Attributes":{}}`,
 	`{"Attributes":{"a":{"S":"\n\u00e9\ud83d\ude00\""}}}`, "{\"Attributes\":{\"a\":{\"S\":\"\x01\"}}}",
-	"{\"Attributes\":{\"a\":{\"S\":\"\xff\"}}}", `{"\u0041ttributes":{"a":{"S":"1"}}}`, `{"Attributes":{"a":{"S":"1"},}}`,
-	`{"Attributes":{,}}`, `{"Attributes":[]}`, `{"Attributes":{"a":{"BOOL":tru}}}`, `{"Attributes":{"a":{"BOOL":1}}}`,
-	`{"Attributes":{"a":{"BOOL":truefalse}}}`, `{"Attributes":{"a":{"B":"A"}}}`, `{"Attributes":{"a":{"B":"A A="}}}`,
+	"{\"Attributes\":{\"a\":{\"S\":\"\xff\"}}}", `{"\u0041ttributes":{"a":{"S":"1"}}}`,
+	`{"Attributes":{"a":{"S":"1"},}}`, `{"Attributes":{,}}`, `{"Attributes":[]}`,
+	`{"Attributes":{"a":{"BOOL":tru}}}`, `{"Attributes":{"a":{"BOOL":1}}}`,
+	`{"Attributes":{"a":{"BOOL":truefalse}}}`, `{"Attributes":{"a":{"B":"A"}}}`,
+	`{"Attributes":{"a":{"B":"A A="}}}`,
 	`{"Attributes":{"a":{"SS":"x"}}}`, `{"Attributes":{"a":{"SS":[null]}}}`, `{"Attributes":{"a":{"L":[{}]}}}`,
 	`{"Attributes":{"a":{"L":[1]}}}`, `{"Unknown":1}`, `{"ConsumedCapacity":{"CapacityUnits":1e0}}`,
 	`{"ConsumedCapacity":{"CapacityUnits":-1}}`, `{"ConsumedCapacity":{"CapacityUnits":01}}`,
@@ -50,18 +53,21 @@ var unusual = []string{
 	`{"ConsumedCapacity":{"CapacityUnits":1,"CapacityUnits":2}}`, `{"ConsumedCapacity":{"TableName":1}}`,
 	`{"ConsumedCapacity":{"Table":{"CapacityUnits":1},"GlobalSecondaryIndexes":{"i":{"CapacityUnits":1}}}}`,
 	`{"ItemCollectionMetrics":{"ItemCollectionKey":{"a":{"S":"1"}},"SizeEstimateRangeGB":[0,1]}}`,
-	`{"Responses":{"t":null}}`, `{"Responses":{"t":[null]}}`, `{"UnprocessedKeys":{"t":{"Keys":[{"a":{"S":"1"}}]}}}`,
+	`{"Responses":{"t":null}}`, `{"Responses":{"t":[null]}}`,
+	`{"UnprocessedKeys":{"t":{"Keys":[{"a":{"S":"1"}}]}}}`,
 	`{"Attributes":{"a":` + strings.Repeat(`{"L":[`, 50) + strings.Repeat(`]}`, 50) + `}}`,
 	`{"Item":{"a":{"S":"1"}},"Item":{"b":{"S":"1"}}}`, `{"ConsumedCapacity":[{}],"ConsumedCapacity":[]}`,
 	`{"ConsumedCapacity":[]}`, `{"ConsumedCapacity":{}}`,
-	`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no","Item":{"a":{"N":"1"}}}`,
+	`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no",` +
+		`"Item":{"a":{"N":"1"}}}`,
 	`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"}`,
 	`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","Message":"a","message":"b"}`,
 	`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","Item":null,"Code":"x"}`,
 	`{"__type":"ConditionalCheckFailedException","message":"no"}`, `{"message":"no type"}`,
 	`{"__type":"com.amazon.coral.validate#ValidationException","message":"no"}`,
-	`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"no","CancellationReasons":[` +
-		`{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"no","Item":{"a":{"N":"1"}}}]}`,
+	`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"no",` +
+		`"CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed",` +
+		`"Message":"no","Item":{"a":{"N":"1"}}}]}`,
 	`{"__type":"x#InternalServerError"`, `<html>`, `{"__type":1}`,
 }
 
@@ -126,7 +132,8 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
-// TestDifferControl: the comparison finds an item that is not there, another number, and another kind of error.
+// TestDifferControl: the comparison finds an item that is not there, another number, and another kind of
+// error.
 func TestDifferControl(t *testing.T) {
 	in := &dynamodb.UpdateItemInput{
 		TableName: aws.String("t"), Key: map[string]types.AttributeValue{"a": &types.AttributeValueMemberS{}},

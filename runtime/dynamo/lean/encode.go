@@ -22,8 +22,8 @@ func (e *encoder) finish() bool {
 	return !e.unusual
 }
 
-// unless makes a request unusual if it has something that this package does not know, or lacks something that
-// the SDK wants. The SDK then writes it, or returns its own error.
+// unless makes a request unusual if it has something that this package does not know, or not all that the SDK
+// wants. The SDK then writes it, or returns its own error.
 func (e *encoder) unless(usual bool) {
 	if !usual {
 		e.unusual = true

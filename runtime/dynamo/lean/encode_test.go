@@ -101,7 +101,8 @@ func (d draw) value(depth int) types.AttributeValue {
 	case 8:
 		return &types.AttributeValueMemberBS{Value: some(d, d.blob)}
 	case 9:
-		return &types.AttributeValueMemberL{Value: some(d, func() types.AttributeValue { return d.value(depth - 1) })}
+		below := func() types.AttributeValue { return d.value(depth - 1) }
+		return &types.AttributeValueMemberL{Value: some(d, below)}
 	default:
 		m := &types.AttributeValueMemberM{}
 		if !d.oneIn(4) {
@@ -154,7 +155,8 @@ func (d draw) input() any {
 				keys = append(keys, d.item(1))
 			}
 			in.RequestItems[d.text()] = types.KeysAndAttributes{
-				Keys: keys, ConsistentRead: d.flag(), ProjectionExpression: d.maybe(), ExpressionAttributeNames: d.names(),
+				Keys: keys, ConsistentRead: d.flag(), ProjectionExpression: d.maybe(),
+				ExpressionAttributeNames: d.names(),
 			}
 		}
 		return in
@@ -233,7 +235,9 @@ func TestEncode(t *testing.T) {
 			t.Fatalf("SDK, lean:\n%s", diff)
 		}
 		own := service.request.Header
-		for _, name := range []string{"Amz-Sdk-Invocation-Id", "Amz-Sdk-Request", "User-Agent", "X-Amz-Date", "Authorization"} {
+		for _, name := range []string{
+			"Amz-Sdk-Invocation-Id", "Amz-Sdk-Request", "User-Agent", "X-Amz-Date", "Authorization",
+		} {
 			header.Del(name)
 			own.Del(name)
 		}
@@ -279,7 +283,7 @@ func complete(typ reflect.Type) reflect.Value {
 func TestEveryMember(t *testing.T) {
 	service := &replay{status: 200, text: "{}"}
 	client := New(config(service))
-	table, key := aws.String("table"), map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "a"}}
+	table, key := aws.String("table"), key("a")
 	transaction := func(part types.TransactWriteItem) any {
 		return &dynamodb.TransactWriteItemsInput{
 			ClientRequestToken: table, TransactItems: []types.TransactWriteItem{part},
@@ -288,7 +292,8 @@ func TestEveryMember(t *testing.T) {
 	for _, in := range inputs() {
 		check(t, service, client, in, func(v any) any { return v })
 	}
-	check(t, service, client, &types.KeysAndAttributes{Keys: []map[string]types.AttributeValue{key}}, func(v any) any {
+	keys := []map[string]types.AttributeValue{key}
+	check(t, service, client, &types.KeysAndAttributes{Keys: keys}, func(v any) any {
 		return &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{"table": *v.(*types.KeysAndAttributes)},
 		}
@@ -299,9 +304,8 @@ func TestEveryMember(t *testing.T) {
 	check(t, service, client, &types.Put{TableName: table, Item: key}, func(v any) any {
 		return transaction(types.TransactWriteItem{Put: v.(*types.Put)})
 	})
-	check(t, service, client, &types.Update{TableName: table, Key: key, UpdateExpression: table}, func(v any) any {
-		return transaction(types.TransactWriteItem{Update: v.(*types.Update)})
-	})
+	check(t, service, client, &types.Update{TableName: table, Key: key, UpdateExpression: table},
+		func(v any) any { return transaction(types.TransactWriteItem{Update: v.(*types.Update)}) })
 	check(t, service, client, &types.Delete{TableName: table, Key: key}, func(v any) any {
 		return transaction(types.TransactWriteItem{Delete: v.(*types.Delete)})
 	})
@@ -331,17 +335,20 @@ func check(t *testing.T, service *replay, client *Client, plain any, input func(
 	}
 }
 
-// TestIncomplete: an input that lacks what the SDK wants has the SDK's error. One that only the SDK can write
-// is written by it.
+// TestIncomplete: an input without what the SDK wants has the SDK's error. One that only the SDK can write is
+// written by it.
 func TestIncomplete(t *testing.T) {
 	service := &replay{status: 200, text: "{}"}
 	client := New(config(service))
 	table, key := aws.String("table"), map[string]types.AttributeValue{}
 	part := func(part types.TransactWriteItem) any {
-		return &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{part}, ClientRequestToken: table}
+		return &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{part}, ClientRequestToken: table,
+		}
 	}
 	for _, in := range []any{
-		(*dynamodb.UpdateItemInput)(nil), &dynamodb.UpdateItemInput{TableName: table}, &dynamodb.UpdateItemInput{Key: key},
+		(*dynamodb.UpdateItemInput)(nil), &dynamodb.UpdateItemInput{TableName: table},
+		&dynamodb.UpdateItemInput{Key: key},
 		(*dynamodb.PutItemInput)(nil), &dynamodb.PutItemInput{TableName: table}, &dynamodb.PutItemInput{Item: key},
 		(*dynamodb.GetItemInput)(nil), &dynamodb.GetItemInput{TableName: table}, &dynamodb.GetItemInput{Key: key},
 		(*dynamodb.BatchGetItemInput)(nil), &dynamodb.BatchGetItemInput{},
@@ -353,7 +360,9 @@ func TestIncomplete(t *testing.T) {
 		part(types.TransactWriteItem{Update: &types.Update{TableName: table, UpdateExpression: table}}),
 		part(types.TransactWriteItem{Delete: &types.Delete{TableName: table}}),
 		part(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: table, Key: key}}),
-		part(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: table, ConditionExpression: table}}),
+		part(types.TransactWriteItem{
+			ConditionCheck: &types.ConditionCheck{TableName: table, ConditionExpression: table},
+		}),
 	} {
 		service.request = nil
 		sdk, lean := see(t.Context(), client.Client, in), see(t.Context(), client, in)

@@ -22,8 +22,8 @@ type endpoint struct {
 	region, service string
 }
 
-// resolve returns the endpoint for a table, which it remembers. It returns nil if the SDK's client has to make
-// the call, which mostly means that there is no endpoint.
+// resolve returns the endpoint for a table, which it remembers. It returns nil if the SDK's client has to
+// make the call, which mostly means that there is no endpoint.
 func (c *Client) resolve(ctx context.Context, account, table string) *endpoint {
 	if !strings.HasPrefix(table, "arn:") {
 		table = "" // no other name matters
@@ -32,10 +32,12 @@ func (c *Client) resolve(ctx context.Context, account, table string) *endpoint {
 		return e
 	}
 	o := &c.options
+	dual := o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled
+	fips := o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled
 	params := dynamodb.EndpointParameters{
 		Region:                &o.Region,
-		UseDualStack:          aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
-		UseFIPS:               aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
+		UseDualStack:          &dual,
+		UseFIPS:               &fips,
 		Endpoint:              o.BaseEndpoint,
 		AccountIdEndpointMode: aws.String(string(o.AccountIDEndpointMode)),
 		ResourceArn:           &table,

@@ -29,12 +29,15 @@ func (r *replay) target() string {
 	return r.request.URL.String() + " " + r.request.Host + " " + scope
 }
 
-// TestEndpoint: requests go where the SDK's go. Where there is no endpoint, the error is the SDK's.
+// set is an option of a client.
+type set = func(*dynamodb.Options)
+
+// TestEndpoint: requests go where the SDK's go. If there is no endpoint, the error is the SDK's.
 func TestEndpoint(t *testing.T) {
-	base := func(url string) func(*dynamodb.Options) {
+	base := func(url string) set {
 		return func(o *dynamodb.Options) { o.BaseEndpoint = &url }
 	}
-	region := func(name string) func(*dynamodb.Options) {
+	region := func(name string) set {
 		return func(o *dynamodb.Options) { o.Region = name }
 	}
 	dual := func(o *dynamodb.Options) {
@@ -42,41 +45,42 @@ func TestEndpoint(t *testing.T) {
 	}
 	fips := func(o *dynamodb.Options) { o.EndpointOptions.UseFIPSEndpoint = aws.FIPSEndpointStateEnabled }
 	plain := func(o *dynamodb.Options) { o.EndpointOptions.DisableHTTPS = true }
-	of := func(id string, mode aws.AccountIDEndpointMode) func(*dynamodb.Options) {
+	of := func(id string, mode aws.AccountIDEndpointMode) set {
 		return func(o *dynamodb.Options) { o.Credentials, o.AccountIDEndpointMode = account(id), mode }
 	}
+	const own = "111111111111"
 	const arn = "arn:aws:dynamodb:eu-west-1:222222222222:table/table"
 	for name, test := range map[string]struct {
-		options []func(*dynamodb.Options)
+		options []set
 		table   string
 		want    string // a part of the target
 		bySDK   bool
 	}{
 		"a region":                     {nil, "", "https://dynamodb.eu-west-1.amazonaws.com/ ", false},
-		"China":                        {[]func(*dynamodb.Options){region("cn-north-1")}, "", ".amazonaws.com.cn/", false},
-		"GovCloud with FIPS":           {[]func(*dynamodb.Options){region("us-gov-west-1"), fips}, "", "us-gov-west-1", false},
-		"FIPS":                         {[]func(*dynamodb.Options){region("us-east-1"), fips}, "", "dynamodb-fips.us-east-1", false},
-		"dual stack":                   {[]func(*dynamodb.Options){dual}, "", "dynamodb.eu-west-1.api.aws", false},
-		"local":                        {[]func(*dynamodb.Options){region("local")}, "", "/us-east-1/dynamodb/", false},
-		"plain HTTP":                   {[]func(*dynamodb.Options){plain}, "", "http://dynamodb.eu-west-1", false},
-		"a base":                       {[]func(*dynamodb.Options){base("http://localhost:8000")}, "", "http://localhost:8000/ ", false},
-		"a base with a path":           {[]func(*dynamodb.Options){base("https://h.example/a%2Fb/ä")}, "", "https://h.example/a", false},
-		"a base with its port":         {[]func(*dynamodb.Options){base("https://h.example:443/")}, "", " h.example ", false},
-		"a base of IPv6":               {[]func(*dynamodb.Options){base("http://[::1]:9000")}, "", "http://[::1]:9000/", false},
-		"an IPv6 that the SDK refuses": {[]func(*dynamodb.Options){base("http://[::1]:80")}, "", "nowhere", true},
-		"a base, dual stack":           {[]func(*dynamodb.Options){base("http://localhost:8000"), dual}, "", "nowhere", true},
-		"no region":                    {[]func(*dynamodb.Options){region("")}, "", "nowhere", true},
-		"no region, but a base":        {[]func(*dynamodb.Options){region(""), base("http://localhost:8000")}, "", "localhost", true},
-		"no region's name":             {[]func(*dynamodb.Options){region("a/b")}, "", "nowhere", true},
-		"a region with FIPS":           {[]func(*dynamodb.Options){region("fips-us-east-1")}, "", "dynamodb-fips", true},
-		"an account":                   {[]func(*dynamodb.Options){of("111111111111", "preferred")}, "", "https://111111111111.ddb.eu-west-1", false},
-		"no account":                   {[]func(*dynamodb.Options){of("", "preferred")}, "", "https://dynamodb.eu-west-1", false},
-		"an unset mode":                {[]func(*dynamodb.Options){of("111111111111", "")}, "", "https://111111111111.ddb", false},
-		"another's table":              {[]func(*dynamodb.Options){of("111111111111", "preferred")}, arn, "https://222222222222.ddb", false},
-		"accounts disabled":            {[]func(*dynamodb.Options){of("111111111111", "disabled")}, arn, "https://dynamodb.eu-west-1", false},
-		"accounts required":            {[]func(*dynamodb.Options){of("111111111111", "required")}, "", "https://111111111111.ddb", false},
-		"a missing account":            {[]func(*dynamodb.Options){of("", "required")}, "", "nowhere", true},
-		"an unknown mode":              {[]func(*dynamodb.Options){of("1", "whatever")}, "", "nowhere", true},
+		"China":                        {[]set{region("cn-north-1")}, "", ".amazonaws.com.cn/", false},
+		"GovCloud with FIPS":           {[]set{region("us-gov-west-1"), fips}, "", "us-gov-west-1", false},
+		"FIPS":                         {[]set{region("us-east-1"), fips}, "", "dynamodb-fips.us-east-1", false},
+		"dual stack":                   {[]set{dual}, "", "dynamodb.eu-west-1.api.aws", false},
+		"local":                        {[]set{region("local")}, "", "/us-east-1/dynamodb/", false},
+		"plain HTTP":                   {[]set{plain}, "", "http://dynamodb.eu-west-1", false},
+		"a base":                       {[]set{base("http://h:8000")}, "", "http://h:8000/ ", false},
+		"a base with a path":           {[]set{base("https://h/a%2Fb/ä")}, "", "https://h/a", false},
+		"a base with its port":         {[]set{base("https://h.example:443/")}, "", " h.example ", false},
+		"a base of IPv6":               {[]set{base("http://[::1]:9000")}, "", "http://[::1]:9000/", false},
+		"an IPv6 that the SDK refuses": {[]set{base("http://[::1]:80")}, "", "nowhere", true},
+		"a base, dual stack":           {[]set{base("http://localhost:8000"), dual}, "", "nowhere", true},
+		"no region":                    {[]set{region("")}, "", "nowhere", true},
+		"no region, but a base":        {[]set{region(""), base("http://localhost:8000")}, "", "localhost", true},
+		"no region's name":             {[]set{region("a/b")}, "", "nowhere", true},
+		"a region with FIPS":           {[]set{region("fips-us-east-1")}, "", "dynamodb-fips", true},
+		"an account":                   {[]set{of(own, "preferred")}, "", "https://" + own + ".ddb.eu", false},
+		"no account":                   {[]set{of("", "preferred")}, "", "https://dynamodb.eu-west-1", false},
+		"an unset mode":                {[]set{of(own, "")}, "", "https://" + own + ".ddb", false},
+		"another's table":              {[]set{of(own, "preferred")}, arn, "https://222222222222.ddb", false},
+		"accounts disabled":            {[]set{of(own, "disabled")}, arn, "https://dynamodb.eu-west-1", false},
+		"accounts required":            {[]set{of(own, "required")}, "", "https://" + own + ".ddb", false},
+		"a missing account":            {[]set{of("", "required")}, "", "nowhere", true},
+		"an unknown mode":              {[]set{of("1", "whatever")}, "", "nowhere", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := &replay{status: 200, text: "{}"}
@@ -125,7 +129,8 @@ func TestEndpointOfEnvironment(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
 	t.Setenv("AWS_SESSION_TOKEN", "TOKEN")
 	for _, test := range []struct{ name, want string }{
-		{"AWS_ENDPOINT_URL", "http://all.example:8000/ "}, {"AWS_ENDPOINT_URL_DYNAMODB", "http://own.example:8000/ "},
+		{"AWS_ENDPOINT_URL", "http://all.example:8000/ "},
+		{"AWS_ENDPOINT_URL_DYNAMODB", "http://own.example:8000/ "},
 	} {
 		t.Setenv(test.name, strings.TrimSuffix(test.want, "/ "))
 		cfg, err := awsconfig.LoadDefaultConfig(t.Context())

@@ -30,8 +30,9 @@ var modelled = []struct {
 	want   error // a value of the type
 }{
 	{400, "ConditionalCheckFailedException", `"Item":{"n":{"N":"1"}}`, &types.ConditionalCheckFailedException{}},
-	{400, "TransactionCanceledException", `"CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed",` +
-		`"Message":"no","Item":{"n":{"N":"1"}}}]`, &types.TransactionCanceledException{}},
+	{400, "TransactionCanceledException", `"CancellationReasons":[{"Code":"None"},` +
+		`{"Code":"ConditionalCheckFailed","Message":"no","Item":{"n":{"N":"1"}}}]`,
+		&types.TransactionCanceledException{}},
 	{400, "ProvisionedThroughputExceededException", `"throttlingReasons":[{"reason":"x","resource":"y"}]`,
 		&types.ProvisionedThroughputExceededException{}},
 	{400, "RequestLimitExceeded", "", &types.RequestLimitExceeded{}},
@@ -69,8 +70,10 @@ func TestErrors(t *testing.T) {
 				if diff := differ(sdk, lean); diff != "" {
 					t.Errorf("%s: SDK, lean:\n%s", service.text, diff)
 				}
-				if reflect.TypeOf(lean.API) != reflect.TypeOf(test.want) || lean.Status != test.status || lean.Replied != "ID1" {
-					t.Errorf("%s: %T, status %d, request %s; want %T", test.code, lean.API, lean.Status, lean.Replied, test.want)
+				if reflect.TypeOf(lean.API) != reflect.TypeOf(test.want) || lean.Status != test.status ||
+					lean.Replied != "ID1" {
+					t.Errorf("%s: %T, status %d, request %s; want %T", test.code, lean.API, lean.Status,
+						lean.Replied, test.want)
 				}
 			}
 		}
@@ -81,22 +84,24 @@ func TestErrors(t *testing.T) {
 func TestStrangeReplies(t *testing.T) {
 	late := errors.New("late")
 	for name, service := range map[string]*replay{
-		"a page":             {status: 502, text: "<html>bad gateway</html>"},
-		"nothing":            {status: 503},
-		"a redirect":         {status: 301, header: map[string]string{"Location": "https://example.com"}},
-		"no success":         {status: 199, text: "{}"},
-		"a page as success":  {status: 200, text: "<html>"},
-		"an empty success":   {status: 200},
-		"created":            {status: 201, text: "{}"},
-		"a code in a header": {status: 400, text: "{}", header: map[string]string{"X-Amzn-Errortype": "ThrottlingException:x"}},
+		"a page":            {status: 502, text: "<html>bad gateway</html>"},
+		"nothing":           {status: 503},
+		"a redirect":        {status: 301, header: map[string]string{"Location": "https://example.com"}},
+		"no success":        {status: 199, text: "{}"},
+		"a page as success": {status: 200, text: "<html>"},
+		"an empty success":  {status: 200},
+		"created":           {status: 201, text: "{}"},
+		"a code in a header": {status: 400, text: "{}", header: map[string]string{
+			"X-Amzn-Errortype": "ThrottlingException:x"}},
 		"another code there": {status: 400, text: `{"__type":"com.amazonaws.dynamodb.v20120810#` +
 			`ConditionalCheckFailedException"}`, header: map[string]string{"X-Amzn-Errortype": "ValidationException"}},
 		"a code as code": {status: 400, text: `{"code":"ThrottlingException","message":"x"}`},
-		"an old id":      {status: 400, text: "{}", header: map[string]string{"X-Amzn-Requestid": "", "X-Amz-RequestId": "ID2"}},
-		"no id":          {status: 200, text: "{}", header: map[string]string{"X-Amzn-Requestid": ""}},
-		"no date":        {status: 200, text: "{}", header: map[string]string{"Date": ""}},
-		"a wrong date":   {status: 200, text: "{}", header: map[string]string{"Date": "today"}},
-		"a wrong form":   {status: 200, text: "{}", header: map[string]string{"X-Amz-Crc32": "x"}},
+		"an old id": {status: 400, text: "{}", header: map[string]string{
+			"X-Amzn-Requestid": "", "X-Amz-RequestId": "ID2"}},
+		"no id":        {status: 200, text: "{}", header: map[string]string{"X-Amzn-Requestid": ""}},
+		"no date":      {status: 200, text: "{}", header: map[string]string{"Date": ""}},
+		"a wrong date": {status: 200, text: "{}", header: map[string]string{"Date": "today"}},
+		"a wrong form": {status: 200, text: "{}", header: map[string]string{"X-Amz-Crc32": "x"}},
 		"cut off": {status: 200, body: func() io.Reader {
 			return io.MultiReader(strings.NewReader(`{"A`), iotest.ErrReader(io.ErrUnexpectedEOF))
 		}},
@@ -149,13 +154,14 @@ func (p provider) Retrieve(context.Context) (aws.Credentials, error) { return aw
 // TestNoReply: errors of calls that got no reply are the SDK's, and count for the runtime as those do.
 func TestNoReply(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	noHost := &net.DNSError{Err: "no such host"}
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	for name, test := range map[string]struct {
 		err  error
 		want wire.Outcome
 	}{
 		"refused":    {&url.Error{Op: "Post", URL: "https://x", Err: refused}, wire.NotSent},
-		"no host":    {&url.Error{Op: "Post", URL: "https://x", Err: &net.DNSError{Err: "no such host"}}, wire.NotSent},
+		"no host":    {&url.Error{Op: "Post", URL: "https://x", Err: noHost}, wire.NotSent},
 		"reset":      {&url.Error{Op: "Post", URL: "https://x", Err: reset}, wire.Unknown},
 		"end":        {io.EOF, wire.Unknown},
 		"deadline":   {context.DeadlineExceeded, wire.Unknown},
@@ -176,15 +182,16 @@ func TestNoReply(t *testing.T) {
 
 // TestCancelled: so are those of a caller who left before the request was sent, or after.
 func TestCancelled(t *testing.T) {
-	gone, cancel := context.WithCancel(t.Context())
+	left, cancel := context.WithCancel(t.Context())
 	cancel()
 	service := &replay{status: 200, text: "{}"}
 	client := New(config(service))
-	if diff := differ(see(gone, client.Client, inputs()[0]), see(gone, client, inputs()[0])); diff != "" {
+	if diff := differ(see(left, client.Client, inputs()[0]), see(left, client, inputs()[0])); diff != "" {
 		t.Errorf("SDK, lean:\n%s", diff)
 	}
-	_, err := send(gone, client, inputs()[0])
-	if o, _ := wire.Classify(err); o != wire.NotSent || service.request != nil || !errors.Is(err, context.Canceled) {
+	_, err := send(left, client, inputs()[0])
+	o, _ := wire.Classify(err)
+	if o != wire.NotSent || service.request != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v counts as %v; sent %v", err, o, service.request != nil)
 	}
 

@@ -34,9 +34,10 @@ func newOperation(name string, op, input, output *smithy.Schema) *operation {
 
 // The calls.
 var (
-	updateItem = newOperation("UpdateItem", schemas.UpdateItem, schemas.UpdateItemInput, schemas.UpdateItemOutput)
-	putItem    = newOperation("PutItem", schemas.PutItem, schemas.PutItemInput, schemas.PutItemOutput)
-	getItem    = newOperation("GetItem", schemas.GetItem, schemas.GetItemInput, schemas.GetItemOutput)
+	updateItem = newOperation("UpdateItem",
+		schemas.UpdateItem, schemas.UpdateItemInput, schemas.UpdateItemOutput)
+	putItem = newOperation("PutItem", schemas.PutItem, schemas.PutItemInput, schemas.PutItemOutput)
+	getItem = newOperation("GetItem", schemas.GetItem, schemas.GetItemInput, schemas.GetItemOutput)
 
 	batchGetItem = newOperation("BatchGetItem",
 		schemas.BatchGetItem, schemas.BatchGetItemInput, schemas.BatchGetItemOutput)
@@ -44,7 +45,8 @@ var (
 		schemas.TransactWriteItems, schemas.TransactWriteItemsInput, schemas.TransactWriteItemsOutput)
 )
 
-// exchange is the memory of one call. It is used again once the call has ended, since nothing keeps any of it.
+// exchange is the memory of one call. It is used again once the call has ended, since nothing keeps any of
+// it.
 type exchange struct {
 	encoder
 
@@ -171,9 +173,12 @@ func (s *sent) set(i int, name, value string) {
 func (c *Client) send(
 	ctx context.Context, x *exchange, s *sent, out reply, metadata *middleware.Metadata,
 ) (err error) {
-	timing := awsmiddleware.RecordResponseTiming{DisableClockSkewCorrection: c.options.DisableClockSkewCorrection}
+	var raw awsmiddleware.AddRawResponse
+	timing := awsmiddleware.RecordResponseTiming{
+		DisableClockSkewCorrection: c.options.DisableClockSkewCorrection,
+	}
 	_, s.metadata, err = timing.HandleDeserialize(ctx, middleware.DeserializeInput{}, s)
-	_, seen, _ := awsmiddleware.AddRawResponse{}.HandleDeserialize(ctx, middleware.DeserializeInput{}, (*answered)(s))
+	_, seen, _ := raw.HandleDeserialize(ctx, middleware.DeserializeInput{}, (*answered)(s))
 	if skew, ok := awsmiddleware.GetAttemptSkew(seen); ok {
 		c.skew.Store(int64(skew))
 	}
@@ -306,8 +311,8 @@ func (c *Client) checksum(h http.Header) (string, error) {
 	return sum, nil
 }
 
-// read reads a reply of length bytes, -1 if that is not known, and of most at most. The text is valid until the
-// next one is read.
+// read reads a reply of length bytes, -1 if that is not known, and of most at most. The text is valid until
+// the next one is read.
 func (d *decoder) read(from io.Reader, length int64, most int) ([]byte, error) {
 	d.text, d.at = d.text[:0], 0
 	if length > 0 {

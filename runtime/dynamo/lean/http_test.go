@@ -82,14 +82,15 @@ func TestConnections(t *testing.T) {
 	s := serve(t, true)
 	client := s.at(t, s.URL, func(*http.Transport) {})
 	for range 3 {
-		_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("table"), Key: key("a")})
+		_, err := client.UpdateItem(t.Context(), inputs()[0].(*dynamodb.UpdateItemInput))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("table"), Item: key("a"),
 			ConditionExpression:                 aws.String("attribute_not_exists(PK)"),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld})
-		if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); !ok || len(refused.Item) != 2 {
+		refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+		if !ok || len(refused.Item) != 2 {
 			t.Fatal(err)
 		}
 		_, err = client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("none"), Key: key("a")})
@@ -97,8 +98,9 @@ func TestConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("table")}); err != nil {
-		t.Fatal(err) // the SDK's call
+	described := &dynamodb.DescribeTableInput{TableName: aws.String("table")}
+	if _, err := client.DescribeTable(t.Context(), described); err != nil { // the SDK's call
+		t.Fatal(err)
 	}
 	if n := s.connections.Load(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
@@ -205,8 +207,8 @@ func TestTogether(t *testing.T) {
 // TestAllocations: a call allocates little, whatever the machine. Of these, the transport's reply is three.
 func TestAllocations(t *testing.T) {
 	longform.NoRace(t, "the race detector allocates")
-	const body = `{"Attributes":{"PK":{"S":"a"},"SK":{"S":"b"},"rf":{"N":"1"},"tk":{"N":"2"}},"ConsumedCapacity":{` +
-		`"TableName":"table","CapacityUnits":1}}`
+	const body = `{"Attributes":{"PK":{"S":"a"},"SK":{"S":"b"},"rf":{"N":"1"},"tk":{"N":"2"}},` +
+		`"ConsumedCapacity":{"TableName":"table","CapacityUnits":1}}`
 	header := http.Header{"X-Amzn-Requestid": {"ID1"}, "Date": {"Thu, 26 Nov 2026 03:01:29 GMT"}}
 	client := New(config(doer(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader(body))}, nil

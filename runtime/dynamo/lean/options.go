@@ -45,8 +45,9 @@ func tune(o *dynamodb.Options) {
 
 // honoured are the options of a client that this package honours, or that do not matter to its calls.
 var honoured = []string{
-	"AccountIDEndpointMode", "AppID", "BaseEndpoint", "Credentials", "DefaultsMode", "DisableClockSkewCorrection",
-	"DisableValidateResponseChecksum", "EndpointDiscovery", "EndpointOptions", "HTTPClient",
+	"AccountIDEndpointMode", "AppID", "BaseEndpoint", "Credentials", "DefaultsMode",
+	"DisableClockSkewCorrection", "DisableValidateResponseChecksum", "EndpointDiscovery", "EndpointOptions",
+	"HTTPClient",
 	"IdempotencyTokenProvider", "Logger", "Region", "Retryer", "RetryMaxAttempts", "RetryMode",
 	"RuntimeEnvironment", "resolvedDefaultsMode",
 }
@@ -114,10 +115,11 @@ func alike(v, w reflect.Value) bool {
 
 // changed reports that the options of a call, which are the client's with changes, change more than retries
 // and the logger: these calls have neither. It compares the memory of both, in which a change of any option
-// shows, of one that is newer than this package too. An option that is set to what it was may count as changed.
+// shows, of one that is newer than this package too. An option that is set to what it was may count as
+// changed.
 func changed(client, call *dynamodb.Options) bool {
-	call.Retryer, call.RetryMaxAttempts, call.RetryMode = client.Retryer, client.RetryMaxAttempts, client.RetryMode
-	call.Logger = client.Logger
+	call.Retryer, call.RetryMaxAttempts = client.Retryer, client.RetryMaxAttempts
+	call.RetryMode, call.Logger = client.RetryMode, client.Logger
 	return *memory(client) != *memory(call)
 }
 
@@ -140,7 +142,8 @@ func userAgent(o *dynamodb.Options) string {
 	}
 	agent.AddUserAgentKey("sluice-lean")
 	r := &smithyhttp.Request{Request: &http.Request{Header: http.Header{}}}
-	_, _, _ = agent.HandleBuild(context.Background(), middleware.BuildInput{Request: r}, built) // fails for no such r
+	in := middleware.BuildInput{Request: r}
+	_, _, _ = agent.HandleBuild(context.Background(), in, built) // fails for no such r
 	return r.Header.Get("User-Agent")
 }
 

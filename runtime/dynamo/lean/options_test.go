@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestOptionsOfACall(t *testing.T) {
 		if !field.IsExported() {
 			continue
 		}
-		honoured := map[string]bool{"Retryer": true, "RetryMode": true, "RetryMaxAttempts": true, "Logger": true}[field.Name]
+		honoured := slices.Contains([]string{"Retryer", "RetryMode", "RetryMaxAttempts", "Logger"}, field.Name)
 		if got := client.begin([]func(*dynamodb.Options){noRetry, another(i)}) != nil; got != honoured {
 			t.Errorf("with another %s, by this package %v, want %v", field.Name, got, honoured)
 		}
@@ -75,31 +76,48 @@ func TestOptionsOfACall(t *testing.T) {
 
 // TestOptionsOfAClient: what only the SDK's client honours has it make all calls, and New says so.
 func TestOptionsOfAClient(t *testing.T) {
+	resolver := dynamodb.EndpointResolverFromURL("http://localhost")
 	for name, test := range map[string]struct {
 		option func(*dynamodb.Options)
 		bySDK  bool
 	}{
-		"":                   {func(*dynamodb.Options) {}, false},
-		"AppID":              {func(o *dynamodb.Options) { o.AppID = "app" }, false},
-		"Retryer":            {func(o *dynamodb.Options) { o.Retryer, o.RetryMaxAttempts = aws.NopRetryer{}, 3 }, false},
-		"APIOptions":         {dynamodb.WithAPIOptions(func(*middleware.Stack) error { return nil }), true},
-		"Interceptors":       {func(o *dynamodb.Options) { o.Interceptors.AfterAttempt = make([]smithyhttp.AfterAttemptInterceptor, 1) }, true},
-		"EndpointResolver":   {dynamodb.WithEndpointResolver(dynamodb.EndpointResolverFromURL("http://localhost")), true},
+		"":           {func(*dynamodb.Options) {}, false},
+		"AppID":      {func(o *dynamodb.Options) { o.AppID = "app" }, false},
+		"Retryer":    {noRetry, false},
+		"APIOptions": {dynamodb.WithAPIOptions(func(*middleware.Stack) error { return nil }), true},
+		"Interceptors": {func(o *dynamodb.Options) {
+			o.Interceptors.AfterAttempt = make([]smithyhttp.AfterAttemptInterceptor, 1)
+		}, true},
+		"EndpointResolver":   {dynamodb.WithEndpointResolver(resolver), true},
 		"EndpointResolverV2": {dynamodb.WithEndpointResolverV2(struct{ dynamodb.EndpointResolverV2 }{}), true},
 		"EndpointDiscovery": {func(o *dynamodb.Options) {
 			o.EndpointDiscovery.EnableEndpointDiscovery = aws.EndpointDiscoveryEnabled
 		}, true},
-		"HTTPSignerV4":             {func(o *dynamodb.Options) { o.HTTPSignerV4 = struct{ dynamodb.HTTPSignerV4 }{} }, true},
-		"AuthSchemeResolver":       {func(o *dynamodb.Options) { o.AuthSchemeResolver = struct{ dynamodb.AuthSchemeResolver }{} }, true},
-		"AuthSchemes":              {func(o *dynamodb.Options) { o.AuthSchemes = make([]smithyhttp.AuthScheme, 1) }, true},
+		"HTTPSignerV4": {func(o *dynamodb.Options) {
+			o.HTTPSignerV4 = struct{ dynamodb.HTTPSignerV4 }{}
+		}, true},
+		"AuthSchemeResolver": {func(o *dynamodb.Options) {
+			o.AuthSchemeResolver = struct{ dynamodb.AuthSchemeResolver }{}
+		}, true},
+		"AuthSchemes": {func(o *dynamodb.Options) {
+			o.AuthSchemes = make([]smithyhttp.AuthScheme, 1)
+		}, true},
 		"AuthSchemePreference":     {func(o *dynamodb.Options) { o.AuthSchemePreference = []string{"x"} }, true},
 		"ClientLogMode":            {func(o *dynamodb.Options) { o.ClientLogMode = aws.LogRequest }, true},
 		"EnableAcceptEncodingGzip": {func(o *dynamodb.Options) { o.EnableAcceptEncodingGzip = true }, true},
-		"TracerProvider":           {func(o *dynamodb.Options) { o.TracerProvider = struct{ tracing.TracerProvider }{} }, true},
-		"MeterProvider":            {func(o *dynamodb.Options) { o.MeterProvider = struct{ metrics.MeterProvider }{} }, true},
-		"Protocol":                 {func(o *dynamodb.Options) { o.Protocol = struct{ smithyhttp.ClientProtocol }{} }, true},
-		"Credentials":              {func(o *dynamodb.Options) { o.Credentials = aws.AnonymousCredentials{} }, true},
-		"Region":                   {func(o *dynamodb.Options) { o.Region = "us-east-1-fips" }, true},
+		"TracerProvider": {func(o *dynamodb.Options) {
+			o.TracerProvider = struct{ tracing.TracerProvider }{}
+		}, true},
+		"MeterProvider": {func(o *dynamodb.Options) {
+			o.MeterProvider = struct{ metrics.MeterProvider }{}
+		}, true},
+		"Protocol": {func(o *dynamodb.Options) {
+			o.Protocol = struct{ smithyhttp.ClientProtocol }{}
+		}, true},
+		"Credentials": {func(o *dynamodb.Options) {
+			o.Credentials = aws.AnonymousCredentials{}
+		}, true},
+		"Region": {func(o *dynamodb.Options) { o.Region = "us-east-1-fips" }, true},
 	} {
 		var log bytes.Buffer
 		cfg := config(&replay{status: 200, text: "{}"})
@@ -115,7 +133,8 @@ func TestOptionsOfAClient(t *testing.T) {
 	}
 }
 
-// TestTuned: the SDK's HTTP client keeps more connections, and what somebody has set. Others stay as they are.
+// TestTuned: the SDK's HTTP client keeps more connections, and what somebody has set. Others stay as they
+// are.
 func TestTuned(t *testing.T) {
 	own := awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
 		tr.MaxIdleConnsPerHost, tr.MaxConnsPerHost = 3, 5
@@ -124,15 +143,20 @@ func TestTuned(t *testing.T) {
 	for name, test := range map[string]struct {
 		client             aws.HTTPClient
 		perHost, all, most int
-	}{"none": {nil, 256, 256, 2048}, "the SDK's": {awshttp.NewBuildableClient(), 256, 256, 2048}, "set": {own, 3, 256, 5}} {
+	}{
+		"none": {nil, 256, 256, 2048}, "the SDK's": {awshttp.NewBuildableClient(), 256, 256, 2048},
+		"set": {own, 3, 256, 5},
+	} {
 		client := New(config(test.client))
 		buildable, ok := client.options.HTTPClient.(*awshttp.BuildableClient)
 		if !ok {
 			t.Fatalf("%s: %T", name, client.options.HTTPClient)
 		}
 		tr := buildable.GetTransport()
-		if tr.MaxIdleConnsPerHost != test.perHost || tr.MaxIdleConns != test.all || tr.MaxConnsPerHost != test.most {
-			t.Errorf("%s: %d of %d idle, %d at most", name, tr.MaxIdleConnsPerHost, tr.MaxIdleConns, tr.MaxConnsPerHost)
+		if tr.MaxIdleConnsPerHost != test.perHost || tr.MaxIdleConns != test.all ||
+			tr.MaxConnsPerHost != test.most {
+			t.Errorf("%s: %d of %d idle, %d at most", name, tr.MaxIdleConnsPerHost, tr.MaxIdleConns,
+				tr.MaxConnsPerHost)
 		}
 		if tr.Proxy == nil || tr.Protocols.HTTP2() || !tr.Protocols.HTTP1() {
 			t.Errorf("%s: protocols %v, a proxy %v", name, tr.Protocols, tr.Proxy != nil)
@@ -147,7 +171,8 @@ func TestTuned(t *testing.T) {
 func TestAgent(t *testing.T) {
 	service := &replay{status: 200, text: "{}"}
 	cfg := config(service)
-	cfg.AppID, cfg.Credentials = "app", aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""))
+	cfg.AppID = "app"
+	cfg.Credentials = aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""))
 	client := New(cfg)
 	see(t.Context(), client.Client, inputs()[0])
 	theirs := strings.Fields(service.request.Header.Get("User-Agent"))

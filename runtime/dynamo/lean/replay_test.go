@@ -132,7 +132,7 @@ func only[T any](out *T, err error) (any, error) {
 
 // inputs are one plain input for each call.
 func inputs() []any {
-	table, key := aws.String("table"), map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "a"}}
+	table, key := aws.String("table"), key("a")
 	return []any{
 		&dynamodb.UpdateItemInput{TableName: table, Key: key},
 		&dynamodb.PutItemInput{TableName: table, Item: key},
@@ -196,7 +196,8 @@ func see(ctx context.Context, client api, in any, opts ...func(*dynamodb.Options
 // differ returns how two outcomes differ, "" if they do not. cmp takes forever for values nested 50 levels
 // deep, so it compares texts.
 func differ(sdk, lean outcome) string {
-	return cmp.Diff(strings.Split(dump(reflect.ValueOf(sdk)), "\n"), strings.Split(dump(reflect.ValueOf(lean)), "\n"))
+	lines := func(o outcome) []string { return strings.Split(dump(reflect.ValueOf(o)), "\n") }
+	return cmp.Diff(lines(sdk), lines(lean))
 }
 
 // dump returns v as text, with its types, a line for each value. Metadata is left out.

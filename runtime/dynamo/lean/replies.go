@@ -136,8 +136,8 @@ func (d *decoder) capacities() ([]types.ConsumedCapacity, bool) {
 // refusedType is the type of a failed condition.
 const refusedType = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"
 
-// refusal reads the error of a failed condition, which contention makes common. It returns nil if the reply is
-// another one, or an unusual one.
+// refusal reads the error of a failed condition, which contention makes common. It returns nil if the reply
+// is another one, or an unusual one.
 func (d *decoder) refusal(r *smithyhttp.Response) error {
 	refused := &types.ConditionalCheckFailedException{}
 	if r.StatusCode != http.StatusBadRequest || r.Header.Get("X-Amzn-Errortype") != "" {

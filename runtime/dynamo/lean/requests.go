@@ -6,7 +6,7 @@ import (
 )
 
 // Each of these writes one input. It reports false if the SDK's client has to make the call: the input has a
-// member of old days, or lacks one that the SDK wants. TestEveryMember holds the lists of members to the SDK.
+// member of old days, or not all that the SDK wants. TestEveryMember holds the lists of members to the SDK.
 
 func (x *exchange) updateItem(in *dynamodb.UpdateItemInput) bool {
 	if in == nil {

@@ -17,8 +17,8 @@ import (
 // contentType is that of DynamoDB's JSON.
 const contentType = "application/x-amz-json-1.0"
 
-// The headers that are signed, without the session token and with it. The SDK signs all of a request's headers
-// but User-Agent and the trace id.
+// The headers that are signed, without the session token and with it. The SDK signs all of a request's
+// headers but User-Agent and the trace id.
 const (
 	signedHeaders      = "accept-encoding;content-length;content-type;host;x-amz-date;x-amz-target"
 	signedHeadersToken = "accept-encoding;content-length;content-type;host;x-amz-date;x-amz-security-token;" +

@@ -29,8 +29,8 @@ func Quiet(o *dynamodb.Options) {
 // quiet is a logger that does not get the warning.
 type quiet struct{ logging.Logger }
 
-// missing is how the SDK's error begins if there is no checksum. It is that of a checksum of 0 too, which only
-// an empty reply has, and one in four billions.
+// missing is how the SDK's error begins if there is no checksum. It is that of a checksum of 0 too, which
+// only an empty reply has, and one in four billions.
 const missing = "response did not match expected checksum, 0, "
 
 // Logf implements logging.Logger.

@@ -30,7 +30,8 @@ func (s service) Do(r *http.Request) (*http.Response, error) {
 		header.Set(s.name, s.value)
 	}
 	return &http.Response{
-		StatusCode: http.StatusBadRequest, Header: header, Body: io.NopCloser(strings.NewReader(refused)), Request: r,
+		StatusCode: http.StatusBadRequest, Header: header, Request: r,
+		Body: io.NopCloser(strings.NewReader(refused)),
 	}, nil
 }
 
@@ -53,12 +54,12 @@ func (r recorder) WithContext(ctx context.Context) logging.Logger {
 	return recorder{r.lines, of}
 }
 
-// TestQuiet: the warning of a checksum that is not there goes, all others stay. Without the option it is there:
-// once an SDK does without it, this package can go.
+// TestQuiet: the warning of a checksum that is not there goes, all others stay. Without the option it is
+// there: once an SDK does without it, this package can go.
 func TestQuiet(t *testing.T) {
 	right := fmt.Sprint(crc32.ChecksumIEEE([]byte(refused)))
-	const failed = "WARN call: failed to close HTTP response body, this may affect connection reuse: response did not " +
-		"match expected checksum, "
+	const failed = "WARN call: failed to close HTTP response body, this may affect connection reuse: " +
+		"response did not match expected checksum, "
 	for name, test := range map[string]struct {
 		service service
 		option  func(*dynamodb.Options)

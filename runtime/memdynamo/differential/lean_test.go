@@ -131,7 +131,7 @@ func differs(ctx context.Context, h history, sdk, own caller) string {
 	for i, o := range h {
 		want, have := sdk.call(ctx, o), own.call(ctx, o)
 		if !reflect.DeepEqual(want, have) {
-			return fmt.Sprintf("operation %d, %v:\nthe SDK's client %s\nlean             %s", i, o, textOf(want), textOf(have))
+			return fmt.Sprintf("operation %d, %v:\nthe SDK's client %s\nlean %s", i, o, textOf(want), textOf(have))
 		}
 	}
 	return ""
@@ -159,12 +159,15 @@ func TestLean(t *testing.T) {
 // TestLeanControl: the comparison finds another attribute, another error, and another capacity.
 func TestLeanControl(t *testing.T) {
 	ours := 0
+	replace := func(from, to string) func(*exchange) {
+		return func(x *exchange) { x.reply = bytes.Replace(x.reply, []byte(from), []byte(to), 1) }
+	}
 	for name, after := range map[string]func(*exchange){
-		"an item is gone":    func(x *exchange) { x.reply = bytes.Replace(x.reply, []byte(`"Item":`), []byte(`"Gone":`), 1) },
-		"a number":           func(x *exchange) { x.reply = bytes.Replace(x.reply, []byte(`{"N":"1"}`), []byte(`{"N":"2"}`), 1) },
-		"a kind":             func(x *exchange) { x.reply = bytes.Replace(x.reply, []byte(`{"N":`), []byte(`{"S":`), 1) },
-		"the units":          func(x *exchange) { x.reply = bytes.Replace(x.reply, []byte(`Units":1`), []byte(`Units":7`), 1) },
-		"the code":           func(x *exchange) { x.reply = bytes.Replace(x.reply, []byte(`#Validation`), []byte(`#Other`), 1) },
+		"an item is gone":    replace(`"Item":`, `"Gone":`),
+		"a number":           replace(`{"N":"1"}`, `{"N":"2"}`),
+		"a kind":             replace(`{"N":`, `{"S":`),
+		"the units":          replace(`Units":1`, `Units":7`),
+		"the code":           replace(`#Validation`, `#Other`),
 		"the reply's status": func(x *exchange) { x.status = map[int]int{200: 201, 400: 409}[x.status] },
 	} {
 		t.Run(name, func(t *testing.T) {

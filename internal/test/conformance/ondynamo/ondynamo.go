@@ -1,5 +1,5 @@
-// Package ondynamo has what the conformance suite needs of DynamoDB: a table, a clock that a test moves, and a
-// way to the table that a test breaks. It is for stores on any client:
+// Package ondynamo has what the conformance suite needs of DynamoDB: a table, a clock that a test moves, and
+// a way to the table that a test breaks. It is for stores on any client:
 //
 //	conformance.Run(t, func(t testing.TB) conformance.Store {
 //		table := ondynamo.New(t)
@@ -57,8 +57,8 @@ func New(t testing.TB) *Table {
 	return e
 }
 
-// Breakable returns the options of clients that Store can break. They do not retry, since the retries of Check
-// take time.
+// Breakable returns the options of clients that Store can break. They do not retry, since the retries of
+// Check take time.
 func (e *Table) Breakable() dynamodb.Options {
 	o := e.Client.Options()
 	o.HTTPClient, o.Retryer = e.down, aws.NopRetryer{}

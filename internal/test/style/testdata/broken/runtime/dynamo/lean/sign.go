@@ -1,0 +1,3 @@
+package lean
+
+func sign() {}
