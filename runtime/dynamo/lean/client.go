@@ -13,6 +13,7 @@
 package lean
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -45,18 +46,17 @@ type Client struct {
 // tuned for DynamoDB: it keeps up to 256 idle connections, of HTTP/1.1. Any other HTTPClient is used as it
 // is.
 //
-// A configuration that only the SDK's client honours, such as APIOptions, has that make all calls. New logs
-// this to the Logger of cfg.
+// A configuration that only the SDK's client honours, such as APIOptions, has that make all calls. So has an
+// SDK so new that this package does not know all members of its inputs. New logs this to the Logger of cfg.
 func New(cfg aws.Config, options ...func(*dynamodb.Options)) *Client {
 	options = slices.Concat(options, []func(*dynamodb.Options){tune, sdklog.Quiet})
 	c := &Client{Client: dynamodb.NewFromConfig(cfg, options...)}
 	c.exchanges.New = func() any { return new(exchange) }
 	c.options = c.Client.Options()
 	c.userAgent, c.traced = userAgent(&c.options), inLambda()
-	if name := unusualOption(&c.options); name != "" {
+	if why := cmp.Or(unusualOption(&c.options), newMember(known)); why != "" {
 		c.unusual = true
-		c.options.Logger.Logf(logging.Warn,
-			"sluice: lean: the SDK's client makes all calls, because of its option %s", name)
+		c.options.Logger.Logf(logging.Warn, "sluice: lean: the SDK's client makes all calls, because of %s", why)
 	}
 	return c
 }

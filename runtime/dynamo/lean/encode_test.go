@@ -335,6 +335,24 @@ func check(t *testing.T, service *replay, client *Client, plain any, input func(
 	}
 }
 
+// TestNewMember: the lists of members are the SDK's. One that is not in them has the SDK's client make all calls.
+func TestNewMember(t *testing.T) {
+	if got := newMember(known); got != "" {
+		t.Errorf("%s is not in the list", got)
+	}
+	for input, names := range known {
+		for name := range strings.FieldsSeq(names) {
+			if _, ok := input.FieldByName(name); !ok {
+				t.Errorf("%v has no %s", input, name)
+			}
+			without := map[reflect.Type]string{input: strings.ReplaceAll(" "+names+" ", " "+name+" ", " ")}
+			if got, want := newMember(without), "the new "+input.Name()+"."+name; got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+	}
+}
+
 // TestIncomplete: an input without what the SDK wants has the SDK's error. One that only the SDK can write is
 // written by it.
 func TestIncomplete(t *testing.T) {

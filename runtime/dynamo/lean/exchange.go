@@ -65,16 +65,17 @@ func (c *Client) begin(opts []func(*dynamodb.Options)) *exchange {
 		return nil
 	}
 	x := c.exchanges.Get().(*exchange)
+	x.encoder.reset()
 	if len(opts) > 0 {
 		x.options = c.options
 		for _, opt := range opts {
 			opt(&x.options)
 		}
 		if changed(&c.options, &x.options) {
+			c.end(x)
 			return nil
 		}
 	}
-	x.encoder.reset()
 	return x
 }
 
@@ -269,7 +270,7 @@ const largest = 128 << 20
 
 // receive reads the response, and decodes it into out or into an error.
 func (c *Client) receive(ctx context.Context, x *exchange, r *smithyhttp.Response, out reply) error {
-	defer func() { _ = r.Body.Close() }() // all of it was read
+	defer func() { _ = r.Body.Close() }() // says nothing of a reply that was read
 	succeeded := r.StatusCode >= 200 && r.StatusCode < 300
 	sum, err := c.checksum(r.Header)
 	if err != nil {

@@ -47,28 +47,27 @@ func tune(o *dynamodb.Options) {
 var honoured = []string{
 	"AccountIDEndpointMode", "AppID", "BaseEndpoint", "Credentials", "DefaultsMode",
 	"DisableClockSkewCorrection", "DisableValidateResponseChecksum", "EndpointDiscovery", "EndpointOptions",
-	"HTTPClient",
-	"IdempotencyTokenProvider", "Logger", "Region", "Retryer", "RetryMaxAttempts", "RetryMode",
+	"HTTPClient", "IdempotencyTokenProvider", "Logger", "Region", "Retryer", "RetryMaxAttempts", "RetryMode",
 	"RuntimeEnvironment", "resolvedDefaultsMode",
 }
 
-// unusualOption returns the name of an option that has the SDK make all calls, "" if there is none. An option
+// unusualOption returns an option that has the SDK make all calls, "" if there is none. An option
 // that this package does not know has to be what a client without configuration has.
 func unusualOption(o *dynamodb.Options) string {
 	switch {
 	case o.Credentials == nil:
-		return "Credentials" // requests are not signed
+		return "option Credentials" // requests are not signed
 	case o.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled:
-		return "EndpointDiscovery"
+		return "option EndpointDiscovery"
 	case strings.Contains(o.Region, "fips"), !isRegion(o.Region):
-		return "Region" // the SDK takes the name of an endpoint for one
+		return "option Region" // the SDK takes the name of an endpoint for one
 	}
 	plain := dynamodb.New(dynamodb.Options{}).Options()
 	v, w := reflect.ValueOf(o).Elem(), reflect.ValueOf(&plain).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name
 		if !slices.Contains(honoured, name) && !alike(v.Field(i), w.Field(i)) {
-			return name
+			return "option " + name
 		}
 	}
 	return ""

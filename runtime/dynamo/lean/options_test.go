@@ -126,7 +126,7 @@ func TestOptionsOfAClient(t *testing.T) {
 		if (client.begin(nil) == nil) != test.bySDK || client.unusual != test.bySDK {
 			t.Errorf("%q: by the SDK's client %v, want %v", name, client.unusual, test.bySDK)
 		}
-		want := "sluice: lean: the SDK's client makes all calls, because of its option " + name + "\n"
+		want := "sluice: lean: the SDK's client makes all calls, because of option " + name + "\n"
 		if test.bySDK && !strings.HasSuffix(log.String(), want) || !test.bySDK && log.Len() > 0 {
 			t.Errorf("%q logs %q", name, log.String())
 		}

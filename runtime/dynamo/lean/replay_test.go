@@ -103,19 +103,18 @@ type api interface {
 }
 
 // send makes the call that takes in, once. Beside an error there must be no output.
-func send(ctx context.Context, client api, in any, opts ...func(*dynamodb.Options)) (any, error) {
-	opts = append([]func(*dynamodb.Options){noRetry}, opts...)
+func send(ctx context.Context, client api, in any) (any, error) {
 	switch in := in.(type) {
 	case *dynamodb.UpdateItemInput:
-		return only(client.UpdateItem(ctx, in, opts...))
+		return only(client.UpdateItem(ctx, in, noRetry))
 	case *dynamodb.PutItemInput:
-		return only(client.PutItem(ctx, in, opts...))
+		return only(client.PutItem(ctx, in, noRetry))
 	case *dynamodb.GetItemInput:
-		return only(client.GetItem(ctx, in, opts...))
+		return only(client.GetItem(ctx, in, noRetry))
 	case *dynamodb.BatchGetItemInput:
-		return only(client.BatchGetItem(ctx, in, opts...))
+		return only(client.BatchGetItem(ctx, in, noRetry))
 	case *dynamodb.TransactWriteItemsInput:
-		return only(client.TransactWriteItems(ctx, in, opts...))
+		return only(client.TransactWriteItems(ctx, in, noRetry))
 	}
 	return nil, fmt.Errorf("no call takes a %T", in)
 }
@@ -161,8 +160,8 @@ type outcome struct {
 }
 
 // see makes the call that takes in, and returns what there is to see.
-func see(ctx context.Context, client api, in any, opts ...func(*dynamodb.Options)) outcome {
-	out, err := send(ctx, client, in, opts...)
+func see(ctx context.Context, client api, in any) outcome {
+	out, err := send(ctx, client, in)
 	r := outcome{Output: out}
 	if out != nil {
 		metadata := reflect.ValueOf(out).Elem().FieldByName("ResultMetadata").Interface().(middleware.Metadata)

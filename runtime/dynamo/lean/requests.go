@@ -1,9 +1,51 @@
 package lean
 
 import (
+	"reflect"
+	"slices"
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
+
+// known are the members of inputs that this package writes, or leaves to the SDK.
+var known = map[reflect.Type]string{
+	reflect.TypeFor[dynamodb.UpdateItemInput](): "AttributeUpdates ConditionExpression ConditionalOperator Expected " +
+		"ExpressionAttributeNames ExpressionAttributeValues Key ReturnConsumedCapacity " +
+		"ReturnItemCollectionMetrics ReturnValues ReturnValuesOnConditionCheckFailure TableName UpdateExpression",
+	reflect.TypeFor[dynamodb.PutItemInput](): "ConditionExpression ConditionalOperator Expected " +
+		"ExpressionAttributeNames ExpressionAttributeValues Item ReturnConsumedCapacity " +
+		"ReturnItemCollectionMetrics ReturnValues ReturnValuesOnConditionCheckFailure TableName",
+	reflect.TypeFor[dynamodb.GetItemInput](): "AttributesToGet ConsistentRead ExpressionAttributeNames Key " +
+		"ProjectionExpression ReturnConsumedCapacity TableName",
+	reflect.TypeFor[dynamodb.BatchGetItemInput](): "RequestItems ReturnConsumedCapacity",
+	reflect.TypeFor[types.KeysAndAttributes](): "AttributesToGet ConsistentRead ExpressionAttributeNames Keys " +
+		"ProjectionExpression",
+	reflect.TypeFor[dynamodb.TransactWriteItemsInput](): "ClientRequestToken ReturnConsumedCapacity " +
+		"ReturnItemCollectionMetrics TransactItems",
+	reflect.TypeFor[types.TransactWriteItem](): "ConditionCheck Delete Put Update",
+	reflect.TypeFor[types.Put]():               "Item TableName " + ofWrites,
+	reflect.TypeFor[types.Update]():            "Key TableName UpdateExpression " + ofWrites,
+	reflect.TypeFor[types.Delete]():            "Key TableName " + ofWrites,
+	reflect.TypeFor[types.ConditionCheck]():    "Key TableName " + ofWrites,
+}
+
+const ofWrites = "ConditionExpression ExpressionAttributeNames ExpressionAttributeValues " +
+	"ReturnValuesOnConditionCheckFailure"
+
+// newMember returns a member of an input that is not in a list, "" if there is none.
+func newMember(known map[reflect.Type]string) string {
+	for input, names := range known {
+		for i := range input.NumField() {
+			name := input.Field(i).Name
+			if input.Field(i).IsExported() && !slices.Contains(strings.Fields(names), name) {
+				return "the new " + input.Name() + "." + name
+			}
+		}
+	}
+	return ""
+}
 
 // Each of these writes one input. It reports false if the SDK's client has to make the call: the input has a
 // member of old days, or not all that the SDK wants. TestEveryMember holds the lists of members to the SDK.
