@@ -14,7 +14,6 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
-	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 )
 
 // The functions below are quoted in README.md; docs_test.go holds the two together.
@@ -29,19 +28,6 @@ func open(ctx context.Context) (*limits.Limiter, error) {
 		return nil, err
 	}
 	return lim, lim.Check(ctx) // before serving: the table is there and right, the clock is too
-}
-
-// openLean is open with a client that takes less CPU.
-func openLean(ctx context.Context) (*limits.Limiter, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
-	if err != nil {
-		return nil, err
-	}
-	lim, err := limits.New(dynamo.New(lean.New(cfg), "rate_limits"))
-	if err != nil {
-		return nil, err
-	}
-	return lim, lim.Check(ctx)
 }
 
 // complete reserves the estimate, of the user and of the project, calls the model, settles what was used.

@@ -335,7 +335,8 @@ func check(t *testing.T, service *replay, client *Client, plain any, input func(
 	}
 }
 
-// TestNewMember: the lists of members are the SDK's. One that is not in them has the SDK's client make all calls.
+// TestNewMember: the lists of members are the SDK's. One that is not in them has the SDK's client make all
+// calls.
 func TestNewMember(t *testing.T) {
 	if got := newMember(known); got != "" {
 		t.Errorf("%s is not in the list", got)

@@ -162,7 +162,7 @@ func TestRotation(t *testing.T) {
 		if _, err := send(t.Context(), client, inputs()[0]); err != nil {
 			t.Fatal(err)
 		}
-		want := string(keys.now().AccessKeyID) + "/"
+		want := keys.now().AccessKeyID + "/"
 		if got := service.target(); !strings.Contains(got, "Credential="+want) ||
 			!strings.Contains(got, "https://"+keys.now().AccountID+".ddb.") {
 			t.Errorf("%s, want key %s", got, want)

@@ -211,7 +211,7 @@ func requestID(h http.Header) string {
 func (s *sent) HandleDeserialize(ctx context.Context, _ middleware.DeserializeInput) (
 	out middleware.DeserializeOutput, metadata middleware.Metadata, err error,
 ) {
-	response, err := s.client.Do(&s.Request)
+	response, err := s.client.Do(&s.Request) //nolint:bodyclose // receive closes it
 	if response == nil {
 		response = &http.Response{Header: http.Header{}, Body: http.NoBody}
 	}
@@ -328,7 +328,7 @@ func (d *decoder) read(from io.Reader, length int64, most int) ([]byte, error) {
 		switch {
 		case len(d.text) > most:
 			return nil, fmt.Errorf("a reply of more than %d bytes", most)
-		case err == io.EOF: //nolint:errorlint // io.Reader says so
+		case err == io.EOF:
 			return d.text, nil
 		case err != nil:
 			return nil, err

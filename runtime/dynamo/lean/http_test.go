@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -127,9 +128,7 @@ func TestProxy(t *testing.T) {
 			return
 		}
 		defer func() { _ = reply.Body.Close() }()
-		for name, values := range reply.Header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), reply.Header)
 		w.WriteHeader(reply.StatusCode)
 		_, _ = io.Copy(w, reply.Body)
 	}))

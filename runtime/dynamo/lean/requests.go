@@ -11,8 +11,8 @@ import (
 
 // known are the members of inputs that this package writes, or leaves to the SDK.
 var known = map[reflect.Type]string{
-	reflect.TypeFor[dynamodb.UpdateItemInput](): "AttributeUpdates ConditionExpression ConditionalOperator Expected " +
-		"ExpressionAttributeNames ExpressionAttributeValues Key ReturnConsumedCapacity " +
+	reflect.TypeFor[dynamodb.UpdateItemInput](): "AttributeUpdates ConditionExpression ConditionalOperator " +
+		"Expected ExpressionAttributeNames ExpressionAttributeValues Key ReturnConsumedCapacity " +
 		"ReturnItemCollectionMetrics ReturnValues ReturnValuesOnConditionCheckFailure TableName UpdateExpression",
 	reflect.TypeFor[dynamodb.PutItemInput](): "ConditionExpression ConditionalOperator Expected " +
 		"ExpressionAttributeNames ExpressionAttributeValues Item ReturnConsumedCapacity " +
@@ -37,10 +37,9 @@ const ofWrites = "ConditionExpression ExpressionAttributeNames ExpressionAttribu
 // newMember returns a member of an input that is not in a list, "" if there is none.
 func newMember(known map[reflect.Type]string) string {
 	for input, names := range known {
-		for i := range input.NumField() {
-			name := input.Field(i).Name
-			if input.Field(i).IsExported() && !slices.Contains(strings.Fields(names), name) {
-				return "the new " + input.Name() + "." + name
+		for field := range input.Fields() {
+			if field.IsExported() && !slices.Contains(strings.Fields(names), field.Name) {
+				return "the new " + input.Name() + "." + field.Name
 			}
 		}
 	}

@@ -93,8 +93,8 @@ func (s *signer) sign(
 
 // canonicalize writes the canonical request.
 func (m *signature) canonicalize(e *endpoint, token, target, signed string, body, at []byte) {
-	b := append(m.canonical[:0], "POST\n"...)
-	b = append(b, e.path...)
+	b := m.canonical[:0]
+	b = append(append(b, "POST\n"...), e.path...)
 	b = append(b, "\n\naccept-encoding:identity\ncontent-length:"...)
 	b = strconv.AppendInt(b, int64(len(body)), 10)
 	b = append(b, "\ncontent-type:"+contentType+"\nhost:"...)
