@@ -84,13 +84,12 @@ func TestErrors(t *testing.T) {
 func TestStrangeReplies(t *testing.T) {
 	late := errors.New("late")
 	for name, service := range map[string]*replay{
-		"a page":            {status: 502, text: "<html>bad gateway</html>"},
-		"nothing":           {status: 503},
-		"a redirect":        {status: 301, header: map[string]string{"Location": "https://example.com"}},
-		"no success":        {status: 199, text: "{}"},
-		"a page as success": {status: 200, text: "<html>"},
-		"an empty success":  {status: 200},
-		"created":           {status: 201, text: "{}"},
+		"a page":           {status: 502, text: "<html>bad gateway</html>"},
+		"nothing":          {status: 503},
+		"a redirect":       {status: 301, header: map[string]string{"Location": "https://example.com"}},
+		"no success":       {status: 199, text: "{}"},
+		"an empty success": {status: 200},
+		"created":          {status: 201, text: "{}"},
 		"a code in a header": {status: 400, text: "{}", header: map[string]string{
 			"X-Amzn-Errortype": "ThrottlingException:x"}},
 		"another code there": {status: 400, text: `{"__type":"com.amazonaws.dynamodb.v20120810#` +

@@ -3,6 +3,8 @@ package lean
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -292,12 +294,22 @@ func (c *Client) receive(ctx context.Context, x *exchange, r *smithyhttp.Respons
 			return refused
 		}
 	}
+	if succeeded && !wellFormed(text) {
+		return &smithy.DeserializationError{Err: errors.New("the reply is not JSON")}
+	}
 	out.reset()
 	closed := r.Body
 	r.Body = io.NopCloser(bytes.NewReader(text))
 	err = c.options.Protocol.DeserializeResponse(ctx, x.operation.schema, dynamodb.TypeRegistry, r, out)
 	r.Body = closed
 	return err
+}
+
+// wellFormed reports that a reply begins with a JSON value. What follows it does not matter to the SDK's
+// decoder. That decoder drops some mistakes within lists: it then returns a part of the reply, or panics.
+func wellFormed(text []byte) bool {
+	var value json.RawMessage
+	return json.NewDecoder(bytes.NewReader(text)).Decode(&value) == nil
 }
 
 // checksum returns the checksum that a reply should have, "" if that is not known or not to be checked.
