@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -236,6 +237,38 @@ func TestLargest(t *testing.T) {
 		_, err := new(decoder).read(strings.NewReader(strings.Repeat(" ", length)), -1, 1000)
 		if fmt.Sprint(err) != want {
 			t.Errorf("%d bytes: %v, want %s", length, err, want)
+		}
+	}
+}
+
+// TestSkew: a request is signed by the service's clock, as the reply before had it, unless that is switched
+// off.
+func TestSkew(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		service := &replay{status: 200, text: "{}"}
+		client := New(config(service), func(o *dynamodb.Options) { o.DisableClockSkewCorrection = off })
+		signedAt := func(by api) time.Duration {
+			if _, err := send(t.Context(), by, inputs()[0]); err != nil {
+				t.Fatal(err)
+			}
+			at, err := time.Parse("20060102T150405Z", service.request.Header.Get("X-Amz-Date"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Until(at).Round(time.Minute)
+		}
+		service.header = map[string]string{
+			"Date": time.Now().Add(time.Hour).UTC().Format(http.TimeFormat),
+		}
+		for _, by := range []api{client, client.Client} {
+			first, second := signedAt(by), signedAt(by)
+			want := time.Hour
+			if off {
+				want = 0
+			}
+			if first != 0 || second != want {
+				t.Errorf("%T, switched off %v: signed %v ahead, then %v, want %v", by, off, first, second, want)
+			}
 		}
 	}
 }

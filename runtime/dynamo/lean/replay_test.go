@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/runtime/internal/namespace"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -83,24 +84,8 @@ func config(client aws.HTTPClient) aws.Config {
 
 func noRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// api is the calls that a Client makes itself, by this package or by the SDK.
-type api interface {
-	UpdateItem(
-		context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.UpdateItemOutput, error)
-	PutItem(
-		context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.PutItemOutput, error)
-	GetItem(
-		context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.GetItemOutput, error)
-	BatchGetItem(
-		context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options),
-	) (*dynamodb.BatchGetItemOutput, error)
-	TransactWriteItems(
-		context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options),
-	) (*dynamodb.TransactWriteItemsOutput, error)
-}
+// api is this package's client, or the SDK's.
+type api = namespace.API
 
 // send makes the call that takes in, once. Beside an error there must be no output.
 func send(ctx context.Context, client api, in any) (any, error) {
