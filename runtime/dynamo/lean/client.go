@@ -56,7 +56,8 @@ func New(cfg aws.Config, options ...func(*dynamodb.Options)) *Client {
 	c.userAgent, c.traced = userAgent(&c.options), inLambda()
 	if why := cmp.Or(unusualOption(&c.options), newMember(known)); why != "" {
 		c.unusual = true
-		c.options.Logger.Logf(logging.Warn, "sluice: lean: the SDK's client makes all calls, because of %s", why)
+		log := logging.WithContext(context.Background(), c.options.Logger) // which may be nil
+		log.Logf(logging.Warn, "sluice: lean: the SDK's client makes all calls, because of %s", why)
 	}
 	return c
 }
