@@ -26,6 +26,9 @@ func (d draw) text() string {
 	return rapid.StringN(0, 12, -1).Draw(d.T, "text")
 }
 
+// name is a text as a name in a map: two that are no UTF-8 could be the same in JSON.
+func (d draw) name() string { return strings.ToValidUTF8(d.text(), "\ufffd") }
+
 func (d draw) maybe() *string {
 	if d.oneIn(3) {
 		return nil
@@ -43,7 +46,7 @@ func (d draw) names() map[string]string {
 	}
 	names := map[string]string{}
 	for range rapid.IntRange(0, 2).Draw(d.T, "names") {
-		names[d.text()] = d.text()
+		names[d.name()] = d.text()
 	}
 	return names
 }
@@ -51,7 +54,7 @@ func (d draw) names() map[string]string {
 func (d draw) item(depth int) map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{}
 	for range rapid.IntRange(0, 3).Draw(d.T, "attributes") {
-		item[d.text()] = d.value(depth)
+		item[d.name()] = d.value(depth)
 	}
 	return item
 }
@@ -154,7 +157,7 @@ func (d draw) input() any {
 			for range rapid.IntRange(0, 2).Draw(d.T, "keys") {
 				keys = append(keys, d.item(1))
 			}
-			in.RequestItems[d.text()] = types.KeysAndAttributes{
+			in.RequestItems[d.name()] = types.KeysAndAttributes{
 				Keys: keys, ConsistentRead: d.flag(), ProjectionExpression: d.maybe(),
 				ExpressionAttributeNames: d.names(),
 			}

@@ -305,8 +305,8 @@ func (c *Client) receive(ctx context.Context, x *exchange, r *smithyhttp.Respons
 	return err
 }
 
-// wellFormed reports that a reply begins with a JSON value. What follows it does not matter to the SDK's
-// decoder. That decoder drops some mistakes within lists: it then returns a part of the reply, or panics.
+// wellFormed reports that a reply begins with a JSON value. The SDK's decoder does not look at what follows.
+// It drops some mistakes within lists: it then returns a part of the reply, or panics.
 func wellFormed(text []byte) bool {
 	var value json.RawMessage
 	return json.NewDecoder(bytes.NewReader(text)).Decode(&value) == nil

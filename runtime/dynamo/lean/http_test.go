@@ -157,8 +157,8 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestBody: a transport that goes on reading a request beside its reply, or after it, reads nothing of the next
-// one, which is written into the same memory.
+// TestBody: a transport that goes on reading a request beside its reply, or after it, reads nothing of the
+// next one, which is written into the same memory.
 func TestBody(t *testing.T) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
