@@ -176,6 +176,7 @@ func (bk *book) observe(img *bucket.Image, now, ms, window int64) {
 	if reborn {
 		bk.Born = now
 	}
+	ms = spanned(bk.seen, img, ms)
 	denied := !slices.ContainsFunc(img.Extra, func(n bucket.Named) bool { return n.Balance.Consumed != 0 })
 	for i := range bk.Limits {
 		h := &bk.Limits[i]
@@ -205,6 +206,19 @@ func (bk *book) observe(img *bucket.Image, now, ms, window int64) {
 		h.CP, h.BX, h.RA, h.RP = balance.Capacity, balance.Burst, balance.Refill, balance.Period
 	}
 	bk.Expires, bk.seen = img.TTL, img
+}
+
+// spanned returns the time in which the consumption between two images came about, ms if it is not known
+// better. Images from a stream are of the last write before the cycle: the time between two of them differs
+// from that between two cycles.
+func spanned(before, img *bucket.Image, ms int64) int64 {
+	if before == nil || ms <= 0 {
+		return ms
+	}
+	if span := img.Refilled - before.Refilled; 3*span >= 2*ms && 2*span <= 3*ms {
+		return span
+	}
+	return ms
 }
 
 // averageRate returns the rate over the last window, in millitokens per second. Of the window, the last ms

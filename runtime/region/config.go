@@ -17,14 +17,19 @@ type Config struct {
 	Table     Table
 	Snapshots Snapshots
 	Specs     []*store.Spec // resources whose limits are divided among regions; others are ignored
+	// the buckets of Specs, kept current from the table's stream; nil to read every bucket in every cycle
+	Images *Images
 
 	// silence after which a region's quotas are divided among the others; 0 is 10 windows, at least 5
-	Evict    time.Duration
-	Unused   time.Duration // time without a call after which a quota returns to the floor; 0 is 24 hours
+	Evict  time.Duration
+	Unused time.Duration // time without a call after which a quota returns to the floor; 0 is 24 hours
+	// with Images, time after which all buckets are read, to find what the stream did not tell; 0 is 24 hours
+	Audit    time.Duration
 	Clock    store.Clock   // nil for the system clock
 	Logger   *slog.Logger  // nil for slog's default
 	OnReport func(*Report) // after each cycle; may be nil
-	Drift    int64         // percent by which the target may differ from the quota in force; 0 is 15
+	Drift    int64         // percent by which the target may differ from the quota in force; 0 is the schema's
+	Horizon  int64         // windows for which a balance has to last; 0 is the schema's
 	Writers  int           // quotas written at once; 0 is 16
 }
 
@@ -43,6 +48,9 @@ type Report struct {
 	Operated int     // writes omitted because an operator's override is stored there
 	Peers    []Peer  // the other regions, by name
 	Beating  bool    // the heartbeat was renewed
+	// with Config.Images: why all buckets were read, "start", "lost" or "audit"; empty if they were not
+	Read   string
+	Missed int // buckets that the last audit found changed, of which the stream has not told
 }
 
 // Write is the write of one entity's quotas of a resource.
@@ -65,7 +73,7 @@ type Trigger string
 
 // Triggers.
 const (
-	Exhaustion Trigger = "exhaustion" // the balance would not last for two windows
+	Exhaustion Trigger = "exhaustion" // the balance would not last for Config.Horizon
 	Drift      Trigger = "drift"      // the target differs by more than Config.Drift
 	Given      Trigger = "given"      // another region's trigger has fired, and this region gives to it
 	Lower      Trigger = "lower"      // the regions hold more than the limit, which was lowered
@@ -124,10 +132,13 @@ func (c *Config) check() error {
 		return fail(fmt.Sprintf("Evict is %v, less than %d windows of %v: a region's quotas may still be in force",
 			c.Evict, minEvictWindows, window), "raise it")
 	}
-	if c.Unused < 0 || c.Drift < 0 || c.Writers < 0 {
-		return fail("Unused, Drift or Writers is below 0", "leave them out for the defaults")
+	if c.Unused < 0 || c.Audit < 0 || c.Drift < 0 || c.Horizon < 0 || c.Writers < 0 {
+		return fail("Unused, Audit, Drift, Horizon or Writers is below 0", "leave them out for the defaults")
 	}
-	c.Unused, c.Drift, c.Writers = cmp.Or(c.Unused, 24*time.Hour), cmp.Or(c.Drift, 15), cmp.Or(c.Writers, 16)
+	c.Unused, c.Audit, c.Writers = cmp.Or(c.Unused, 24*time.Hour), cmp.Or(c.Audit, 24*time.Hour),
+		cmp.Or(c.Writers, 16)
+	c.Drift = cmp.Or(c.Drift, shared[0].Regions.Drift, store.DefaultDrift)
+	c.Horizon = cmp.Or(c.Horizon, shared[0].Regions.Horizon, store.DefaultHorizon)
 	if c.Clock == nil {
 		c.Clock = store.SystemClock()
 	}

@@ -85,37 +85,81 @@ func (s planner) whole(spec *store.Spec, entity string) []bucket.Limit {
 	return nil
 }
 
-// list reads the buckets. If it fails, the books keep what they have.
+// list observes the buckets. If it fails, the books keep what they have.
 func (s planner) list(ctx context.Context, r *Report) {
 	now, ms := s.Clock.Now(), int64(0)
 	if !s.listed.IsZero() {
 		ms = now.Sub(s.listed).Milliseconds()
 	}
-	seen := map[key]*bucket.Image{}
-	for _, spec := range s.Specs {
-		err := s.Table.Each(ctx, spec.Resource, func(entity string, img *bucket.Image) {
-			seen[key{spec.Resource, entity}] = img
-		})
-		if err != nil {
-			r.Failed = append(r.Failed, fmt.Errorf("buckets of %s: %w", spec.Resource, err))
-			return
-		}
+	if err := s.refresh(ctx, now, r); err != nil {
+		r.Failed = append(r.Failed, err)
+		s.keepInUse(now)
+		return
 	}
-	for k, img := range seen {
-		if s.books.of[k] == nil && now.Sub(time.UnixMilli(img.Refilled)) <= s.Unused {
+	s.images.mu.Lock()
+	defer s.images.mu.Unlock()
+	for k, i := range s.images.of {
+		if s.books.of[k] == nil && i.img != nil && now.Sub(time.UnixMilli(i.img.Refilled)) <= s.Unused {
 			if spec := s.spec(k.resource); s.whole(spec, k.entity) != nil {
 				bk := s.books.open(spec, k.entity, now.UnixMilli())
 				bk.configure(s.whole(spec, k.entity))
-				bk.observe(s.buckets[k], now.UnixMilli(), 0, s.window())
+				bk.observe(i.observed, now.UnixMilli(), 0, s.window())
 			}
 		}
 	}
 	for k, bk := range s.books.of {
-		if bk.whole != nil {
-			bk.observe(seen[k], now.UnixMilli(), ms, s.window())
+		if bk.whole == nil {
+			continue
+		}
+		var img *bucket.Image
+		if i := s.images.of[k]; i != nil {
+			img = i.img
+		}
+		bk.observe(img, now.UnixMilli(), ms, s.window())
+	}
+	for k, i := range s.images.of {
+		if i.observed = i.img; i.img == nil {
+			delete(s.images.of, k)
 		}
 	}
-	s.listed, s.buckets = now, seen
+	s.listed = now
+	s.keepInUse(now)
+}
+
+// refresh reads the buckets if it has to: always, without Config.Images.
+func (s planner) refresh(ctx context.Context, now time.Time, r *Report) error {
+	if s.Config.Images == nil {
+		return s.images.read(ctx, s.Table, s.Specs, now, false)
+	}
+	slack := max(streamWindows*s.regions.Window, leastSlack)
+	if r.Missed = s.images.missed(now, slack); r.Missed > 0 {
+		s.Logger.Warn("sluice: the table's stream has not told of some buckets' writes: an audit has found them",
+			"region", s.Region, "buckets", r.Missed)
+	}
+	why, err := s.images.due(now, s.Audit, slack)
+	if err != nil || why == "" {
+		return err
+	}
+	r.Read = string(why)
+	return s.images.read(ctx, s.Table, s.Specs, now, why == audit)
+}
+
+// The images of a stream that is behind by more than that are not used.
+const (
+	streamWindows = 2
+	leastSlack    = 10 * time.Second
+)
+
+// keepInUse has a book count as used unless a full read has confirmed that it is not: a stream may have lost
+// the only record of a call. A book that closes too early would grant tokens again that were used.
+func (s planner) keepInUse(now time.Time) {
+	margin := min(minEvictWindows*s.regions.Window, s.Unused/2)
+	for _, bk := range s.books.of {
+		due := time.UnixMilli(bk.Used).Add(s.Unused - margin)
+		if !now.Before(due) && s.images.readAt.Before(due) {
+			bk.Used = now.Add(margin - s.Unused).UnixMilli()
+		}
+	}
 }
 
 // spec returns the spec of a resource, nil if it is not divided among regions.

@@ -59,12 +59,25 @@ func TestSim(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		setFlag(t, checks, strconv.Itoa(longform.Histories(t, "histories", histories, 160)/2))
 	}
+	t.Run("read", func(t *testing.T) { simulate(t, func(w *regionsim.World) {}, regionsim.Kinds()) })
+	t.Run("stream", func(t *testing.T) {
+		simulate(t, followed, slices.Concat(regionsim.Kinds(), regionsim.StreamKinds()))
+	})
+}
+
+// followed has the syncs of w follow their tables' streams.
+func followed(w *regionsim.World) { w.Stream, w.Audit = true, 15*window }
+
+// simulate plays random worlds, in two runs side by side.
+func simulate(t *testing.T, form func(*regionsim.World), kinds []regionsim.Kind) {
+	t.Helper()
 	t.Run("worlds", func(t *testing.T) {
 		for range 2 {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				rapid.Check(t, func(t *rapid.T) {
-					w := drawn(t, regionsim.Kinds())
+					w := drawn(t, kinds)
+					form(&w)
 					r := play(t, w)
 					if err := judged(r); err != nil {
 						t.Fatal(err)

@@ -25,8 +25,8 @@ type Sync struct {
 	books   *books
 	entries map[string]map[key]*Entry   // as last published, by region
 	limits  map[string][][]bucket.Limit // for all regions together, by resource and kind
-	listed  time.Time                   // when the buckets were last read
-	buckets map[key]*bucket.Image       // the buckets at that time
+	listed  time.Time                   // when the buckets were last seen
+	images  *Images                     // the buckets: Config.Images, or what each cycle reads
 	now     time.Time                   // when this cycle began
 	// no snapshot before this: quotas of an earlier epoch may still be in force
 	quiet time.Time
@@ -48,15 +48,18 @@ func New(c Config) (*Sync, error) {
 }
 
 func newSync(c Config) *Sync {
-	s := &Sync{Config: c, regions: c.Specs[0].Regions}
+	s := &Sync{Config: c, regions: c.Specs[0].Regions, images: c.Images}
+	if s.images == nil {
+		s.images = NewImages(c.Specs)
+	}
 	s.clear(0)
 	return s
 }
 
-// clear resets all state of s except its epoch.
+// clear resets all state of s except its epoch and the images of buckets.
 func (s *Sync) clear(epoch int64) {
 	*s = Sync{
-		Config: s.Config, regions: s.regions, epoch: epoch, known: map[string]Known{}, books: newBooks(),
+		Config: s.Config, regions: s.regions, images: s.images, epoch: epoch, known: map[string]Known{}, books: newBooks(),
 		entries: map[string]map[key]*Entry{}, limits: map[string][][]bucket.Limit{},
 	}
 	for _, name := range s.regions.Names {
@@ -67,8 +70,16 @@ func (s *Sync) clear(epoch int64) {
 }
 
 // Run runs a cycle each window until ctx ends, and returns its error. Cycles that fail are logged, and their
-// reports have the errors.
+// reports have the errors. With Config.Images, the first cycle waits up to a window for the stream.
 func (s *Sync) Run(ctx context.Context) error {
+	if s.Config.Images != nil {
+		select {
+		case <-s.images.ready:
+		case <-s.Clock.After(s.regions.Window):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	next := s.Clock.Now()
 	for {
 		if _, err := s.Cycle(ctx); err != nil && ctx.Err() == nil {

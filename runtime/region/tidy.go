@@ -19,7 +19,7 @@ func (s planner) mirror(peers []*peer, now time.Time) {
 			if spec := s.spec(e.Resource); spec != nil && s.whole(spec, e.Entity) != nil {
 				bk := s.books.open(spec, e.Entity, now.UnixMilli())
 				bk.configure(s.whole(spec, e.Entity))
-				bk.observe(s.buckets[e.key()], now.UnixMilli(), 0, s.window())
+				bk.observe(s.images.current(e.key()), now.UnixMilli(), 0, s.window())
 			}
 		}
 	}

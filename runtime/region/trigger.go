@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// exhausted reports whether the balance left, in millitokens, does not last for two windows at rate, in
+// exhausted reports whether the balance left, in millitokens, does not last for horizon at rate, in
 // millitokens per second.
-func exhausted(left, rate int64, window time.Duration) bool {
+func exhausted(left, rate int64, horizon time.Duration) bool {
 	if rate <= 0 {
 		return false
 	}
@@ -15,7 +15,7 @@ func exhausted(left, rate int64, window time.Duration) bool {
 		return true
 	}
 	lh, ll := bits.Mul64(uint64(left), 1000)
-	rh, rl := bits.Mul64(uint64(rate), uint64(2*window.Milliseconds()))
+	rh, rl := bits.Mul64(uint64(rate), uint64(horizon.Milliseconds()))
 	return lh < rh || lh == rh && ll < rl
 }
 
@@ -26,13 +26,13 @@ func drifted(configured, target, percent int64) bool {
 }
 
 // fires returns the trigger for which a quota should become target, or "".
-func fires(h *Holding, target int64, window time.Duration, drift int64) Trigger {
+func (s *Sync) fires(h *Holding, target int64) Trigger {
 	switch {
 	case target == h.Quota:
 		return ""
-	case exhausted(h.TK, h.Rate, window):
+	case exhausted(h.TK, h.Rate, time.Duration(s.Horizon)*s.regions.Window):
 		return Exhaustion
-	case drifted(h.Quota, target, drift):
+	case drifted(h.Quota, target, s.Drift):
 		return Drift
 	}
 	return ""

@@ -15,7 +15,16 @@ type Regions struct {
 	Names  []string      // sorted
 	Floor  int64         // what every region keeps of a limit, in percent
 	Window time.Duration // between two runs of sync; no quota is used for longer after it was read
+	// percent by which the quota that demand asks for may differ from the one in force; 0 is DefaultDrift
+	Drift   int64
+	Horizon int64 // windows for which a balance has to last, or its quota is written; 0 is DefaultHorizon
 }
+
+// Defaults of Regions.
+const (
+	DefaultDrift   = 15
+	DefaultHorizon = 2
+)
 
 // Keeps returns what every region keeps of whole: a closed limit if there are fewer tokens than regions.
 func (r *Regions) Keeps(whole bucket.Limit) bucket.Limit {

@@ -42,6 +42,17 @@ func Kinds() []Kind {
 	return []Kind{Kill, Stall, NoGet, NoPeers, NoPut, LostPut, NoTable, LostTurn, Lag, Lose, Operator, Whole}
 }
 
+// Kinds of fault of the stream, which are nothing in a World without one.
+const (
+	StreamLate  Kind = "streamlate"  // nothing arrives, until all of it does
+	StreamMiss  Kind = "streammiss"  // records never arrive, and nothing tells
+	StreamAgain Kind = "streamagain" // records of the last windows arrive again, at the end of the fault
+	StreamTrim  Kind = "streamtrim"  // records never arrive, which is told at the end of the fault
+)
+
+// StreamKinds are these.
+func StreamKinds() []Kind { return []Kind{StreamLate, StreamMiss, StreamAgain, StreamTrim} }
+
 // String writes f on a line.
 func (f Fault) String() string {
 	return fmt.Sprintf("%s region %d at %v for %v, call %d, %d%%", f.Kind, f.Region, f.At, f.For, f.Call,
@@ -77,6 +88,10 @@ func (w *world) arm(f Fault) {
 			w.trace(h, "its snapshot is lost")
 			w.objects.put(h.name+"/snapshot.json", nil)
 		})
+	case StreamAgain:
+		w.after(f.At+f.For, func() { h.stream.again() })
+	case StreamTrim:
+		w.after(f.At+f.For, func() { h.stream.trimmed() })
 	case Operator:
 		w.after(f.At, func() { w.operate(h, s, w.scaled(s.resource, f.Percent)) })
 		w.after(f.At+f.For, func() { w.operate(h, s, nil) })

@@ -54,8 +54,11 @@ func (i *instance) run() {
 	w := i.world
 	config := region.Config{
 		Region: i.home.name, Table: tableFace{i}, Snapshots: storeFace{i}, Specs: w.specs, Evict: w.Evict,
-		Clock:  clock{i},
+		Audit: w.Audit, Clock: clock{i},
 		Logger: slog.New(slog.DiscardHandler), Writers: 1,
+	}
+	if i.home.stream != nil {
+		config.Images = i.home.stream.follow()
 	}
 	if w.Wrap != nil {
 		config.Table, config.Snapshots = w.Wrap(i.home.index, config.Table, config.Snapshots)

@@ -42,6 +42,9 @@ type World struct {
 	Wrap Wrap                              // what each sync sees; nil for all that there is
 	// processes remember what they read for so long; 0 is Window, as it should be
 	Keep time.Duration
+	// syncs take rates from the stream; they read all buckets at the start, after losses, and once in Audit
+	Stream bool
+	Audit  time.Duration // as region.Config has it
 
 	Books bool              // Sample.Unheld and Unbegun are wanted: it takes reading what syncs publish
 	Watch func(Sample)      // is called once a window; may be nil
@@ -103,6 +106,7 @@ type home struct {
 	table  *table
 	flows  []*flow // by series
 	host   *host
+	stream *stream       // nil without World.Stream
 	phase  time.Duration // of its cycles
 	cycles int
 }
@@ -151,6 +155,9 @@ func (w World) Run() *Result {
 		all.arm(f)
 	}
 	for _, h := range all.regions {
+		if w.Stream {
+			all.open(h)
+		}
 		h.host.start(0)
 	}
 	for at := w.Window; at <= w.Duration; at += w.Window {

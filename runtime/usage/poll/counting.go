@@ -23,8 +23,9 @@ const (
 // lastTimeout bounds the write of the last checkpoint when a run ends.
 const lastTimeout = 2 * time.Second
 
-// take counts records. It also counts replies without records.
+// take counts records, and passes them on. It also counts replies without records.
 func (d *reader) take(ctx context.Context, records []types.Record, asked time.Time) error {
+	d.pass(records, asked)
 	if len(records) > 0 {
 		d.empty, d.horizon = 0, false
 		d.arrived(d.id, len(records), records[0].Dynamodb)
@@ -43,6 +44,10 @@ func (d *reader) take(ctx context.Context, records []types.Record, asked time.Ti
 // records of it that are in their windows already cost rejected writes, and a throttled table should get
 // fewer of them.
 func (d *reader) count(ctx context.Context, records []types.Record) error {
+	if d.Aggregator == nil {
+		d.move(records, usage.Added{})
+		return nil
+	}
 	size := len(records)
 	for try := 0; len(records) > 0; {
 		batch := records[:min(size, len(records))]
@@ -116,8 +121,11 @@ func (d *reader) saveIfDue(ctx context.Context) error {
 	return nil
 }
 
-// save writes a checkpoint.
+// save writes a checkpoint, if there is something that counts.
 func (d *reader) save(ctx context.Context) error {
+	if d.Aggregator == nil {
+		return nil
+	}
 	if err := d.retry(ctx, "write the checkpoint of the shard "+d.id, func() error {
 		return d.put(ctx, d.id, d.position)
 	}); err != nil {

@@ -22,6 +22,7 @@ type run struct {
 	progress progress
 	tracked  map[string]*tracked
 	underWay int
+	listed   bool // the shards have been listed before
 	finished chan finish
 	reading  sync.WaitGroup
 }
@@ -31,7 +32,8 @@ type tracked struct {
 	shard
 	position
 
-	kept time.Time // at, of its checkpoint; zero for none
+	kept   time.Time // at, of its checkpoint; zero for none
+	latest bool      // without a position, it is read from its present end
 
 	listed  bool
 	reading bool // its goroutine is under way
@@ -55,9 +57,12 @@ func (p *Poller) follow(ctx context.Context, once bool) error {
 	defer r.reading.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	kept, err := r.checkpoints(ctx)
-	if err != nil {
-		return err
+	var kept map[string]position
+	if p.Aggregator != nil {
+		var err error
+		if kept, err = r.checkpoints(ctx); err != nil {
+			return err
+		}
 	}
 	for id, position := range kept {
 		r.tracked[id] = &tracked{shard: shard{id: id}, position: position, kept: position.at}
@@ -77,6 +82,7 @@ func (r *run) coordinate(ctx context.Context) error {
 			return err
 		}
 		r.start(ctx)
+		r.reads()
 		seen = seen || found.streams > 0
 		switch nothing := r.underWay == 0; {
 		case nothing && !found.on && (r.once || off || !seen):
@@ -104,8 +110,9 @@ func (r *run) attend(ctx context.Context) error {
 			known := r.finish(f)
 			r.start(ctx)
 			if !known || r.underWay == 0 {
-				return nil
+				return nil // Consumers take the shard for read until its children are known
 			}
+			r.reads()
 		case <-again:
 			return nil
 		case <-ctx.Done():
@@ -118,17 +125,23 @@ func (r *run) attend(ctx context.Context) error {
 // by then, that is lost. A shard that is missing from the list earlier stays tracked, since the list may lag
 // behind. It is not marked as done, since a shard marked so is never read again.
 func (r *run) know(ctx context.Context, found listing) error {
-	for _, l := range r.tracked {
-		l.listed = false
+	known := map[string]bool{}
+	for id, l := range r.tracked {
+		l.listed, known[id] = false, true
 	}
 	for _, s := range found.shards {
 		l := r.tracked[s.id]
 		if l == nil {
 			l = &tracked{}
 			r.tracked[s.id] = l
+			r.meet(l, s)
 		}
 		l.shard, l.listed = s, true
 	}
+	if r.orphans(found, known) {
+		r.gap()
+	}
+	r.listed = true
 	for _, id := range r.inOrder() {
 		l := r.tracked[id]
 		if l.listed || l.done || l.reading || !r.trimmed(l.position) {
@@ -136,6 +149,9 @@ func (r *run) know(ctx context.Context, found listing) error {
 		}
 		r.lost(ctx, id, &l.position)
 		l.done = true
+		if r.Aggregator == nil {
+			continue
+		}
 		if err := r.retry(ctx, "write the checkpoint of the shard "+id, func() error {
 			return r.put(ctx, id, l.position)
 		}); err != nil {
@@ -163,7 +179,8 @@ func (r *run) start(ctx context.Context) {
 		}
 		l.reading = true
 		r.underWay++
-		d := &reader{run: r, shard: l.shard, position: l.position, kept: l.kept}
+		d := &reader{run: r, shard: l.shard, position: l.position, kept: l.kept, latest: l.latest}
+		l.latest = false
 		r.reading.Go(func() {
 			how, err := d.read(ctx)
 			select {
@@ -225,4 +242,5 @@ func (r *run) lost(ctx context.Context, shard string, p *position) {
 		slog.String("table", r.name), slog.String("shard", shard), slog.Time("from", p.at), slog.Time("to", oldest))
 	p.at = oldest
 	r.report(func(p *Progress) { p.Lost++ })
+	r.gap()
 }

@@ -1,4 +1,5 @@
-// Package poll follows the DynamoDB Streams of a table and passes their records to a usage.Aggregator.
+// Package poll follows the DynamoDB Streams of a table and passes their records to a usage.Aggregator, to
+// Consumers, or to both.
 //
 //	ListStreams, DescribeStream -> shards, parents first -> GetRecords -> Aggregator.AddStreams -> checkpoint
 //
@@ -65,10 +66,11 @@ type Streams interface {
 
 // Config is what a Poller needs.
 type Config struct {
-	Client     Table // not one of operator.InNamespace
+	Client     Table // for checkpoints: not one of operator.InNamespace; not needed without an Aggregator
 	Streams    Streams
-	Table      string // its name or its ARN
-	Aggregator *usage.Aggregator
+	Table      string            // its name or its ARN
+	Aggregator *usage.Aggregator // nil to read for Consumers alone, from now on and without checkpoints
+	Consumers  []Consumer
 	// Clock dates checkpoints and paces waits; nil is the system's.
 	Clock store.Clock
 	// Idle is the pause before a shard that had few records or none is read again; 0 is a second. Records that
@@ -88,7 +90,7 @@ type Poller struct {
 	Config
 
 	name      string         // of the table
-	namespace item.Namespace // that the Aggregator counts
+	namespace item.Namespace // that the Aggregator counts; not used without one
 	jitter    func() float64
 }
 
@@ -96,7 +98,9 @@ type Poller struct {
 func New(c Config) (*Poller, error) {
 	name, named := operator.TableName(c.Table)
 	switch {
-	case c.Client == nil:
+	case c.Aggregator == nil && len(c.Consumers) == 0:
+		return nil, errors.New("poll.New: the aggregator is nil: pass one of usage.New, or a consumer")
+	case c.Client == nil && c.Aggregator != nil:
 		return nil, errors.New("poll.New: the client is nil")
 	case namespace.Of(c.Client) != "": // keys get the namespace here
 		return nil, errors.New("poll.New: the client is one of operator.InNamespace: pass the client that it was " +
@@ -105,8 +109,6 @@ func New(c Config) (*Poller, error) {
 		return nil, errors.New("poll.New: the streams' client is nil: pass dynamodbstreams.NewFromConfig(cfg)")
 	case !named:
 		return nil, fmt.Errorf("poll.New: %s", operator.WrongTable(c.Table))
-	case c.Aggregator == nil:
-		return nil, errors.New("poll.New: the aggregator is nil: pass one of usage.New")
 	case c.Idle < 0:
 		return nil, fmt.Errorf("poll.New: idle for %v, want a duration above 0, or 0 for the default", c.Idle)
 	}
@@ -122,8 +124,11 @@ func New(c Config) (*Poller, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Poller{Config: c, name: name, namespace: item.Namespace(c.Aggregator.Namespace()),
-		jitter: rand.Float64}, nil
+	p := &Poller{Config: c, name: name, jitter: rand.Float64}
+	if c.Aggregator != nil {
+		p.namespace = item.Namespace(c.Aggregator.Namespace())
+	}
+	return p, nil
 }
 
 // Run counts the records of the table's streams until ctx ends. Then it returns nil, after a last checkpoint
@@ -138,7 +143,7 @@ func (p *Poller) Run(ctx context.Context) error {
 }
 
 // Drain counts the records of the table's streams, and returns once each shard has been read to its present
-// end. An open shard is at its end after several empty replies in a row, or when its records are newer than
+// end. It needs an Aggregator. An open shard is at its end after several empty replies in a row, or when its records are newer than
 // the call. It fails as Run does, and with ctx's cause if that ends before.
 func (p *Poller) Drain(ctx context.Context) error {
 	err := p.follow(ctx, true)

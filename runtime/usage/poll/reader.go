@@ -37,6 +37,7 @@ type reader struct {
 	shard
 	position
 
+	latest  bool      // begin at the present end, once
 	horizon bool      // what comes after the position was deleted: read from the oldest that there is
 	newest  time.Time // of the records read; not at, which other hosts' clocks have a part in
 	empty   int       // replies without records in a row
@@ -96,7 +97,10 @@ func (d *reader) iterator(ctx context.Context) (*string, error) {
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &d.stream, ShardId: &d.id, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	}
-	if d.after != "" && !d.horizon {
+	switch {
+	case d.latest:
+		in.ShardIteratorType = types.ShardIteratorTypeLatest
+	case d.after != "" && !d.horizon:
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &d.after
 	}
 	var out *dynamodbstreams.GetShardIteratorOutput
@@ -107,6 +111,7 @@ func (d *reader) iterator(ctx context.Context) (*string, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.latest = false // where it expires unused, the shard is read from its beginning: records may have come
 	return out.ShardIterator, nil
 }
 
@@ -119,6 +124,7 @@ func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 	if _, trimmed := errors.AsType[*types.TrimmedDataAccessException](err); trimmed {
 		again := d.horizon
 		d.horizon = true
+		d.gap()
 		d.lost(ctx, d.id, &d.position)
 		if again && !d.wait(ctx, d.Idle) { // the oldest was trimmed between two calls
 			return false, ctx.Err()
@@ -126,6 +132,7 @@ func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 		return false, nil
 	}
 	if _, vanished = errors.AsType[*types.ResourceNotFoundException](err); vanished {
+		d.gap()
 		d.wait(ctx, d.Idle) // so that a list that lags behind does not start it again at once
 		return true, nil
 	}
