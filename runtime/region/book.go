@@ -3,7 +3,6 @@ package region
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -39,10 +38,7 @@ func newBooks() *books { return &books{of: map[key]*book{}} }
 func (b *books) all() []*book {
 	if b.sorted == nil {
 		b.sorted = slices.SortedFunc(maps.Values(b.of), func(x, y *book) int {
-			if c := strings.Compare(x.Resource, y.Resource); c != 0 {
-				return c
-			}
-			return strings.Compare(x.Entity, y.Entity)
+			return compareKeys(x.key(), y.key())
 		})
 	}
 	return b.sorted

@@ -20,9 +20,16 @@ func newPlanner(s *Sync) planner { return planner{membership{s}} }
 func (s planner) plan(ctx context.Context, peers []*peer, now time.Time, r *Report) []*item {
 	s.now = now
 	s.evict(peers, now)
+	configured := make(map[*store.Spec]bool, len(s.Specs))
 	for _, spec := range s.Specs {
-		if err := s.configure(ctx, spec); err != nil {
+		err := s.configure(ctx, spec)
+		if configured[spec] = err == nil; err != nil {
 			r.Failed = append(r.Failed, fmt.Errorf("limits of %s: %w", spec.Resource, err))
+		}
+	}
+	for _, bk := range s.books.of {
+		if configured[bk.spec] && !bk.configure(s.whole(bk.spec, bk.Entity)) {
+			s.books.close(bk)
 		}
 	}
 	s.list(ctx, r)
@@ -65,11 +72,6 @@ func (s planner) configure(ctx context.Context, spec *store.Spec) error {
 		}
 	}
 	s.limits[spec.Resource] = limits
-	for _, bk := range s.books.of {
-		if bk.spec == spec && !bk.configure(s.whole(spec, bk.Entity)) {
-			s.books.close(bk)
-		}
-	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package region
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -130,6 +131,10 @@ func (s *Sync) own(ctx context.Context, now time.Time) (own *Snapshot, wrong, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("this region's own snapshot: %w", err)
 	}
+	if s.object != nil && bytes.Equal(object, s.object) { // it need not be decoded
+		return &Snapshot{Region: s.Region, Epoch: s.epoch, Sequence: s.sequence,
+			GeneratedAt: s.putAt.UnixMilli()}, nil, nil
+	}
 	own, wrong = Decode(object, s.Region, 0, now, s.regions.Window)
 	return own, wrong, nil
 }
@@ -225,7 +230,7 @@ func (s *Sync) publish(ctx context.Context, start time.Time, r *Report) error {
 		s.clear(0)
 		return fmt.Errorf("this region's own snapshot: %w", err)
 	}
-	s.sequence, s.putAt, s.publishedPeers = own.Sequence, start, maps.Clone(s.known)
+	s.object, s.sequence, s.putAt, s.publishedPeers = object, own.Sequence, start, maps.Clone(s.known)
 	r.Sequence, r.Quotas = s.sequence, s.books.quotas()
 	return nil
 }

@@ -66,7 +66,7 @@ func (s membership) read(ctx context.Context, p *peer, now time.Time) {
 		return
 	}
 	p.state = Silent
-	snap, err := Decode(object, p.name, s.regions.Window, now, s.regions.Window)
+	snap, err := decode(object, p.name, s.regions.Window, now, s.regions.Window, s.snaps[p.name])
 	if err != nil {
 		p.err = err
 		return
@@ -102,7 +102,7 @@ func (s membership) keepEntries(p *peer) {
 		e := &p.snap.Entries[i]
 		entries[e.key()] = e
 	}
-	s.entries[p.name] = entries
+	s.entries[p.name], s.snaps[p.name] = entries, p.snap
 }
 
 // adoptEvictions evicts the regions that a live region's snapshot says are evicted.

@@ -37,13 +37,24 @@ func slow(seed uint64, faults int) regionsim.World {
 	return w
 }
 
+// form returns w as every second seed plays it: with syncs that follow their tables' streams.
+func form(seed uint64, w regionsim.World) regionsim.World {
+	if seed%2 == 1 {
+		followed(&w)
+		rng := rand.New(rand.NewPCG(seed, 3))
+		w.Faults = append(w.Faults, regionsim.RandomFaults(rng, int(seed%4), len(w.Names), window, w.Duration,
+			regionsim.StreamKinds()...)...)
+	}
+	return w
+}
+
 // TestSimFirstBurst: regions together never serve more than one bucket would, whatever faults there are. The
 // control is TestSimFirstBurstControls.
 func TestSimFirstBurst(t *testing.T) {
 	t.Parallel()
 	worlds, granted := longform.Histories[uint64](t, "worlds of new entities", 400, 60), 0
 	for seed := range worlds {
-		r := play(t, slow(seed, int(seed%5)))
+		r := play(t, form(seed, slow(seed, int(seed%5))))
 		if len(r.Violations) > 0 {
 			t.Fatalf("seed %d: %v", seed, r.Violations[0])
 		}
@@ -61,7 +72,7 @@ func TestSimForgotten(t *testing.T) {
 	worlds := longform.Histories[uint64](t, "worlds for each number of regions", 40, 20)
 	for _, lost := range []int{1, 4} {
 		for seed := range worlds {
-			w := restless(seed)
+			w := form(seed, restless(seed))
 			for r := range min(lost, len(w.Names)) {
 				w.Faults = append(w.Faults, regionsim.Fault{Kind: regionsim.Lose, Region: r, At: 11 * window, For: 1})
 			}
@@ -75,7 +86,7 @@ func TestSimForgotten(t *testing.T) {
 // TestSimEvicted: what a region has used before it was evicted is not granted to the others.
 func TestSimEvicted(t *testing.T) {
 	for seed := range longform.Histories[uint64](t, "worlds", 40, 20) {
-		w := restless(seed)
+		w := form(seed, restless(seed))
 		for r := range len(w.Names) - 1 {
 			w.Faults = append(w.Faults, regionsim.Fault{Kind: regionsim.Kill, Region: r,
 				At: window * time.Duration(4+seed%4), For: 50 * window})

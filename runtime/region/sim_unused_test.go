@@ -1,6 +1,7 @@
 package region_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,8 +20,12 @@ func forgetful(c region.Config) (regionsim.Sync, error) {
 // TestSimUnused: books are closed and begun again all the time.
 func TestSimUnused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawn(t, regionsim.Kinds())
+		w := drawn(t, slices.Concat(regionsim.Kinds(), regionsim.StreamKinds()))
 		w.New = forgetful
+		if rapid.Bool().Draw(t, "stream") {
+			followed(&w)
+			w.Audit = 5 * window
+		}
 		load, period := w.Load, window*time.Duration(rapid.IntRange(8, 16).Draw(t, "period"))
 		w.Load = func(e, r int) regionsim.Load {
 			l := load(e, r)

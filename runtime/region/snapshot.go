@@ -86,7 +86,17 @@ type Holding struct {
 // now.
 func Decode(object []byte, region string, window time.Duration, now time.Time,
 	slack time.Duration) (*Snapshot, error) {
-	s, err := parse(object, region)
+	return decode(object, region, window, now, slack, nil)
+}
+
+// decode is Decode; before is as parseQuickly has it.
+func decode(object []byte, region string, window time.Duration, now time.Time, slack time.Duration,
+	before *Snapshot) (*Snapshot, error) {
+	s, quick := parseQuickly(object, before)
+	var err error
+	if !quick {
+		s, err = parse(object, region)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the snapshot of %s, %s, cannot be read: %w", region, objectName(region), err)
 	}
@@ -146,18 +156,21 @@ func (s *Snapshot) wrong(region string, window time.Duration, now time.Time, sla
 		return fmt.Sprintf("was generated at %s, in the future; set that host's clock, or this one's, by NTP",
 			time.UnixMilli(s.GeneratedAt).UTC().Format(time.RFC3339))
 	}
-	seen := make(map[key]bool, len(s.Entries))
+	sorted := slices.IsSortedFunc(s.Entries, func(a, b Entry) int { return compareKeys(a.key(), b.key()) })
+	seen := map[key]bool{} // only if they are not sorted, which other versions may publish
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		wrong := e.wrong()
-		if seen[e.key()] {
+		if sorted && i > 0 && s.Entries[i-1].key() == e.key() || seen[e.key()] {
 			wrong = "more than one entry"
 		}
 		if wrong != "" {
 			return fmt.Sprintf("has for %s of %s %s; %s", store.Quote(e.Resource), store.Quote(e.Entity), wrong,
 				foreign(region))
 		}
-		seen[e.key()] = true
+		if !sorted {
+			seen[e.key()] = true
+		}
 	}
 	return ""
 }

@@ -24,6 +24,7 @@ type Sync struct {
 	known   map[string]Known
 	books   *books
 	entries map[string]map[key]*Entry   // as last published, by region
+	snaps   map[string]*Snapshot        // of which entries are
 	limits  map[string][][]bucket.Limit // for all regions together, by resource and kind
 	listed  time.Time                   // when the buckets were last seen
 	images  *Images                     // the buckets: Config.Images, or what each cycle reads
@@ -32,7 +33,8 @@ type Sync struct {
 	quiet time.Time
 	began time.Time // when this epoch began at the latest; not set in the first one, before which there was none
 
-	sequence int64     // of the last snapshot put
+	object   []byte    // the last snapshot put; nil if it was not put by s
+	sequence int64     // of that
 	putAt    time.Time // when that snapshot was generated
 	// start of the last cycle in which no region can have taken this one for silent; zero for none
 	notSilent      time.Time
@@ -60,7 +62,7 @@ func newSync(c Config) *Sync {
 func (s *Sync) clear(epoch int64) {
 	*s = Sync{
 		Config: s.Config, regions: s.regions, images: s.images, epoch: epoch, known: map[string]Known{}, books: newBooks(),
-		entries: map[string]map[key]*Entry{}, limits: map[string][][]bucket.Limit{},
+		entries: map[string]map[key]*Entry{}, snaps: map[string]*Snapshot{}, limits: map[string][][]bucket.Limit{},
 	}
 	for _, name := range s.regions.Names {
 		if name != s.Region {

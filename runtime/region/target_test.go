@@ -83,7 +83,7 @@ func TestTriggers(t *testing.T) {
 		{math.MaxInt64, 1, false},
 		{1, math.MaxInt64, true},
 	} {
-		if got := exhausted(test.left, test.rate, window); got != test.want {
+		if got := exhausted(test.left, test.rate, 2*window); got != test.want {
 			t.Errorf("%d left at %d a second: exhausted %v", test.left, test.rate, got)
 		}
 	}
