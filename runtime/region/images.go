@@ -60,6 +60,9 @@ func NewImages(specs []*store.Spec) *Images {
 	return m
 }
 
+// Ready returns a channel that is closed once every shard of the stream has replied.
+func (m *Images) Ready() <-chan struct{} { return m.ready }
+
 // Shares reports whether m holds the buckets of a resource.
 func (m *Images) Shares(resource string) bool { return m.shared[resource] }
 

@@ -138,28 +138,35 @@ func admin() role {
 		}}
 }
 
+// readStream returns the rights of those that read the table's stream.
+func readStream() []statement {
+	return []statement{
+		{
+			Sid: "Stream", Why: "Each change of a bucket, with both images.",
+			Actions: []string{"DescribeStream", "GetShardIterator", "GetRecords"}, On: streams,
+		},
+		{
+			Sid: "ListStreams", Why: "The table's streams; a Lambda function on one needs it too. It shows names " +
+				"alone, and can be allowed for all streams only.",
+			Actions: []string{"ListStreams"}, On: everything,
+		},
+	}
+}
+
 // aggregator returns the rights of the aggregator.
 func aggregator() role {
 	return role{Aggregator,
-		"reads the table's stream, and writes what was used and how far it has read", []statement{
-			{
-				Sid: "Stream", Why: "Each change of a bucket, with both images.",
-				Actions: []string{"DescribeStream", "GetShardIterator", "GetRecords"}, On: streams,
-			},
-			{
-				Sid: "ListStreams", Why: "The table's streams; a Lambda function on one needs it too. It shows names " +
-					"alone, and can be allowed for all streams only.",
-				Actions: []string{"ListStreams"}, On: everything,
-			},
-			{
-				Sid: "Windows", Why: "What was used.",
-				Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
-			},
-			{
-				Sid: "Positions", Why: "How far sluice aggregate has read; a Lambda function's are Lambda's affair.",
-				Actions: []string{"Query", "PutItem"}, On: table, Leading: []string{system},
-			},
-		}}
+		"reads the table's stream, and writes what was used and how far it has read", append(readStream(),
+			[]statement{
+				{
+					Sid: "Windows", Why: "What was used.",
+					Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
+				},
+				{
+					Sid: "Positions", Why: "How far sluice aggregate has read; a Lambda function's are Lambda's affair.",
+					Actions: []string{"Query", "PutItem"}, On: table, Leading: []string{system},
+				},
+			}...)}
 }
 
 // reader returns the rights of someone who only reads.
@@ -193,7 +200,7 @@ func reader() role {
 func regionSync() role {
 	return role{RegionSync,
 		"shares limits out between regions: publishes what this one holds, and stores its shares",
-		[]statement{
+		append(readStream(), []statement{
 			{
 				Sid: "Buckets", Why: "Which entities there are.",
 				Actions: []string{"Query"}, On: indexes, Leading: []string{buckets},
@@ -220,7 +227,7 @@ func regionSync() role {
 				Why:     "Without it S3 denies what is not there yet, as if it were forbidden. It shows names.",
 				Actions: []string{"ListBucket"}, On: bucket,
 			},
-		}}
+		}...)}
 }
 
 // lookup returns what a role may do.

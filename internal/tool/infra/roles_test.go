@@ -1,6 +1,7 @@
 package infra_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	limits "github.com/sluice-go/sluice/generated"
@@ -16,7 +18,11 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/region/feed"
 	"github.com/sluice-go/sluice/runtime/store"
+	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
 // findings returns where a policy and the requests that were sent under it part: what was asked and is not
@@ -293,7 +299,30 @@ func syncRegions(t *testing.T, s *service, sluice func(exit int, line string)) [
 	work(t, s, sluice, dynamo.New(s.client(), testTable, inSpace(s)...))
 	s.take() // that was a service
 	sluice(0, "region sync --once")
+	follow(t, s)
 	return append(sent, s.take()...)
+}
+
+// follow reads the table's stream as regional sync does, until every shard has replied.
+func follow(t *testing.T, s *service) {
+	t.Helper()
+	images := region.NewImages(nil)
+	poller, err := poll.New(poll.Config{Table: testTable, Consumers: []poll.Consumer{feed.New(images, s.space)},
+		Streams: dynamodbstreams.New(memdynamo.New().Streams().Options(), func(o *dynamodbstreams.Options) {
+			o.BaseEndpoint, o.HTTPClient = s.client().Options().BaseEndpoint, s.client().Options().HTTPClient
+		})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	go func() {
+		<-images.Ready()
+		end()
+	}()
+	if err := poller.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // work does what a service does: on new buckets and old ones, alone and in chains, and on one whose numbers

@@ -75,7 +75,7 @@ func (p *Poller) setupError(err error) error {
 		if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" {
 			return &store.SetupError{
 				What: fmt.Sprintf("DynamoDB denies access to table %s or its stream", p.name), Err: err,
-				Do: fmt.Sprintf("attach the policy that `sluice infra iam --role aggregator --table %s` prints", p.Table),
+				Do: fmt.Sprintf("attach the policy that `sluice infra iam --role %s --table %s` prints", p.role(), p.Table),
 			}
 		}
 		err = operator.CallError(p.Table, err)
@@ -84,6 +84,14 @@ func (p *Poller) setupError(err error) error {
 		return setup
 	}
 	return nil
+}
+
+// role is the role whose rights p needs.
+func (p *Poller) role() string {
+	if p.Aggregator == nil {
+		return "region-sync"
+	}
+	return "aggregator"
 }
 
 // wait waits for d. It reports whether ctx is still active.

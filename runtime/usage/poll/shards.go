@@ -108,9 +108,13 @@ func (r *run) describe(ctx context.Context, arn string, found *listing) error {
 
 // wrongStream returns an error about the table's stream, with what to do.
 func (p *Poller) wrongStream(what string) error {
+	why := "usage is counted from the stream"
+	if p.Aggregator == nil {
+		why = "regional sync takes rates from the stream"
+	}
 	return &store.SetupError{
 		What: what,
-		Do: fmt.Sprintf("run `sluice table check --table %s`, which says how to fix it: usage is counted from "+
-			"the stream", p.Table),
+		Do: fmt.Sprintf("run `sluice table check --table %s`, which says how to fix it: %s",
+			p.Table, why),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
@@ -16,7 +17,9 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/region/feed"
 	"github.com/sluice-go/sluice/runtime/store"
+	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
 type syncCommand struct {
@@ -37,6 +40,9 @@ func (syncCommand) Help() string {
 		"of a resource that is global in limits.yaml, the command publishes the region's consumption " +
 		"and quota, reads those of the others, and stores the region's new quota in its table. The " +
 		"quotas in force never add up to more than the limit.\n\n" +
+		"It takes consumption from the table's stream. It reads all buckets at the start, after the stream " +
+		"has lost records, and once a day to find what the stream did not tell. With --once or --dry-run " +
+		"it reads all buckets.\n\n" +
 		"It runs until Ctrl-C or SIGTERM, with a cycle per window. It may be killed at any time and " +
 		"resumes at the same place. Run one in each region. If two run in one region, each finds a " +
 		"snapshot that is not its own and starts again from what every region keeps. The command " +
@@ -66,7 +72,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 			return program.Usagef("--evict %v is too short: pass 5 windows or more, %v", *c.Evict, 5*regions.Window)
 		}
 	}
-	client, err := c.Client(ctx)
+	client, streams, err := c.WithStreams(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,6 +85,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	progress := newProgress(p, c.JSON)
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
 	if !c.Once && !c.DryRun {
+		config.Images = region.NewImages(config.Specs)
 		config.OnReport = func(r *region.Report) {
 			if ctx.Err() == nil { // a call that Ctrl-C ended has not failed
 				explain(client, r)
@@ -100,11 +107,41 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	if err := sync.Check(ctx); err != nil {
 		return connect.Explain(client, err)
 	}
-	if err = sync.Run(program.Patient(ctx)); ctx.Err() != nil { // how it ends
-		err = nil
-	}
+	err = c.follow(ctx, p, config, regions.Window, streams, sync)
 	progress.end()
-	return connect.Explain(client, err)
+	return connect.ExplainStreams(client, streams, err)
+}
+
+// follow runs sync, and follows the stream of its table, until ctx ends.
+func (c syncCommand) follow(
+	ctx context.Context, p program.Env, config region.Config, window time.Duration,
+	streams *dynamodbstreams.Client, sync *region.Sync,
+) error {
+	poller, err := poll.New(poll.Config{
+		Streams: streams, Table: c.Table, Clock: p.Clock(), Idle: min(time.Second, window/5), Logger: config.Logger,
+		Consumers: []poll.Consumer{feed.New(config.Images, c.Name())},
+	})
+	if err != nil {
+		return err
+	}
+	running, end := context.WithCancelCause(program.Patient(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := feed.Run(running, poller, config.Images, p.Clock(), window, config.Logger); err != nil {
+			end(err)
+		}
+	}()
+	err = sync.Run(running)
+	if cause := context.Cause(running); cause != nil {
+		err = cause
+	}
+	end(nil)
+	<-ended
+	if ctx.Err() != nil { // how it ends
+		return nil
+	}
+	return err
 }
 
 // regional returns the items of client, unless they are another owner's.

@@ -388,6 +388,20 @@ resource "aws_iam_policy" "region_sync" {
   policy = jsonencode({
     Version = "2012-10-17"
     Statement = [
+      # Each change of a bucket, with both images.
+      {
+        Sid      = "Stream"
+        Effect   = "Allow"
+        Action   = ["dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords"]
+        Resource = "${aws_dynamodb_table.sluice.arn}/stream/*"
+      },
+      # The table's streams; a Lambda function on one needs it too. It shows names alone, and can be allowed for all streams only.
+      {
+        Sid      = "ListStreams"
+        Effect   = "Allow"
+        Action   = ["dynamodb:ListStreams"]
+        Resource = "*"
+      },
       # Which entities there are.
       {
         Sid      = "Buckets"
