@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/examples/regions/limits"
 	"github.com/sluice-go/sluice/runtime"
@@ -17,7 +18,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/region/feed"
 	"github.com/sluice-go/sluice/runtime/store"
+	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
 // place is a region: its table, a service that calls, and its sync.
@@ -25,6 +28,7 @@ type place struct {
 	name   string
 	asks   int // calls a second
 	client *dynamodb.Client
+	stream *dynamodbstreams.Client
 	lim    *limits.Limiter
 	config region.Config
 
@@ -47,7 +51,7 @@ func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Durat
 	var all []*place
 	for seed, p := range []*place{{name: "ap", asks: 20}, {name: "eu", asks: 180}, {name: "us", asks: 60}} {
 		engine := memdynamo.New(memdynamo.WithSeed(uint64(seed)))
-		p.client, p.states = engine.Client(), map[string]region.State{}
+		p.client, p.stream, p.states = engine.Client(), engine.Streams(), map[string]region.State{}
 		if _, err := operator.CreateTable(ctx, p.client, table); err != nil {
 			return nil, err
 		}
@@ -73,11 +77,24 @@ func (p *place) window() time.Duration { return p.shared().Window }
 
 // sync starts the region's sync, until stop is called or ctx ends.
 func (p *place) sync(ctx context.Context) error {
-	s, err := region.New(p.config)
+	config := p.config
+	config.Images = region.NewImages(config.Specs)
+	s, err := region.New(config)
+	if err != nil {
+		return err
+	}
+	poller, err := poll.New(poll.Config{
+		Streams: p.stream, Table: table, Idle: p.window() / 5, Consumers: []poll.Consumer{feed.New(config.Images, "")},
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
+	p.running.Go(func() {
+		// why it ended is known here: later failures are tried again
+		_ = feed.Run(ctx, poller, config.Images, store.SystemClock(), p.window(), slog.New(slog.DiscardHandler))
+	})
 	ended := make(chan struct{})
 	p.running.Go(func() {
 		defer close(ended)

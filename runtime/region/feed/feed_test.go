@@ -107,7 +107,7 @@ func newWorld(t *testing.T) *world {
 	w.images = region.NewImages(w.lim.Specs())
 	w.table = &counted{Table: operator.NewRegional(w.engine.Client(), table, time.Now)}
 	if w.sync, err = region.New(region.Config{Region: "eu-central-1", Table: w.table, Snapshots: objects{},
-		Specs: w.lim.Specs(), Images: w.images, Logger: slog.New(&w.log)}); err != nil {
+		Specs: w.lim.Specs(), Images: w.images, Audit: time.Hour, Logger: slog.New(&w.log)}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -180,11 +180,11 @@ func TestFeed(t *testing.T) {
 		if w.table.reads != 1 {
 			t.Errorf("%d reads, want 1", w.table.reads)
 		}
-		time.Sleep(23 * time.Hour)
+		time.Sleep(50 * time.Minute)
 		if r := w.window(); r.Read != "" {
-			t.Errorf("read for %q before a day has passed", r.Read)
+			t.Errorf("read for %q before an hour has passed", r.Read)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		if r := w.window(); r.Read != "audit" || w.table.reads != 2 {
 			t.Errorf("%q, %d reads, want an audit", r.Read, w.table.reads)
 		}
@@ -217,7 +217,7 @@ func TestFeedAudit(t *testing.T) {
 		if r := heard(); r.Quotas != 0 {
 			t.Errorf("%d quotas of buckets that nobody told of", r.Quotas)
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(time.Hour)
 		w.spend(1)
 		if r := heard(); r.Read != "audit" || r.Quotas != 2 {
 			t.Errorf("%q: %d quotas, want those of the bucket that is used", r.Read, r.Quotas)
