@@ -56,6 +56,9 @@ type Regions struct {
 	Names  []string      // sorted
 	Floor  int64         // the part of a limit that every region keeps, in percent
 	Window time.Duration // between two runs of sync
+	// percent by which demand may differ from a quota before that is written
+	Drift   int64
+	Horizon int64 // windows for which a balance has to last, or its quota is written
 }
 
 // Charged is a kind that has a bucket of a resource, and that bucket's numbers.
@@ -85,7 +88,8 @@ func Load(path string) (*Schema, error) {
 			OnUnavailable: r.OnUnavailable, LazySettle: r.Settle == schema.SettleLazy,
 		}
 		if g := from.Regions; r.Global {
-			own.Regions = &Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
+			own.Regions = &Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,
+				Horizon: g.Horizon}
 		}
 		for _, l := range r.Limits {
 			own.Limits = append(own.Limits, l.Name)

@@ -52,7 +52,7 @@ resources:
 					PerCall: []int64{1, 0}},
 			},
 			Regions: &Regions{Names: []string{"eu", "us"}, Floor: 10,
-				Window: 30 * time.Second}, OnUnavailable: "allow",
+				Window: 30 * time.Second, Drift: 15, Horizon: 2}, OnUnavailable: "allow",
 		}, {
 			Name: "own", Limits: []string{"rps"}, Cascade: "atomic",
 			Charged: []Charged{{Kind: 1, Limits: []Numbers{{Capacity: 1, Burst: 1, Refill: 1,

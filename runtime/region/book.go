@@ -22,6 +22,8 @@ type book struct {
 	rev       store.Revision
 	seen      *bucket.Image // the bucket as last read; nil if there is none
 
+	highest map[string]int64 // by limit, the most tokens that all regions had together
+
 	grants     []int64 // by limit, millitokens that raises have granted and the bucket has not got; nil for none
 	grantUntil int64   // until then the bucket is certainly the one that was there at the raise, ms
 }

@@ -19,7 +19,6 @@ func newPlanner(s *Sync) planner { return planner{membership{s}} }
 // give equal plans.
 func (s planner) plan(ctx context.Context, peers []*peer, now time.Time, r *Report) []*item {
 	s.now = now
-	s.evict(peers, now)
 	configured := make(map[*store.Spec]bool, len(s.Specs))
 	for _, spec := range s.Specs {
 		err := s.configure(ctx, spec)
@@ -32,6 +31,8 @@ func (s planner) plan(ctx context.Context, peers []*peer, now time.Time, r *Repo
 			s.books.close(bk)
 		}
 	}
+	s.refuse(peers, r)
+	s.evict(peers, now)
 	s.list(ctx, r)
 	s.mirror(peers, now)
 	all := allRead(peers) // a peer that was not read may know a reason not to raise a quota

@@ -14,12 +14,19 @@ import (
 // specRegions is the Regions of a Spec.
 func specRegions(r *schema.Regions) jen.Code {
 	names := each(r.Names, func(_ int, name string) jen.Code { return jen.Lit(name) })
-	return jen.Op("&").Qual(storePath, "Regions").Add(lines(
+	fields := []jen.Code{
 		pair("Names", jen.Index().String().Add(braces(names, few(len(names), len("\t\t\tNames:  []string{},"),
 			len(`"", `), r.Names)))),
 		pair("Floor", num(r.Floor)),
 		pair("Window", seconds(r.Window)),
-	))
+	}
+	if r.Drift != schema.DefaultDrift {
+		fields = append(fields, pair("Drift", num(r.Drift)))
+	}
+	if r.Horizon != schema.DefaultHorizon {
+		fields = append(fields, pair("Horizon", num(r.Horizon)))
+	}
+	return jen.Op("&").Qual(storePath, "Regions").Add(lines(fields...))
 }
 
 // seconds is a duration of whole seconds.

@@ -76,8 +76,13 @@ func (r *reader) count(e entry, what string, most int64) count {
 
 // example returns a number for the key of that name.
 func example(name string) string {
-	if name == "revision" || name == "per_call" {
+	switch name {
+	case "revision", "per_call":
 		return "1"
+	case "drift":
+		return "15"
+	case "horizon":
+		return "2"
 	}
 	return "100"
 }

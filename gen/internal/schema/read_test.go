@@ -247,7 +247,7 @@ func TestReadRegions(t *testing.T) {
 		t.Fatal(problems)
 	}
 	want := &Regions{
-		Names: []string{"ap-south-1", "eu-central-1", "us-east-1"}, Floor: 10, Window: time.Minute,
+		Names: []string{"ap-south-1", "eu-central-1", "us-east-1"}, Floor: 10, Window: time.Minute, Drift: 15, Horizon: 2,
 		Pos: pos(6, 1), NamesPos: pos(7, 3), FloorPos: pos(8, 3), WindowPos: pos(9, 3),
 	}
 	if diff := cmp.Diff(want, got.Regions); diff != "" {
@@ -265,5 +265,10 @@ func TestReadRegions(t *testing.T) {
 	if len(problems) > 0 || got.Regions.Floor != 5 || got.Regions.Window != 10*time.Second ||
 		got.Regions.FloorPos != pos(6, 1) || got.Regions.WindowPos != pos(6, 1) {
 		t.Errorf("by default: %+v, %v", got.Regions, problems)
+	}
+	src = strings.ReplaceAll(string(cases(t)["regions_good"]), "  window: 1m\n", "  drift: 20\n  horizon: 3\n")
+	if got, problems = Read("limits.yaml", []byte(src)); len(problems) > 0 || got.Regions.Drift != 20 ||
+		got.Regions.Horizon != 3 {
+		t.Errorf("with drift and horizon: %+v, %v", got.Regions, problems)
 	}
 }

@@ -7,16 +7,25 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func regionsKeys() []string { return []string{"names", "floor", "window"} }
+func regionsKeys() []string { return []string{"names", "floor", "window", "drift", "horizon"} }
 
 const (
 	minRegions    = 2
 	maxRegions    = 32
 	maxRegionName = 32
-	maxFloor      = 50 // percent
+	maxFloor      = 50  // percent
+	maxDrift      = 100 // percent
+	maxHorizon    = 100 // windows
 
 	defaultFloor  = 5
 	defaultWindow = 10 * time.Second
+)
+
+// Values that Regions have unless they are given. Generated code leaves them out, and runtime/store has the
+// same.
+const (
+	DefaultDrift   = 15 // percent
+	DefaultHorizon = 2  // windows
 )
 
 // windows are the values of window.
@@ -31,7 +40,8 @@ func (s *Regions) Keeps(capacity int64) int64 {
 // regions reads the regions that have the limits of global resources in common.
 func (r regionReader) regions(e entry) *Regions {
 	at := r.pos(e.key)
-	s := &Regions{Floor: defaultFloor, Window: defaultWindow, Pos: at, NamesPos: at, FloorPos: at, WindowPos: at}
+	s := &Regions{Floor: defaultFloor, Window: defaultWindow, Drift: DefaultDrift, Horizon: DefaultHorizon, Pos: at,
+		NamesPos: at, FloorPos: at, WindowPos: at}
 	f, ok := r.fields(e.value, "regions", "a mapping, such as {names: [eu-central-1, us-east-1]}", regionsKeys(),
 		nil)
 	if !ok {
@@ -48,6 +58,12 @@ func (r regionReader) regions(e entry) *Regions {
 	if e, ok := f.get("window"); ok {
 		s.WindowPos = r.pos(e.key)
 		s.Window = r.duration(e, "window of regions", windows()).d
+	}
+	if e, ok := f.get("drift"); ok {
+		s.Drift = r.count(e, "drift of regions", maxDrift).n
+	}
+	if e, ok := f.get("horizon"); ok {
+		s.Horizon = r.count(e, "horizon of regions", maxHorizon).n
 	}
 	return s
 }

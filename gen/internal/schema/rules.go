@@ -116,7 +116,7 @@ func meaningRules() []Rule {
 		{ID: ruleBadNumber, Purpose: "Numbers are digits and '_' between digits, without a leading 0."},
 		{ID: ruleZeroNumber, Purpose: "No number is 0, floor aside."},
 		{ID: ruleNumberRange, Purpose: "Tokens are at most 10^12, revision is at most 90,000, floor is at " +
-			"most 50."},
+			"most 50, drift and horizon are at most 100."},
 		{ID: ruleBadPeriod, Purpose: "every and window are durations such as 1s, 1m, 12h or 1d."},
 		{ID: rulePeriodRange, Purpose: "every is whole milliseconds from 1ms to 366d, window whole seconds " +
 			"from 1s to 1h."},

@@ -35,7 +35,10 @@ type Regions struct {
 	Names  []string      // sorted
 	Floor  int64         // the part of a limit that every region keeps, in percent; 0 to 50
 	Window time.Duration // between two runs of sync; whole seconds
-	Pos    Pos           // of key regions
+	// percent by which demand may differ from a quota before that is written, 1 to 100
+	Drift   int64
+	Horizon int64 // windows for which a balance has to last, or its quota is written, 1 to 100
+	Pos     Pos   // of key regions
 
 	NamesPos, FloorPos, WindowPos Pos // of these keys; Pos where one is left out
 }

@@ -65,7 +65,8 @@ func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 		Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
 	}
 	if g := r.Regions; g != nil {
-		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
+		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,
+			Horizon: g.Horizon}
 	}
 	switch r.Cascade {
 	case "compensated":

@@ -125,8 +125,10 @@ func (api) Spec() *store.Spec {
 				"region-31-with-a-name-of-32-char",
 				"region-32-with-a-name-of-32-char",
 			},
-			Floor:  0,
-			Window: time.Hour,
+			Floor:   0,
+			Window:  time.Hour,
+			Drift:   30,
+			Horizon: 4,
 		},
 		Kinds: []store.Kind{
 			kindUser: {
