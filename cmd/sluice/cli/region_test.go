@@ -307,9 +307,118 @@ func TestRegionFails(t *testing.T) {
 	if err := os.RemoveAll(w.dir); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs = w.sync(1)
+	code, out, errs = w.sync(1, "--once")
 	expect(t, code, out, errs, 1, "", "sluice: there is no directory "+w.dir+
 		"; make it, or mount what the regions share\n")
+}
+
+// TestRegionWaits: a sync that is started before its folder is there says so, and waits for it.
+func TestRegionWaits(t *testing.T) {
+	w := newPlaces(t)
+	if err := os.RemoveAll(w.dir); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	begun := &until{text: "epoch 1 begins", ended: cancel}
+	waits := &until{text: "waiting: ", ended: func() {
+		if err := os.MkdirAll(w.dir, 0o700); err != nil {
+			t.Error(err)
+		}
+	}}
+	code := cli.Program{Stdout: begun, Stderr: both{begun, waits}, Now: time.Now}.Run(ctx, []string{
+		"region", "sync", "--as", w.names[0], "--table", w.tables[0], "--file", shared, "--snapshots",
+		"file://" + w.dir,
+		"--endpoint", dynamotest.Endpoint(t)})
+	want := "waiting: there is no directory " + w.dir + "; make it, or mount what the regions share\n"
+	if got := waits.all.String(); code != 0 || strings.Count(got, want) != 1 {
+		t.Errorf("exit code %d\n%s", code, got)
+	}
+}
+
+// both writes to two.
+type both [2]*until
+
+// Write implements io.Writer.
+func (b both) Write(p []byte) (int, error) {
+	_, _ = b[0].Write(p)
+	return b[1].Write(p)
+}
+
+// TestRegionTuned: drift and horizon are flags, and what they cannot be is said.
+func TestRegionTuned(t *testing.T) {
+	w := newPlaces(t)
+	for range 9 {
+		w.cycle(45, 15)
+	}
+	w.now = w.now.Add(50 * time.Second)
+	w.spend(0, 45)
+	w.spend(1, 17)
+	if code, _, errs := w.sync(1, "--once"); code != 0 {
+		t.Fatal(errs)
+	}
+	if _, out, _ := w.sync(0, "--dry-run"); !strings.Contains(out, "0 quota items to be written") {
+		t.Errorf("by default a small drift is written:\n%s", out)
+	}
+	if _, out, _ := w.sync(0, "--dry-run", "--drift", "1"); !strings.Contains(out, "  drift ") {
+		t.Errorf("with --drift 1 a small drift is not written:\n%s", out)
+	}
+	for flags, want := range map[string]string{
+		"--drift 0":     "--drift 0 is out of range: pass 1 to 100 percent",
+		"--horizon 101": "--horizon 101 is out of range: pass 1 to 100 windows",
+	} {
+		if code, _, errs := w.sync(1, strings.Fields(flags)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d\n%s", flags, code, errs)
+		}
+	}
+}
+
+// TestRegionCosts: what the syncs come to, by kind and at prices.
+func TestRegionCosts(t *testing.T) {
+	w := newPlaces(t)
+	if code, out, errs := w.status("--costs"); code != 0 || out != "" ||
+		errs != "no region has published, so nothing is known of costs\n" {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	for range 10 {
+		w.cycle(45, 15)
+	}
+	code, out, errs := w.status("--costs", "--price-write", "2")
+	lines := strings.Split(out, "\n")
+	if code != 0 || errs != "" || len(lines) != 9 ||
+		strings.Join(strings.Fields(lines[1]), " ") != "read units 43,216 $0.01 43,216 $0.01" ||
+		strings.Join(strings.Fields(lines[4]), " ") != "PUTs to S3 43,200 $0.22 43,200 $0.22" {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	var seen struct {
+		Costs []struct {
+			Region  string
+			Dollars float64
+			Costs   []struct {
+				Kind            string
+				Amount, Dollars float64
+			}
+		}
+	}
+	_, out, _ = w.status("--costs", "--json", "--price-write", "2")
+	if err := json.Unmarshal([]byte(out), &seen); err != nil || len(seen.Costs) != 2 {
+		t.Fatal(err, out)
+	}
+	for _, r := range seen.Costs {
+		sum := 0.0
+		for _, c := range r.Costs {
+			if sum += c.Dollars; c.Kind == "write units" && (c.Amount < 43_200 || c.Dollars != c.Amount*2/1e6) {
+				t.Errorf("%+v", c)
+			}
+		}
+		if sum != r.Dollars {
+			t.Errorf("%+v comes to %v", r, sum)
+		}
+	}
+	if code, _, errs := w.status("--costs", "--price-read=-1"); code != 2 ||
+		!strings.Contains(errs, "--price-read -1 is no price: pass dollars, 0 or above") {
+		t.Errorf("exit code %d\n%s", code, errs)
+	}
 }
 
 // until calls ended at the first line that has a text.

@@ -5,6 +5,7 @@ import (
 	"hash"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -159,13 +160,18 @@ func (j *judge) called(about way) {
 }
 
 // reported is told how a cycle went.
-func (j *judge) reported(_ *home, r *region.Report, err error) {
+func (j *judge) reported(h *home, r *region.Report, err error) {
 	j.Cycles++
 	if err != nil {
 		j.Failed++
 	}
 	if r == nil {
 		return
+	}
+	for _, p := range r.Peers {
+		if j.world.Wrap == nil && p.Err != nil && strings.Contains(p.Err.Error(), " says that ") {
+			j.wrong(h, nil, "sound accounts are refused: "+p.Err.Error())
+		}
 	}
 	for _, w := range r.Writes {
 		if len(w.Limits) > 0 {

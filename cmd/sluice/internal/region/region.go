@@ -3,12 +3,16 @@ package region
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/aws/smithy-go"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
@@ -80,6 +84,19 @@ func (p snapshotsPlace) open(ctx context.Context, awsRegion string) (region.Snap
 	return s3store.New(client, p.bucket, p.prefix)
 }
 
+// missing reports whether err says that the place itself is not there.
+func (p snapshotsPlace) missing(err error) bool {
+	if err == nil {
+		return false
+	}
+	if p.dir != "" {
+		_, there := os.Stat(p.dir)
+		return errors.Is(there, fs.ErrNotExist)
+	}
+	answer, ok := errors.AsType[smithy.APIError](err)
+	return ok && answer.ErrorCode() == "NoSuchBucket"
+}
+
 // FlagHelp returns the help texts that are too long for a tag.
 func (Command) FlagHelp() kong.Vars {
 	return kong.Vars{
@@ -88,6 +105,11 @@ func (Command) FlagHelp() kong.Vars {
 		"region_as": "Name of this region in limits.yaml. The default is the AWS region, if limits.yaml lists it.",
 		"evict": "After this silence of a region the others divide its quota: 5 windows or more. The default " +
 			"is 10 windows.",
+		"drift": "Write a quota if demand asks for one that differs by more than this, 1 to 100 percent. The " +
+			"default is that of limits.yaml.",
+		"horizon": "Write a quota if what is left does not last for so many windows, 1 to 100. The default is " +
+			"that of limits.yaml.",
+		"costs": "Show requests and dollars of 30 days by kind, as the regions were at their last snapshots.",
 	}
 }
 

@@ -25,7 +25,9 @@ type statusCommand struct {
 
 	Region string  `placeholder:"REGION" help:"AWS region of the S3 client; the bucket may be in another."`
 	Entity *string `placeholder:"ENTITY" type:"entity" help:"Show the quotas of this entity as bars."`
+	Costs  bool    `help:"${costs}"`
 	JSON   bool    `name:"json" help:"Print JSON."`
+	prices
 }
 
 // Help describes the quotas.
@@ -36,6 +38,9 @@ func (statusCommand) Help() string {
 		"lowered. A silent region keeps its quota. A region that has published nothing, or whose " +
 		"epoch has ended, counts with what every region keeps. IN ALL is what regions may hold, LEFT what " +
 		"their buckets had: a raised quota adds no tokens, only refill.\n\n" +
+		"With --costs, it shows what the syncs come to in 30 days, if they go on as in their last 6 windows: " +
+		"read units of overrides and of the daily audit, write units of quotas and heartbeats, reads of a stream " +
+		"with one shard, and S3. The default prices are those of us-east-1.\n\n" +
 		"The exit code is 1 if a region's snapshot cannot be read.\n\n" +
 		"Example: sluice region status --snapshots s3://quotas/limits --entity user-123"
 }
@@ -47,8 +52,11 @@ func (c statusCommand) AfterApply(command *kong.Context) error {
 
 // Run reads all snapshots and prints them.
 func (c statusCommand) Run(ctx context.Context, p program.Env) error {
-	_, regions, err := c.divided()
+	s, regions, err := c.divided()
 	if err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
 		return err
 	}
 	if c.Entity != nil {
@@ -70,9 +78,17 @@ func (c statusCommand) Run(ctx context.Context, p program.Env) error {
 	if c.Entity != nil {
 		summaries = slices.DeleteFunc(summaries, func(s region.Summary) bool { return s.Entity != *c.Entity })
 	}
+	var costs []regionCosts
+	if c.Costs {
+		if costs, err = c.costs(world, s.Specs); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.JSON:
-		err = worldJSON(p, world, summaries)
+		err = worldJSON(p, world, summaries, costs)
+	case c.Costs:
+		err = describeCosts(p, costs)
 	case c.Entity != nil:
 		err = describeEntity(p, world, *c.Entity, summaries)
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/region"
@@ -27,11 +28,13 @@ type syncCommand struct {
 	connect.Namespaced
 	publishing
 
-	As     *string        `placeholder:"NAME" help:"${region_as}"`
-	Once   bool           `xor:"how" help:"Have one cycle, print its writes, and end."`
-	DryRun bool           `xor:"how" help:"Print the writes of a cycle without doing them."`
-	Evict  *time.Duration `placeholder:"DURATION" help:"${evict}"`
-	JSON   bool           `name:"json" help:"Print each cycle as a JSON object on a line."`
+	As      *string        `placeholder:"NAME" help:"${region_as}"`
+	Once    bool           `xor:"how" help:"Have one cycle, print its writes, and end."`
+	DryRun  bool           `xor:"how" help:"Print the writes of a cycle without doing them."`
+	Evict   *time.Duration `placeholder:"DURATION" help:"${evict}"`
+	Drift   *int64         `placeholder:"PERCENT" help:"${drift}"`
+	Horizon *int64         `placeholder:"WINDOWS" help:"${horizon}"`
+	JSON    bool           `name:"json" help:"Print each cycle as a JSON object on a line."`
 }
 
 // Help describes regional sync.
@@ -67,16 +70,18 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	if config.Region, err = c.as(ctx, s.File, regions); err != nil {
 		return err
 	}
-	if c.Evict != nil {
-		if config.Evict = *c.Evict; config.Evict < 5*regions.Window { // 0 would mean the default
-			return program.Usagef("--evict %v is too short: pass 5 windows or more, %v", *c.Evict, 5*regions.Window)
-		}
+	if err := c.tune(&config, regions.Window); err != nil {
+		return err
 	}
 	client, streams, err := c.WithStreams(ctx)
 	if err != nil {
 		return err
 	}
-	if config.Snapshots, err = place.open(ctx, client.Options().Region); err != nil {
+	config.Snapshots, err = place.open(ctx, client.Options().Region)
+	if !c.Once && !c.DryRun && place.missing(err) {
+		config.Snapshots, err = c.await(ctx, p, place, client.Options().Region)
+	}
+	if err != nil || config.Snapshots == nil {
 		return err
 	}
 	if config.Table, err = c.regional(ctx, p, client, s.Owner); err != nil {
@@ -104,18 +109,75 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 		return c.one(ctx, p, client, sync.Cycle)
 	}
 	// later on who does not answer is waited for; one that never did is a mistake in the command line
-	if err := sync.Check(ctx); err != nil {
+	err = sync.Check(ctx)
+	for told := false; place.missing(err) && ctx.Err() == nil; err = sync.Check(ctx) {
+		told = c.wait(ctx, p, err, told)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
 		return connect.Explain(client, err)
 	}
-	err = c.follow(ctx, p, config, regions.Window, streams, sync)
+	err = c.follow(ctx, p, config, regions.Window, client, streams, sync)
 	progress.end()
-	return connect.ExplainStreams(client, streams, err)
+	return connect.Explain(client, err)
+}
+
+// tune sets what flags say of the sync.
+func (c syncCommand) tune(config *region.Config, window time.Duration) error {
+	if c.Evict != nil {
+		if config.Evict = *c.Evict; config.Evict < 5*window { // 0 would mean the default
+			return program.Usagef("--evict %v is too short: pass 5 windows or more, %v", *c.Evict, 5*window)
+		}
+	}
+	for _, f := range []struct {
+		name, of string
+		value    *int64
+		to       *int64
+	}{{"--drift", "percent", c.Drift, &config.Drift}, {"--horizon", "windows", c.Horizon, &config.Horizon}} {
+		if f.value == nil {
+			continue
+		}
+		if *f.value < 1 || *f.value > 100 {
+			return program.Usagef("%s %d is out of range: pass 1 to 100 %s", f.name, *f.value, f.of)
+		}
+		*f.to = *f.value
+	}
+	return nil
+}
+
+// await waits until there is a place to publish. It returns nil without an error if ctx ends before.
+func (c syncCommand) await(ctx context.Context, p program.Env, place snapshotsPlace, awsRegion string) (
+	region.Snapshots, error,
+) {
+	for told := false; ; {
+		snapshots, err := place.open(ctx, awsRegion)
+		if !place.missing(err) {
+			return snapshots, err
+		}
+		if told = c.wait(ctx, p, err, told); ctx.Err() != nil {
+			return nil, nil
+		}
+	}
+}
+
+// wait waits a moment for what is missing, after saying so once.
+func (syncCommand) wait(ctx context.Context, p program.Env, missing error, told bool) bool {
+	if !told {
+		p.Note("waiting: %s\n", term.Escape(strings.TrimPrefix(missing.Error(), "sluice: ")))
+	}
+	select {
+	case <-p.Clock().After(time.Second):
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // follow runs sync, and follows the stream of its table, until ctx ends.
 func (c syncCommand) follow(
 	ctx context.Context, p program.Env, config region.Config, window time.Duration,
-	streams *dynamodbstreams.Client, sync *region.Sync,
+	client *dynamodb.Client, streams *dynamodbstreams.Client, sync *region.Sync,
 ) error {
 	poller, err := poll.New(poll.Config{
 		Streams: streams, Table: c.Table, Clock: p.Clock(), Idle: min(time.Second, window/5), Logger: config.Logger,
@@ -129,7 +191,7 @@ func (c syncCommand) follow(
 	go func() {
 		defer close(ended)
 		if err := feed.Run(running, poller, config.Images, p.Clock(), window, config.Logger); err != nil {
-			end(err)
+			end(connect.ExplainStreams(client, streams, err))
 		}
 	}()
 	err = sync.Run(running)

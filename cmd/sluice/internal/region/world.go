@@ -114,7 +114,7 @@ func parts(n, whole int64, width int) uint64 {
 }
 
 // worldJSON prints everything as one object.
-func worldJSON(p program.Env, w worldSeen, summaries []region.Summary) error {
+func worldJSON(p program.Env, w worldSeen, summaries []region.Summary, costs []regionCosts) error {
 	type site struct {
 		Region   string  `json:"region"`
 		State    string  `json:"state"`
@@ -134,9 +134,10 @@ func worldJSON(p program.Env, w worldSeen, summaries []region.Summary) error {
 		Left      int64            `json:"left"`
 	}
 	out := struct {
-		Regions []site  `json:"regions"`
-		Limits  []limit `json:"limits"`
-	}{[]site{}, []limit{}}
+		Regions []site        `json:"regions"`
+		Limits  []limit       `json:"limits"`
+		Costs   []regionCosts `json:"costs,omitempty"`
+	}{[]site{}, []limit{}, costs}
 	for _, from := range w.sites {
 		one := site{Region: from.name, State: from.shownState()}
 		if s := from.snap; s != nil {
