@@ -292,45 +292,41 @@ func snapshotSize(t *testing.T, entities, resources int) (plain, packed int) {
 // TestDocsRegionsExample recomputes docs/regions.md's example.
 func TestDocsRegionsExample(t *testing.T) {
 	const (
-		entities, resources, regions, writes = 2_000, 10, 3, 600
+		entities, resources, regions, writes = 2_000, 10, 3, 140
 		cycles                               = 30 * 24 * 60 * 6 // of 10 s
+		days                                 = 30
+		// of four shards, each twice in a fifth of a window: for records, and to find that there are no more
+		streamed = 4 * 2 * 5 * cycles
+		mega     = 1_000_000
 	)
 	units := costs(t)
-	reads := entities*resources*units["bucket"] + resources*units["kind"]
+	reads := cycles*resources*units["kind"] + days*entities*resources*units["bucket"]
 	written := writes*units["quota"] + units["heartbeat"]
 	plain, packed := snapshotSize(t, entities, resources)
-	const mega = 1_000_000
-	monthly := func(packed int, n int64) string {
-		return fmt.Sprintf("%.0f GB", float64(packed)/mega*float64(n)*cycles/1000)
+	got := float64(packed) * (regions - 1) * cycles / 1e9 // GB
+	all := 0.0
+	dollars := func(n, price float64) string {
+		all += n * price
+		return fmt.Sprintf("$%.2f", n*price)
 	}
-	want := fmt.Sprintf(
-		`| what | in a cycle | in 30 days |
-|---|--:|--:|
-| read units | %s | %s million |
-| write units | %s | %s million |
-| PUT to S3 | 1 | %s |
-| GET from S3 | %d | %s |
-| put: a snapshot of %.1f MB, compressed | %.1f MB | %s |
-| got from the other regions | %.1f MB | %s |
-`,
-		texttable.Count(
-			int64(reads),
-		),
-		texttable.Count(int64(reads*cycles/mega)),
-		texttable.Count(int64(written)),
-		texttable.Count(int64(written*cycles/mega)),
-		texttable.Count(
-			cycles,
-		),
-		regions,
-		texttable.Count(regions*cycles),
-		float64(plain)/mega,
-		float64(packed)/mega,
-		monthly(packed, 1),
-		float64(packed)*(regions-1)/mega,
-		monthly(packed, regions-1),
-	)
+	want := "| what | in a cycle | in 30 days | dollars |\n|---|--:|--:|--:|\n" +
+		fmt.Sprintf("| read units | %.0f, and the audit | %.1f million | %s |\n", resources*units["kind"], reads/mega,
+			dollars(reads/mega, 0.125)) +
+		fmt.Sprintf("| write units | %.0f | %.1f million | %s |\n", written, written*cycles/mega,
+			dollars(written*cycles/mega, 0.625)) +
+		fmt.Sprintf("| reads of the stream | %d | %.1f million | %s |\n", streamed/cycles, float64(streamed)/mega,
+			dollars(float64(streamed)/mega, 0.20)) +
+		fmt.Sprintf("| PUT to S3: %.1f MB, compressed %.1f | 1 | %s | %s |\n", float64(plain)/mega,
+			float64(packed)/mega, texttable.Count(cycles), dollars(float64(cycles)/mega, 5)) +
+		fmt.Sprintf("| GET from S3 | %d | %s | %s |\n", regions, texttable.Count(regions*cycles),
+			dollars(float64(regions*cycles)/mega, 0.40)) +
+		fmt.Sprintf("| from S3, of the other regions | %.1f MB | %.0f GB | %s |\n",
+			float64(packed)*(regions-1)/mega, got, dollars(got, 0.02))
+	want += fmt.Sprintf("| in all | | | $%.2f |\n", all)
 	if docs := read(t, "docs/regions.md"); !strings.Contains(docs, want) {
 		t.Errorf("docs/regions.md does not say\n%s", want)
+	}
+	if all > 45 {
+		t.Errorf("it comes to $%.2f in 30 days, want at most $45", all)
 	}
 }

@@ -19,7 +19,7 @@ const atMost = 0.03
 // either way; one in five drifts from each region to the next in an hour.
 func busy(entities int, drift int64) regionsim.World {
 	w := regionsim.World{Seed: 1, Names: names(3), Window: window, Floor: 5, Writers: 16, Entities: entities,
-		Skew: 100 * time.Millisecond}
+		Skew: 100 * time.Millisecond, Stream: true}
 	rng := rand.New(rand.NewPCG(w.Seed, 2))
 	var loads []regionsim.Load
 	for r := range 10 {
@@ -48,6 +48,7 @@ func busy(entities int, drift int64) regionsim.World {
 // steady is what a world is like once quotas have followed demand.
 type steady struct {
 	writes   float64 // of a cycle, as a part of all quotas of its region
+	reads    float64 // likewise, buckets
 	distance float64 // from what demand would have, as a part of the limit
 	triggers map[region.Trigger]int
 }
@@ -64,6 +65,7 @@ func steadyState(t testing.TB, w regionsim.World) steady {
 			return
 		}
 		s.writes += float64(now.Writes) / float64(now.Cycles*w.Entities*len(w.Resources)) / samples
+		s.reads += float64(now.Buckets) / float64(now.Cycles*w.Entities*len(w.Resources)) / samples
 		s.distance += now.Distance / samples
 		if s.triggers == nil {
 			s.triggers = map[region.Trigger]int{}
@@ -78,7 +80,8 @@ func steadyState(t testing.TB, w regionsim.World) steady {
 	return s
 }
 
-// TestSimScale writes few of the quotas of a tenth of the case that BenchmarkSim has whole.
+// TestSimScale writes few of the quotas of a tenth of the case that BenchmarkSim has whole, and reads none of
+// its buckets: the stream says all.
 func TestSimScale(t *testing.T) {
 	longform.NoRace(t, "it measures how much is written")
 	entities := longform.Count(t, "entities", 200, 20)
@@ -88,7 +91,15 @@ func TestSimScale(t *testing.T) {
 	if s.writes > atMost {
 		t.Errorf("a cycle writes %.2f %% of all quotas, want at most %.0f %%", s.writes*100, atMost*100)
 	}
-	// the control: what writes small changes as well is caught
+	if s.reads != 0 {
+		t.Errorf("a cycle reads %.2f %% of all buckets, want none", s.reads*100)
+	}
+	// the controls: what reads every bucket, or writes small changes as well, is caught
+	reading := busy(20, 15)
+	reading.Stream = false
+	if all := steadyState(t, reading); all.reads < 0.99 {
+		t.Errorf("without the stream a cycle reads %.2f %% of all buckets", all.reads*100)
+	}
 	if every := steadyState(t, busy(20, 1)); every.writes <= atMost {
 		t.Errorf("with a threshold of 1 %% a cycle writes %.2f %% of all quotas", every.writes*100)
 	}
@@ -102,6 +113,7 @@ func BenchmarkSim(b *testing.B) {
 			for b.Loop() {
 				s := steadyState(b, busy(2000, drift))
 				b.ReportMetric(s.writes*20_000, "writes/cycle")
+				b.ReportMetric(s.reads*20_000, "buckets-read/cycle")
 				b.ReportMetric(s.distance*1000, "‰-from-target")
 				if drift == 15 && s.writes > atMost {
 					b.Errorf("a cycle writes %.0f of 20,000 quotas, want at most %.0f", s.writes*20_000, atMost*20_000)

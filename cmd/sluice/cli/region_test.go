@@ -353,14 +353,14 @@ func TestRegionTuned(t *testing.T) {
 	}
 	w.now = w.now.Add(50 * time.Second)
 	w.spend(0, 45)
-	w.spend(1, 17)
+	w.spend(1, 13)
 	if code, _, errs := w.sync(1, "--once"); code != 0 {
 		t.Fatal(errs)
 	}
 	if _, out, _ := w.sync(0, "--dry-run"); !strings.Contains(out, "0 quota items to be written") {
 		t.Errorf("by default a small drift is written:\n%s", out)
 	}
-	if _, out, _ := w.sync(0, "--dry-run", "--drift", "1"); !strings.Contains(out, "  drift ") {
+	if _, out, _ := w.sync(0, "--dry-run", "--drift", "1"); !strings.Contains(out, "1 quota item to be written") {
 		t.Errorf("with --drift 1 a small drift is not written:\n%s", out)
 	}
 	for flags, want := range map[string]string{

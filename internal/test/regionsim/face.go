@@ -36,6 +36,7 @@ func (t tableFace) Each(_ context.Context, resource string, f func(entity string
 			}
 		}
 		seen++
+		t.world.judge.Buckets++
 		t.world.flow(t.home, flow)
 		if img := t.world.image(flow); img != nil {
 			f(flow.series.entity, img)

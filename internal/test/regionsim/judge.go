@@ -31,6 +31,7 @@ type Result struct {
 	Failed     int         // of these
 	Writes     int         // quotas
 	Beats      int
+	Buckets    int   // read from tables
 	Granted    int64 // millitokens, of all limits
 	Gets, Puts int   // of snapshots
 	Events     int   // that were judged

@@ -17,6 +17,7 @@ type Sample struct {
 	Writes     int                    // quotas
 	Triggers   map[region.Trigger]int // of these, by the first of their limits
 	Beats      int
+	Buckets    int // read from tables
 	Gets, Puts int // of snapshots
 
 	Active int // limits of buckets of which something is asked now; the means below are of these
@@ -40,8 +41,8 @@ func (j *judge) sample() {
 	w := j.world
 	now := Sample{
 		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes,
-		Puts: j.Puts - j.sampled.Puts,
-		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
+		Puts:    j.Puts - j.sampled.Puts,
+		Buckets: j.Buckets - j.sampled.Buckets, Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
 		Quotas: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
 	}
 	for _, h := range w.regions {

@@ -53,7 +53,6 @@ const (
 	month       = 30 * 24 * time.Hour
 	bucketUnits = 0.52 // read units of a bucket in an audit
 	auditEvery  = 24 * time.Hour
-	pollEvery   = time.Second // of each shard, as it is read at least
 	lastWindows = 6           // of which writes are counted
 )
 
@@ -82,7 +81,7 @@ func (c prices) costsOf(s *region.Snapshot, specs []*store.Spec, regions int) ([
 	all := []cost{
 		{"read units", cycles*reads + audits, c.Read},
 		{"write units", cycles * writes, c.Write},
-		{"stream reads", float64(month / min(pollEvery, window/5)), c.Stream},
+		{"stream reads", float64(month / idleFor(window)), c.Stream},
 		{"PUTs to S3", cycles, c.Put},
 		{"GETs from S3", cycles * float64(regions), c.Get},
 		{"GB from S3", cycles * float64(regions-1) * float64(size) / 1e9, c.Transfer},

@@ -124,6 +124,10 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	return connect.Explain(client, err)
 }
 
+// idleFor returns the pause between two reads of a shard: what arrives in it is a fifth of a window old at the
+// most. A read costs as much as a thousand records.
+func idleFor(window time.Duration) time.Duration { return min(5*time.Second, window/5) }
+
 // tune sets what flags say of the sync.
 func (c syncCommand) tune(config *region.Config, window time.Duration) error {
 	if c.Evict != nil {
@@ -180,7 +184,7 @@ func (c syncCommand) follow(
 	client *dynamodb.Client, streams *dynamodbstreams.Client, sync *region.Sync,
 ) error {
 	poller, err := poll.New(poll.Config{
-		Streams: streams, Table: c.Table, Clock: p.Clock(), Idle: min(time.Second, window/5), Logger: config.Logger,
+		Streams: streams, Table: c.Table, Clock: p.Clock(), Idle: idleFor(window), Logger: config.Logger,
 		Consumers: []poll.Consumer{feed.New(config.Images, c.Name())},
 	})
 	if err != nil {

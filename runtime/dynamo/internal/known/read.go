@@ -224,7 +224,7 @@ func (r *Reader) apply(v *View, read *fetched) error {
 		}
 	}
 	next := override.Resolve(spec, v.Kind, own, ofKind, heartbeat, read.at)
-	if spec.Regions == nil { // region sync reads all buckets in every cycle, idle ones too
+	if spec.Regions == nil { // audits of region sync read all buckets, idle ones too
 		next.KeepIdle = r.KeepIdle
 	}
 	next.Writes = v.writes
