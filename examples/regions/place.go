@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/feed"
+	"github.com/sluice-go/sluice/runtime/region/images"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -78,14 +79,14 @@ func (p *place) window() time.Duration { return p.shared().Window }
 // sync starts the region's sync, until stop is called or ctx ends.
 func (p *place) sync(ctx context.Context) error {
 	config := p.config
-	config.Images = region.NewImages(config.Specs)
+	config.Images = images.New(config.Specs)
 	s, err := region.New(config)
 	if err != nil {
 		return err
 	}
 	poller, err := poll.New(poll.Config{
-		Streams: p.stream, Table: table, Idle: p.window() / 5, Consumers: []poll.Consumer{feed.New(config.Images, "")},
-		Logger: slog.New(slog.DiscardHandler),
+		Streams: p.stream, Table: table, Idle: p.window() / 5,
+		Consumers: []poll.Consumer{feed.New(config.Images, "")}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err

@@ -8,13 +8,13 @@ import (
 
 // refuse refuses the snapshots whose accounts with this region cannot be: they count as not read, so nothing
 // is raised by them.
-func (s planner) refuse(peers []*peer, r *Report) {
+func refuse(s planner, peers []*peer, r *Report) {
 	refused := false
 	for _, p := range peers {
 		if p.state != Live || !s.trades(p) {
 			continue
 		}
-		if wrong := s.wrongAccount(p); wrong != "" {
+		if wrong := wrongAccount(s, p); wrong != "" {
 			p.err = fmt.Errorf("the snapshot of %s, %s, %s; %s", p.name, objectName(p.name), wrong, foreign(p.name))
 			p.state, p.read, p.snap = Silent, false, nil
 			delete(s.entries, p.name)
@@ -28,7 +28,7 @@ func (s planner) refuse(peers []*peer, r *Report) {
 
 // wrongAccount says which account of p is wrong, "" if none is. Tokens under way are at most the limit that
 // was in force when they were given, and p takes none that were not given.
-func (s planner) wrongAccount(p *peer) string {
+func wrongAccount(s planner, p *peer) string {
 	for i := range p.snap.Entries {
 		e := &p.snap.Entries[i]
 		bk := s.books.of[e.key()]

@@ -36,7 +36,7 @@ type books struct {
 
 func newBooks() *books { return &books{of: map[key]*book{}} }
 
-// all returns the books, by resource and entity.
+// all returns the books, by entity and resource.
 func (b *books) all() []*book {
 	if b.sorted == nil {
 		b.sorted = slices.SortedFunc(maps.Values(b.of), func(x, y *book) int {

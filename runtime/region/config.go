@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/region/images"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -18,7 +19,7 @@ type Config struct {
 	Snapshots Snapshots
 	Specs     []*store.Spec // resources whose limits are divided among regions; others are ignored
 	// the buckets of Specs, kept current from the table's stream; nil to read every bucket in every cycle
-	Images *Images
+	Images *images.Images
 
 	// silence after which a region's quotas are divided among the others; 0 is 10 windows, at least 5
 	Evict  time.Duration
@@ -49,7 +50,7 @@ type Report struct {
 	Peers    []Peer  // the other regions, by name
 	Beating  bool    // the heartbeat was renewed
 	// with Config.Images: why all buckets were read, "start", "lost" or "audit"; empty if they were not
-	Read   string
+	Read   images.Reason
 	Missed int // buckets that the last audit found changed, of which the stream has not told
 }
 

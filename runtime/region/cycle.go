@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/region/images"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -31,7 +32,7 @@ func (s planner) plan(ctx context.Context, peers []*peer, now time.Time, r *Repo
 			s.books.close(bk)
 		}
 	}
-	s.refuse(peers, r)
+	refuse(s, peers, r)
 	s.evict(peers, now)
 	s.list(ctx, r)
 	s.mirror(peers, now)
@@ -96,55 +97,46 @@ func (s planner) list(ctx context.Context, r *Report) {
 	}
 	if err := s.refresh(ctx, now, r); err != nil {
 		r.Failed = append(r.Failed, err)
-		s.keepInUse(now)
+		keepInUse(s.Sync, now)
 		return
 	}
-	s.images.mu.Lock()
-	defer s.images.mu.Unlock()
-	for k, i := range s.images.of {
-		if s.books.of[k] == nil && i.img != nil && now.Sub(time.UnixMilli(i.img.Refilled)) <= s.Unused {
+	seen := make(map[key]*bucket.Image, len(s.books.of))
+	s.images.Observe(func(at images.Key, img, before *bucket.Image) {
+		k := key{at.Resource, at.Entity}
+		if s.books.of[k] == nil && img != nil && now.Sub(time.UnixMilli(img.Refilled)) <= s.Unused {
 			if spec := s.spec(k.resource); s.whole(spec, k.entity) != nil {
 				bk := s.books.open(spec, k.entity, now.UnixMilli())
 				bk.configure(s.whole(spec, k.entity))
-				bk.observe(i.observed, now.UnixMilli(), 0, s.window())
+				bk.observe(before, now.UnixMilli(), 0, s.window())
 			}
 		}
-	}
+		seen[k] = img
+	})
 	for k, bk := range s.books.of {
-		if bk.whole == nil {
-			continue
-		}
-		var img *bucket.Image
-		if i := s.images.of[k]; i != nil {
-			img = i.img
-		}
-		bk.observe(img, now.UnixMilli(), ms, s.window())
-	}
-	for k, i := range s.images.of {
-		if i.observed = i.img; i.img == nil {
-			delete(s.images.of, k)
+		if bk.whole != nil {
+			bk.observe(seen[k], now.UnixMilli(), ms, s.window())
 		}
 	}
 	s.listed = now
-	s.keepInUse(now)
+	keepInUse(s.Sync, now)
 }
 
 // refresh reads the buckets if it has to: always, without Config.Images.
 func (s planner) refresh(ctx context.Context, now time.Time, r *Report) error {
 	if s.Config.Images == nil {
-		return s.images.read(ctx, s.Table, s.Specs, now, false)
+		return s.images.Read(ctx, s.Table, s.Specs, now, images.Start)
 	}
 	slack := max(streamWindows*s.regions.Window, leastSlack)
-	if r.Missed = s.images.missed(now, slack); r.Missed > 0 {
+	if r.Missed = s.images.Missed(now, slack); r.Missed > 0 {
 		s.Logger.Warn("sluice: the table's stream has not told of some buckets' writes: an audit has found them",
 			"region", s.Region, "buckets", r.Missed)
 	}
-	why, err := s.images.due(now, s.Audit, slack)
+	why, err := s.images.Due(now, s.Audit, slack)
 	if err != nil || why == "" {
 		return err
 	}
-	r.Read = string(why)
-	return s.images.read(ctx, s.Table, s.Specs, now, why == audit)
+	r.Read = why
+	return s.images.Read(ctx, s.Table, s.Specs, now, why)
 }
 
 // The images of a stream that is behind by more than that are not used.
@@ -155,11 +147,11 @@ const (
 
 // keepInUse has a book count as used unless a full read has confirmed that it is not: a stream may have lost
 // the only record of a call. A book that closes too early would grant tokens again that were used.
-func (s planner) keepInUse(now time.Time) {
-	margin := min(minEvictWindows*s.regions.Window, s.Unused/2)
+func keepInUse(s *Sync, now time.Time) {
+	margin, readAt := min(minEvictWindows*s.regions.Window, s.Unused/2), s.images.ReadAt()
 	for _, bk := range s.books.of {
 		due := time.UnixMilli(bk.Used).Add(s.Unused - margin)
-		if !now.Before(due) && s.images.readAt.Before(due) {
+		if !now.Before(due) && readAt.Before(due) {
 			bk.Used = now.Add(margin - s.Unused).UnixMilli()
 		}
 	}

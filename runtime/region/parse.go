@@ -172,12 +172,13 @@ func (p *snapshotParser) find(k key) *Entry {
 	return &Entry{}
 }
 
-// compareKeys compares keys in the order of snapshots.
+// compareKeys compares keys in the order of snapshots. Those of one entity stand together, since names that
+// are near each other take the least when they are compressed.
 func compareKeys(a, b key) int {
-	if c := strings.Compare(a.resource, b.resource); c != 0 {
+	if c := strings.Compare(a.entity, b.entity); c != 0 {
 		return c
 	}
-	return strings.Compare(a.entity, b.entity)
+	return strings.Compare(a.resource, b.resource)
 }
 
 // holding consumes a holding; old is that of the snapshot before, nil for none.

@@ -131,7 +131,7 @@ func (v *division) assignTargets(s *Sync) {
 	for j, target := range targets(pool, v.floor, demand) {
 		pl := &v.parts[live[j]]
 		if pl.target = target; pl.known != nil && wanted {
-			pl.trigger = s.fires(pl.known, target)
+			pl.trigger = fires(pl.known, target, &s.Config, s.regions.Window)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (s planner) trade(bk *book, i int, v *division, d *decision) {
 		}
 		return
 	}
-	if why := s.fires(h, d.target); why != "" && d.target > h.Quota &&
+	if why := fires(h, d.target, &s.Config, s.regions.Window); why != "" && d.target > h.Quota &&
 		bk.Limits[i].Written == h.Quota {
 		d.to, d.why = d.target, why
 	}

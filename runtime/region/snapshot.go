@@ -28,7 +28,7 @@ type Snapshot struct {
 	GeneratedAt int64            `json:"generated_at"`
 	Window      int64            `json:"window"`
 	Peers       map[string]Known `json:"peers"`
-	Entries     []Entry          `json:"entries"` // by resource and entity
+	Entries     []Entry          `json:"entries"` // by entity and resource
 }
 
 // Known is what a region knows of another.

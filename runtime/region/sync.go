@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/region/images"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -27,7 +28,7 @@ type Sync struct {
 	snaps   map[string]*Snapshot        // of which entries are
 	limits  map[string][][]bucket.Limit // for all regions together, by resource and kind
 	listed  time.Time                   // when the buckets were last seen
-	images  *Images                     // the buckets: Config.Images, or what each cycle reads
+	images  *images.Images              // the buckets: Config.Images, or what each cycle reads
 	now     time.Time                   // when this cycle began
 	// no snapshot before this: quotas of an earlier epoch may still be in force
 	quiet time.Time
@@ -52,7 +53,7 @@ func New(c Config) (*Sync, error) {
 func newSync(c Config) *Sync {
 	s := &Sync{Config: c, regions: c.Specs[0].Regions, images: c.Images}
 	if s.images == nil {
-		s.images = NewImages(c.Specs)
+		s.images = images.New(c.Specs)
 	}
 	s.clear(0)
 	return s
@@ -61,7 +62,8 @@ func newSync(c Config) *Sync {
 // clear resets all state of s except its epoch and the images of buckets.
 func (s *Sync) clear(epoch int64) {
 	*s = Sync{
-		Config: s.Config, regions: s.regions, images: s.images, epoch: epoch, known: map[string]Known{}, books: newBooks(),
+		Config: s.Config, regions: s.regions, images: s.images, epoch: epoch, books: newBooks(),
+		known:   map[string]Known{},
 		entries: map[string]map[key]*Entry{}, snaps: map[string]*Snapshot{}, limits: map[string][][]bucket.Limit{},
 	}
 	for _, name := range s.regions.Names {
@@ -76,7 +78,7 @@ func (s *Sync) clear(epoch int64) {
 func (s *Sync) Run(ctx context.Context) error {
 	if s.Config.Images != nil {
 		select {
-		case <-s.images.ready:
+		case <-s.images.Ready():
 		case <-s.Clock.After(s.regions.Window):
 		case <-ctx.Done():
 			return ctx.Err()

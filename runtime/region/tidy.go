@@ -3,6 +3,8 @@ package region
 import (
 	"slices"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/region/images"
 )
 
 // mirror opens a book for each book of a live region, so that both sides have accounts.
@@ -19,7 +21,8 @@ func (s planner) mirror(peers []*peer, now time.Time) {
 			if spec := s.spec(e.Resource); spec != nil && s.whole(spec, e.Entity) != nil {
 				bk := s.books.open(spec, e.Entity, now.UnixMilli())
 				bk.configure(s.whole(spec, e.Entity))
-				bk.observe(s.images.current(e.key()), now.UnixMilli(), 0, s.window())
+				img := s.images.Current(images.Key{Resource: e.Resource, Entity: e.Entity})
+				bk.observe(img, now.UnixMilli(), 0, s.window())
 			}
 		}
 	}

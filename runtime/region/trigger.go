@@ -26,13 +26,13 @@ func drifted(configured, target, percent int64) bool {
 }
 
 // fires returns the trigger for which a quota should become target, or "".
-func (s *Sync) fires(h *Holding, target int64) Trigger {
+func fires(h *Holding, target int64, c *Config, window time.Duration) Trigger {
 	switch {
 	case target == h.Quota:
 		return ""
-	case exhausted(h.TK, h.Rate, time.Duration(s.Horizon)*s.regions.Window):
+	case exhausted(h.TK, h.Rate, time.Duration(c.Horizon)*window):
 		return Exhaustion
-	case drifted(h.Quota, target, s.Drift):
+	case drifted(h.Quota, target, c.Drift):
 		return Drift
 	}
 	return ""

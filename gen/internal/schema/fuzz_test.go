@@ -60,7 +60,8 @@ func TestReadMutated(t *testing.T) {
 					"gpt-4-rpm", "embeddings",
 					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle",
 					"now", "lazy", "shadow",
-					"limits", "entities", "global", "regions", "names", "floor", "window", "drift", "horizon", "50", "51", "eu-central-1",
+					"limits", "entities", "global", "regions", "names", "floor", "window",
+					"drift", "horizon", "50", "51", "eu-central-1",
 					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4",
 					"User",
 				}).Draw(rt, "new") + text[at][w[1]:]

@@ -90,7 +90,9 @@ func TestJSONSchema(t *testing.T) {
 		"out_shell", "out_at",
 		"out_up_inside", "restated_key", "breaking", "breaking_types", "breaking_empty", "restated_capacity",
 		"restated_empty", "limit_kinds", "unknown_key", "unknown_value", "version", "wrong_type", "zero_number",
-		"region_count", "region_count_many", "region_drift", "region_floor", "region_floor_percent", "region_horizon_none", "region_window_unit",
+		"region_count", "region_count_many", "region_drift",
+		"region_floor", "region_floor_percent", "region_horizon_none",
+		"region_window_unit",
 		"regions_empty", "regions_names", "regions_null", "regions_types",
 	} {
 		if validate(t, s, texts[name]) == nil {

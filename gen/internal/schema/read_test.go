@@ -247,7 +247,8 @@ func TestReadRegions(t *testing.T) {
 		t.Fatal(problems)
 	}
 	want := &Regions{
-		Names: []string{"ap-south-1", "eu-central-1", "us-east-1"}, Floor: 10, Window: time.Minute, Drift: 15, Horizon: 2,
+		Names: []string{"ap-south-1", "eu-central-1", "us-east-1"}, Floor: 10, Window: time.Minute,
+		Drift: 15, Horizon: 2,
 		Pos: pos(6, 1), NamesPos: pos(7, 3), FloorPos: pos(8, 3), WindowPos: pos(9, 3),
 	}
 	if diff := cmp.Diff(want, got.Regions); diff != "" {

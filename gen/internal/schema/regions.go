@@ -40,7 +40,8 @@ func (s *Regions) Keeps(capacity int64) int64 {
 // regions reads the regions that have the limits of global resources in common.
 func (r regionReader) regions(e entry) *Regions {
 	at := r.pos(e.key)
-	s := &Regions{Floor: defaultFloor, Window: defaultWindow, Drift: DefaultDrift, Horizon: DefaultHorizon, Pos: at,
+	s := &Regions{Floor: defaultFloor, Window: defaultWindow, Drift: DefaultDrift, Horizon: DefaultHorizon,
+		Pos:      at,
 		NamesPos: at, FloorPos: at, WindowPos: at}
 	f, ok := r.fields(e.value, "regions", "a mapping, such as {names: [eu-central-1, us-east-1]}", regionsKeys(),
 		nil)

@@ -42,7 +42,8 @@ func (j *judge) sample() {
 	now := Sample{
 		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes,
 		Puts:    j.Puts - j.sampled.Puts,
-		Buckets: j.Buckets - j.sampled.Buckets, Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
+		Buckets: j.Buckets - j.sampled.Buckets,
+		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
 		Quotas: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
 	}
 	for _, h := range w.regions {

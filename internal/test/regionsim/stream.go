@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/region/images"
 )
 
 // stream is the stream of a region's table. A record has what a bucket became within a quarter of a window.
 type stream struct {
 	world   *world
 	home    *home
-	images  *region.Images  // of the region's sync; nil while there is none
+	images  *images.Images  // of the region's sync; nil while there is none
 	last    []*bucket.Image // by series, of the last record; nil if it was deleted
 	records []record        // of the last windows, for StreamAgain
 	wrote   int             // records so far
@@ -46,8 +46,8 @@ func (w *world) open(h *home) {
 }
 
 // follow returns the images that a new sync has: the stream says nothing of what was before.
-func (s *stream) follow() *region.Images {
-	s.images, s.waiting = region.NewImages(s.world.specs), nil
+func (s *stream) follow() *images.Images {
+	s.images, s.waiting = images.New(s.world.specs), nil
 	s.images.Reading([]string{shard})
 	return s.images
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
-	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/feed"
+	"github.com/sluice-go/sluice/runtime/region/images"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -306,8 +306,8 @@ func syncRegions(t *testing.T, s *service, sluice func(exit int, line string)) [
 // follow reads the table's stream as regional sync does, until every shard has replied.
 func follow(t *testing.T, s *service) {
 	t.Helper()
-	images := region.NewImages(nil)
-	poller, err := poll.New(poll.Config{Table: testTable, Consumers: []poll.Consumer{feed.New(images, s.space)},
+	seen := images.New(nil)
+	poller, err := poll.New(poll.Config{Table: testTable, Consumers: []poll.Consumer{feed.New(seen, s.space)},
 		Streams: dynamodbstreams.New(memdynamo.New().Streams().Options(), func(o *dynamodbstreams.Options) {
 			o.BaseEndpoint, o.HTTPClient = s.client().Options().BaseEndpoint, s.client().Options().HTTPClient
 		})})
@@ -317,7 +317,7 @@ func follow(t *testing.T, s *service) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	go func() {
-		<-images.Ready()
+		<-seen.Ready()
 		end()
 	}()
 	if err := poller.Run(ctx); err != nil {

@@ -1,11 +1,12 @@
 // Package feed keeps the images of regional sync current from a table's stream.
 //
-//	images := region.NewImages(specs)
+//	buckets := images.New(specs)
 //	poller, err := poll.New(poll.Config{Streams: streams, Table: table,
-//		Consumers: []poll.Consumer{feed.New(images, "")}})
-//	sync, err := region.New(region.Config{Images: images, ...})
+//		Consumers: []poll.Consumer{feed.New(buckets, "")}})
+//	sync, err := region.New(region.Config{Images: buckets, ...})
 //
-// Run runs the poller beside sync.Run. With an Aggregator in the same poll.Config, one reader serves usage and regions.
+// Run runs the poller beside sync.Run. With an Aggregator in the same poll.Config, one reader serves usage
+// and regions.
 package feed
 
 import (
@@ -14,19 +15,19 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/region/images"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
-// Feed passes the records of buckets to a region.Images. It is a poll.Consumer.
+// Feed passes the records of buckets to a images.Images. It is a poll.Consumer.
 type Feed struct {
-	images    *region.Images
+	images    *images.Images
 	namespace string
 }
 
 // New returns a Feed of the buckets of one namespace of the table, "" for the part without a name.
-func New(images *region.Images, namespace string) *Feed { return &Feed{images, namespace} }
+func New(into *images.Images, namespace string) *Feed { return &Feed{into, namespace} }
 
 // Take passes on a reply's records. Like a read of all buckets, it leaves out malformed ones.
 func (f *Feed) Take(shard string, records []codec.Record, asked time.Time) {
@@ -41,11 +42,11 @@ func (f *Feed) Take(shard string, records []codec.Record, asked time.Time) {
 }
 
 func (f *Feed) pass(rec codec.Record) {
-	if resource := rec.Bucket(); f.images.Shares(resource) {
+	if resource := rec.Bucket(); f.images.Holds(resource) {
 		if entity, img, err := codec.BucketImage(rec.New); err == nil {
 			f.images.Put(resource, entity, rec.Sequence, img)
 		}
-	} else if resource := rec.Deleted(); f.images.Shares(resource) {
+	} else if resource := rec.Deleted(); f.images.Holds(resource) {
 		if entity, img, err := codec.BucketImage(rec.Old); err == nil {
 			f.images.Delete(resource, entity, rec.Sequence, img)
 		}
@@ -58,11 +59,11 @@ func (f *Feed) Reading(shards []string) { f.images.Reading(shards) }
 // Lost implements poll.Consumer.
 func (f *Feed) Lost() { f.images.Lost() }
 
-// Run runs a poller that feeds images, until ctx ends. It returns an error, of poll.Poller's Run, if the
+// Run runs a poller that feeds into, until ctx ends. It returns an error, of poll.Poller's Run, if the
 // stream cannot be read from the start. Later failures are logged, and the stream is followed again after
 // pause: all buckets are read then.
 func Run(
-	ctx context.Context, p *poll.Poller, images *region.Images, clock store.Clock, pause time.Duration,
+	ctx context.Context, p *poll.Poller, into *images.Images, clock store.Clock, pause time.Duration,
 	logger *slog.Logger,
 ) error {
 	for {
@@ -71,11 +72,11 @@ func Run(
 			return nil
 		}
 		select {
-		case <-images.Ready():
+		case <-into.Ready():
 		default:
 			return err
 		}
-		images.Lost()
+		into.Lost()
 		logger.LogAttrs(ctx, slog.LevelError, "sluice: the table's stream cannot be followed, and is tried again",
 			slog.Any("error", err))
 		select {

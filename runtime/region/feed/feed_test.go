@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/feed"
+	"github.com/sluice-go/sluice/runtime/region/images"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -34,7 +35,7 @@ type world struct {
 
 	engine *memdynamo.Engine
 	lim    *limits.Limiter
-	images *region.Images
+	images *images.Images
 	table  *counted
 	sync   *region.Sync
 	fault  func(operation string) error // of the stream's calls; nil for none
@@ -104,7 +105,7 @@ func newWorld(t *testing.T) *world {
 	if w.lim, err = limits.New(dynamo.New(w.engine.Client(), table)); err != nil {
 		t.Fatal(err)
 	}
-	w.images = region.NewImages(w.lim.Specs())
+	w.images = images.New(w.lim.Specs())
 	w.table = &counted{Table: operator.NewRegional(w.engine.Client(), table, time.Now)}
 	if w.sync, err = region.New(region.Config{Region: "eu-central-1", Table: w.table, Snapshots: objects{},
 		Specs: w.lim.Specs(), Images: w.images, Audit: time.Hour, Logger: slog.New(&w.log)}); err != nil {

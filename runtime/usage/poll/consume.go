@@ -25,7 +25,7 @@ type Consumer interface {
 }
 
 // meet decides where a shard is read from that has been listed for the first time.
-func (r *run) meet(l *tracked, s shard) {
+func meet(r *run, l *tracked, s shard) {
 	switch {
 	case r.Aggregator != nil || r.listed:
 	case s.closed: // nothing will be added to it
@@ -37,7 +37,7 @@ func (r *run) meet(l *tracked, s shard) {
 
 // orphans reports whether a new shard has no parent that was read: a stream was switched on again, and what
 // was written in between is in none.
-func (r *run) orphans(found listing, known map[string]bool) bool {
+func orphans(r *run, found listing, known map[string]bool) bool {
 	for _, s := range found.shards {
 		if r.listed && !known[s.id] && r.tracked[s.parent] == nil {
 			return true
@@ -46,32 +46,32 @@ func (r *run) orphans(found listing, known map[string]bool) bool {
 	return false
 }
 
-// gap tells Consumers that records may be lost.
-func (r *run) gap() {
-	for _, c := range r.Consumers {
+// consumers are those of a Poller.
+type consumers []Consumer
+
+// lost says that records may be lost.
+func (all consumers) lost() {
+	for _, c := range all {
 		c.Lost()
 	}
 }
 
-// reads tells Consumers which shards are read.
-func (r *run) reads() {
-	if len(r.Consumers) == 0 {
-		return
-	}
+// reading says which shards are read, in the order of their ids.
+func (all consumers) reading(ids []string, tracked map[string]*tracked) {
 	var shards []string
-	for _, id := range r.inOrder() {
-		if r.tracked[id].reading {
+	for _, id := range ids {
+		if tracked[id].reading {
 			shards = append(shards, id)
 		}
 	}
-	for _, c := range r.Consumers {
+	for _, c := range all {
 		c.Reading(shards)
 	}
 }
 
-// pass passes a reply to Consumers.
-func (d *reader) pass(records []types.Record, asked time.Time) {
-	if len(d.Consumers) == 0 {
+// take passes on a reply.
+func (all consumers) take(shard string, records []types.Record, asked time.Time) {
+	if len(all) == 0 {
 		return
 	}
 	adapted := make([]codec.Record, 0, len(records))
@@ -80,7 +80,7 @@ func (d *reader) pass(records []types.Record, asked time.Time) {
 			adapted = append(adapted, rec)
 		}
 	}
-	for _, c := range d.Consumers {
-		c.Take(d.id, adapted, asked)
+	for _, c := range all {
+		c.Take(shard, adapted, asked)
 	}
 }

@@ -25,7 +25,7 @@ const lastTimeout = 2 * time.Second
 
 // take counts records, and passes them on. It also counts replies without records.
 func (d *reader) take(ctx context.Context, records []types.Record, asked time.Time) error {
-	d.pass(records, asked)
+	consumers(d.Consumers).take(d.id, records, asked)
 	if len(records) > 0 {
 		d.empty, d.horizon = 0, false
 		d.arrived(d.id, len(records), records[0].Dynamodb)

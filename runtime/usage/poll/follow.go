@@ -82,7 +82,7 @@ func (r *run) coordinate(ctx context.Context) error {
 			return err
 		}
 		r.start(ctx)
-		r.reads()
+		consumers(r.Consumers).reading(r.inOrder(), r.tracked)
 		seen = seen || found.streams > 0
 		switch nothing := r.underWay == 0; {
 		case nothing && !found.on && (r.once || off || !seen):
@@ -112,7 +112,7 @@ func (r *run) attend(ctx context.Context) error {
 			if !known || r.underWay == 0 {
 				return nil // Consumers take the shard for read until its children are known
 			}
-			r.reads()
+			consumers(r.Consumers).reading(r.inOrder(), r.tracked)
 		case <-again:
 			return nil
 		case <-ctx.Done():
@@ -134,12 +134,12 @@ func (r *run) know(ctx context.Context, found listing) error {
 		if l == nil {
 			l = &tracked{}
 			r.tracked[s.id] = l
-			r.meet(l, s)
+			meet(r, l, s)
 		}
 		l.shard, l.listed = s, true
 	}
-	if r.orphans(found, known) {
-		r.gap()
+	if orphans(r, found, known) {
+		consumers(r.Consumers).lost()
 	}
 	r.listed = true
 	for _, id := range r.inOrder() {
@@ -242,5 +242,5 @@ func (r *run) lost(ctx context.Context, shard string, p *position) {
 		slog.String("table", r.name), slog.String("shard", shard), slog.Time("from", p.at), slog.Time("to", oldest))
 	p.at = oldest
 	r.report(func(p *Progress) { p.Lost++ })
-	r.gap()
+	consumers(r.Consumers).lost()
 }

@@ -143,8 +143,8 @@ func (p *Poller) Run(ctx context.Context) error {
 }
 
 // Drain counts the records of the table's streams, and returns once each shard has been read to its present
-// end. It needs an Aggregator. An open shard is at its end after several empty replies in a row, or when its records are newer than
-// the call. It fails as Run does, and with ctx's cause if that ends before.
+// end. It needs an Aggregator. An open shard is at its end after several empty replies in a row, or when its
+// records are newer than the call. It fails as Run does, and with ctx's cause if that ends before.
 func (p *Poller) Drain(ctx context.Context) error {
 	err := p.follow(ctx, true)
 	if err != nil && ctx.Err() != nil {

@@ -532,7 +532,7 @@ func TestNew(t *testing.T) {
 		"table": {func(c *poll.Config) { c.Table = "" },
 			`poll.New: table "" is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
 		"aggregator": {func(c *poll.Config) { c.Aggregator = nil },
-			"poll.New: the aggregator is nil: pass one of usage.New"},
+			"poll.New: the aggregator is nil: pass one of usage.New, or a consumer"},
 		"idle": {func(c *poll.Config) { c.Idle = -1 },
 			"poll.New: idle for -1ns, want a duration above 0, or 0 for the default"},
 	} {

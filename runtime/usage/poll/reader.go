@@ -124,7 +124,7 @@ func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 	if _, trimmed := errors.AsType[*types.TrimmedDataAccessException](err); trimmed {
 		again := d.horizon
 		d.horizon = true
-		d.gap()
+		consumers(d.Consumers).lost()
 		d.lost(ctx, d.id, &d.position)
 		if again && !d.wait(ctx, d.Idle) { // the oldest was trimmed between two calls
 			return false, ctx.Err()
@@ -132,7 +132,7 @@ func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 		return false, nil
 	}
 	if _, vanished = errors.AsType[*types.ResourceNotFoundException](err); vanished {
-		d.gap()
+		consumers(d.Consumers).lost()
 		d.wait(ctx, d.Idle) // so that a list that lags behind does not start it again at once
 		return true, nil
 	}

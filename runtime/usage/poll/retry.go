@@ -75,7 +75,8 @@ func (p *Poller) setupError(err error) error {
 		if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" {
 			return &store.SetupError{
 				What: fmt.Sprintf("DynamoDB denies access to table %s or its stream", p.name), Err: err,
-				Do: fmt.Sprintf("attach the policy that `sluice infra iam --role %s --table %s` prints", p.role(), p.Table),
+				Do: fmt.Sprintf("attach the policy that `sluice infra iam --role %s --table %s` prints", p.role(),
+					p.Table),
 			}
 		}
 		err = operator.CallError(p.Table, err)

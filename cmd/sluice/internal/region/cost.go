@@ -17,12 +17,12 @@ import (
 
 // prices are in dollars: those of on-demand tables in us-east-1, unless flags say others.
 type prices struct {
-	Read     float64 `name:"price-read" default:"0.125" placeholder:"DOLLARS" help:"Price of a million read units."`
-	Write    float64 `name:"price-write" default:"0.625" placeholder:"DOLLARS" help:"Price of a million write units."`
-	Stream   float64 `name:"price-stream" default:"0.20" placeholder:"DOLLARS" help:"Price of a million stream reads."`
-	Put      float64 `name:"price-put" default:"5" placeholder:"DOLLARS" help:"Price of a million PUTs to S3."`
-	Get      float64 `name:"price-get" default:"0.40" placeholder:"DOLLARS" help:"Price of a million GETs from S3."`
-	Transfer float64 `name:"price-transfer" default:"0.02" placeholder:"DOLLARS" help:"Price of a GB from S3."`
+	Read     float64 `name:"price-read" default:"0.125" placeholder:"USD" help:"Price of a million read units."`
+	Write    float64 `name:"price-write" default:"0.625" placeholder:"USD" help:"Of a million write units."`
+	Stream   float64 `name:"price-stream" default:"0.20" placeholder:"USD" help:"Of a million stream reads."`
+	Put      float64 `name:"price-put" default:"5" placeholder:"USD" help:"Of a million PUTs to S3."`
+	Get      float64 `name:"price-get" default:"0.40" placeholder:"USD" help:"Of a million GETs from S3."`
+	Transfer float64 `name:"price-transfer" default:"0.02" placeholder:"USD" help:"Of a GB from S3."`
 }
 
 // check returns a usage error for a price that is none.
@@ -48,12 +48,12 @@ type cost struct {
 	Dollars float64 `json:"dollars"`
 }
 
-// What a cycle costs, as docs/regions.md has it.
+// Figures of docs/regions.md.
 const (
 	month       = 30 * 24 * time.Hour
 	bucketUnits = 0.52 // read units of a bucket in an audit
 	auditEvery  = 24 * time.Hour
-	lastWindows = 6           // of which writes are counted
+	lastWindows = 6 // of which writes are counted
 )
 
 // costsOf returns what a region's sync comes to if it goes on as in its last windows. Its stream is taken to

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/feed"
+	"github.com/sluice-go/sluice/runtime/region/images"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -77,10 +78,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
-	config.Snapshots, err = place.open(ctx, client.Options().Region)
-	if !c.Once && !c.DryRun && place.missing(err) {
-		config.Snapshots, err = c.await(ctx, p, place, client.Options().Region)
-	}
+	config.Snapshots, err = c.open(ctx, p, place, client.Options().Region)
 	if err != nil || config.Snapshots == nil {
 		return err
 	}
@@ -90,7 +88,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	progress := newProgress(p, c.JSON)
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
 	if !c.Once && !c.DryRun {
-		config.Images = region.NewImages(config.Specs)
+		config.Images = images.New(config.Specs)
 		config.OnReport = func(r *region.Report) {
 			if ctx.Err() == nil { // a call that Ctrl-C ended has not failed
 				explain(client, r)
@@ -108,15 +106,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	case c.Once:
 		return c.one(ctx, p, client, sync.Cycle)
 	}
-	// later on who does not answer is waited for; one that never did is a mistake in the command line
-	err = sync.Check(ctx)
-	for told := false; place.missing(err) && ctx.Err() == nil; err = sync.Check(ctx) {
-		told = c.wait(ctx, p, err, told)
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err != nil {
+	if err := c.check(ctx, p, place, sync); err != nil || ctx.Err() != nil {
 		return connect.Explain(client, err)
 	}
 	err = c.follow(ctx, p, config, regions.Window, client, streams, sync)
@@ -124,8 +114,24 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	return connect.Explain(client, err)
 }
 
-// idleFor returns the pause between two reads of a shard: what arrives in it is a fifth of a window old at the
-// most. A read costs as much as a thousand records.
+// check fails if a cycle would. Later on, who does not answer is waited for; one that never did is a mistake
+// in the command line. It waits only for a bucket that is not there yet, and returns nil if ctx ends before.
+func (c syncCommand) check(
+	ctx context.Context, p program.Env, place snapshotsPlace, sync *region.Sync,
+) error {
+	for noted := false; ; {
+		err := sync.Check(ctx)
+		if !place.missing(err) {
+			return err
+		}
+		if noted = c.wait(ctx, p, err, noted); ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// idleFor returns the pause between two reads of a shard. It is a part of the age of rates, and a read costs
+// as much as a thousand records.
 func idleFor(window time.Duration) time.Duration { return min(5*time.Second, window/5) }
 
 // tune sets what flags say of the sync.
@@ -151,24 +157,25 @@ func (c syncCommand) tune(config *region.Config, window time.Duration) error {
 	return nil
 }
 
-// await waits until there is a place to publish. It returns nil without an error if ctx ends before.
-func (c syncCommand) await(ctx context.Context, p program.Env, place snapshotsPlace, awsRegion string) (
-	region.Snapshots, error,
-) {
-	for told := false; ; {
+// open opens the place to publish. Unless it is for one cycle, it waits until the folder is there. It returns
+// nil without an error if ctx ends before.
+func (c syncCommand) open(
+	ctx context.Context, p program.Env, place snapshotsPlace, awsRegion string,
+) (region.Snapshots, error) {
+	for noted := false; ; {
 		snapshots, err := place.open(ctx, awsRegion)
-		if !place.missing(err) {
+		if c.Once || c.DryRun || !place.missing(err) {
 			return snapshots, err
 		}
-		if told = c.wait(ctx, p, err, told); ctx.Err() != nil {
+		if noted = c.wait(ctx, p, err, noted); ctx.Err() != nil {
 			return nil, nil
 		}
 	}
 }
 
 // wait waits a moment for what is missing, after saying so once.
-func (syncCommand) wait(ctx context.Context, p program.Env, missing error, told bool) bool {
-	if !told {
+func (syncCommand) wait(ctx context.Context, p program.Env, missing error, noted bool) bool {
+	if !noted {
 		p.Note("waiting: %s\n", term.Escape(strings.TrimPrefix(missing.Error(), "sluice: ")))
 	}
 	select {

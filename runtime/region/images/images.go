@@ -1,4 +1,6 @@
-package region
+// Package images holds the last image of each bucket that regional sync is about, so that sync need not read
+// them from the table.
+package images
 
 import (
 	"cmp"
@@ -13,26 +15,28 @@ import (
 )
 
 // Images holds the last image of each bucket of the resources that regions divide, and of no other item. A
-// reader of the table's stream keeps it current: package feed has one. A Sync with Config.Images takes rates
-// and balances from it. It reads the table's buckets only at the start, after the stream has lost records,
-// and once in Config.Audit.
+// reader of the table's stream keeps it current: package feed has one. A region.Sync takes rates and balances
+// from it. Sync reads the table's buckets at the start, after the stream has lost records, and in audits.
 //
 // Images of a bucket are ordered by their rf, which never moves back, and those of one rf by their sequence.
 // So a record that comes late, or again, changes nothing. The methods are safe for concurrent use.
 type Images struct {
-	mu     sync.Mutex
-	of     map[key]*image
-	shared map[string]bool // the resources
-	shards map[string]*shardState
-	known  bool          // Reading was called
-	ready  chan struct{} // closed once every shard has replied
-	round  int64         // of full reads that have begun
-	lost   bool          // the stream has lost records since the last full read began
+	mu        sync.Mutex
+	of        map[Key]*image
+	resources map[string]bool
+	shards    map[string]*shardState
+	known     bool          // Reading was called
+	ready     chan struct{} // closed once every shard has replied
+	round     int64         // of full reads that have begun
+	lost      bool          // the stream has lost records since the last full read began
 
 	readAt time.Time        // when the last full read began; zero before
 	sound  bool             // the stream was followed when that began, and has lost nothing since
-	doubts map[key]struct{} // of the last audit: buckets that differed, and that the stream has not named since
+	doubts map[Key]struct{} // of the last audit: buckets that differed, and that the stream has not named since
 }
+
+// Key names a bucket.
+type Key struct{ Resource, Entity string }
 
 // image is a bucket's last image.
 type image struct {
@@ -48,13 +52,13 @@ type shardState struct {
 	behind   time.Time // when its last record was written; zero if that reply had none
 }
 
-// NewImages returns empty Images for those of specs' resources that regions divide.
-func NewImages(specs []*store.Spec) *Images {
-	m := &Images{of: map[key]*image{}, shared: map[string]bool{}, shards: map[string]*shardState{},
+// New returns empty Images for those of specs' resources that regions divide.
+func New(specs []*store.Spec) *Images {
+	m := &Images{of: map[Key]*image{}, resources: map[string]bool{}, shards: map[string]*shardState{},
 		ready: make(chan struct{})}
 	for _, spec := range specs {
 		if spec.Regions != nil {
-			m.shared[spec.Resource] = true
+			m.resources[spec.Resource] = true
 		}
 	}
 	return m
@@ -63,19 +67,19 @@ func NewImages(specs []*store.Spec) *Images {
 // Ready returns a channel that is closed once every shard of the stream has replied.
 func (m *Images) Ready() <-chan struct{} { return m.ready }
 
-// Shares reports whether m holds the buckets of a resource.
-func (m *Images) Shares(resource string) bool { return m.shared[resource] }
+// Holds reports whether m holds the buckets of a resource.
+func (m *Images) Holds(resource string) bool { return m.resources[resource] }
 
 // Put records a bucket's image after a write, as a stream's record has it. sequence is the record's place in
 // its shard, a number. The image is not changed afterwards.
 func (m *Images) Put(resource, entity, sequence string, img *bucket.Image) {
-	if !m.shared[resource] {
+	if !m.resources[resource] {
 		return
 	}
 	sequence = strings.TrimLeft(sequence, "0")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := key{resource, entity}
+	k := Key{resource, entity}
 	old := m.of[k]
 	if old == nil {
 		old = &image{}
@@ -91,7 +95,7 @@ func (m *Images) Put(resource, entity, sequence string, img *bucket.Image) {
 func (m *Images) Delete(resource, entity, sequence string, img *bucket.Image) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := key{resource, entity}
+	k := Key{resource, entity}
 	if old := m.of[k]; old != nil && !old.after(img.Refilled, strings.TrimLeft(sequence, "0")) {
 		old.img, old.sequence, old.round = nil, "", m.round
 		if delete(m.doubts, k); old.observed == nil {
@@ -175,18 +179,27 @@ func (m *Images) lag(now time.Time, slack time.Duration) string {
 	return ""
 }
 
-// read reads all buckets of specs. Images that records have brought meanwhile stay unless they are older. An
+// Lister is the part of region.Table that Read calls.
+type Lister interface {
+	// Each calls f for every bucket of resource.
+	Each(ctx context.Context, resource string, f func(entity string, img *bucket.Image)) error
+}
+
+// Read reads all buckets of specs. Images that records have brought meanwhile stay unless they are older. An
 // audit notes the buckets that differ.
-func (m *Images) read(ctx context.Context, table Table, specs []*store.Spec, now time.Time, audit bool) error {
+func (m *Images) Read(
+	ctx context.Context, table Lister, specs []*store.Spec, now time.Time, why Reason,
+) error {
+	audit := why == Audit
 	m.mu.Lock()
 	m.round++
 	round, sound := m.round, m.begun()
 	m.lost = false
 	m.mu.Unlock()
-	found := make(map[key]*bucket.Image, len(m.of))
+	found := make(map[Key]*bucket.Image, len(m.of))
 	for _, spec := range specs {
 		if err := table.Each(ctx, spec.Resource, func(entity string, img *bucket.Image) {
-			found[key{spec.Resource, entity}] = img
+			found[Key{spec.Resource, entity}] = img
 		}); err != nil {
 			m.Lost()
 			return fmt.Errorf("buckets of %s: %w", spec.Resource, err)
@@ -194,14 +207,14 @@ func (m *Images) read(ctx context.Context, table Table, specs []*store.Spec, now
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.doubts = map[key]struct{}{}
+	m.doubts = map[Key]struct{}{}
 	m.merge(found, round, audit)
 	m.readAt, m.sound = now, sound
 	return nil
 }
 
 // merge takes over what a full read has found that began with a round.
-func (m *Images) merge(found map[key]*bucket.Image, round int64, audit bool) {
+func (m *Images) merge(found map[Key]*bucket.Image, round int64, audit bool) {
 	for k, i := range m.of {
 		img := found[k]
 		delete(found, k)
@@ -233,7 +246,8 @@ func (i *image) newer(read *bucket.Image, since bool) bool {
 
 // same reports whether two images are of one write.
 func same(a, b *bucket.Image) bool {
-	return a == b || a != nil && b != nil && a.Refilled == b.Refilled && a.Op == b.Op && consumed(a) == consumed(b)
+	return a == b ||
+		a != nil && b != nil && a.Refilled == b.Refilled && a.Op == b.Op && consumed(a) == consumed(b)
 }
 
 // consumed adds up what was consumed of all limits of an image.
@@ -244,37 +258,38 @@ func consumed(img *bucket.Image) (sum int64) {
 	return sum
 }
 
-// reason says why all buckets are read.
-type reason string
+// Reason says why all buckets are read.
+type Reason string
 
+// Reasons.
 const (
-	first reason = "start" // the stream says nothing of earlier writes
-	gap   reason = "lost"  // the stream has lost records
-	audit reason = "audit" // Config.Audit has passed
+	Start Reason = "start" // the stream says nothing of earlier writes
+	Gap   Reason = "lost"  // the stream has lost records
+	Audit Reason = "audit" // to find what the stream has not told
 )
 
-// due returns why all buckets have to be read at now, "" if they need not. The error says why the images
+// Due returns why all buckets have to be read at now, "" if they need not. The error says why the images
 // cannot be used.
-func (m *Images) due(now time.Time, every, slack time.Duration) (reason, error) {
+func (m *Images) Due(now time.Time, every, slack time.Duration) (Reason, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	lag := m.lag(now, slack)
 	switch {
 	case m.readAt.IsZero(), !m.sound && m.begun():
-		return first, nil
+		return Start, nil
 	case lag != "":
 		return "", fmt.Errorf("the table's stream: %s; rates stay as they were", lag)
 	case m.lost:
-		return gap, nil
+		return Gap, nil
 	case now.Sub(m.readAt) >= every:
-		return audit, nil
+		return Audit, nil
 	}
 	return "", nil
 }
 
-// missed returns how many buckets the last audit found changed of which the stream has said nothing since,
+// Missed returns how many buckets the last audit found changed of which the stream has said nothing since,
 // and forgets them. It returns 0 until records of that time must have come.
-func (m *Images) missed(now time.Time, slack time.Duration) int {
+func (m *Images) Missed(now time.Time, slack time.Duration) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.doubts) == 0 || now.Sub(m.readAt) < slack {
@@ -285,12 +300,32 @@ func (m *Images) missed(now time.Time, slack time.Duration) int {
 	return n
 }
 
-// current returns a bucket's image, nil if there is none.
-func (m *Images) current(k key) *bucket.Image {
+// Current returns a bucket's image, nil if there is none.
+func (m *Images) Current(k Key) *bucket.Image {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.of[k]; i != nil {
 		return i.img
 	}
 	return nil
+}
+
+// ReadAt returns when the last full read began; zero before there was one.
+func (m *Images) ReadAt() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.readAt
+}
+
+// Observe calls f for each bucket, with its image now and at the last Observe: nil where there is none. f
+// must not call m.
+func (m *Images) Observe(f func(k Key, now, before *bucket.Image)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, i := range m.of {
+		f(k, i.img, i.observed)
+		if i.observed = i.img; i.img == nil {
+			delete(m.of, k)
+		}
+	}
 }
