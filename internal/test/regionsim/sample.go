@@ -43,7 +43,7 @@ func (j *judge) sample() {
 		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes,
 		Puts:    j.Puts - j.sampled.Puts,
 		Buckets: j.Buckets - j.sampled.Buckets,
-		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
+		Gets:    j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
 		Quotas: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
 	}
 	for _, h := range w.regions {
