@@ -65,8 +65,8 @@ func (t tables) PutHeartbeat(ctx context.Context, h store.Heartbeat) error {
 	return t.Table.PutHeartbeat(ctx, h)
 }
 
-// TestLiveFaults: three regions that follow their streams, whose syncs are killed and started again, stopped
-// for up to eight windows, and whose folders are unreadable, never have more than G together.
+// TestLiveFaults: three regions that follow their streams never have more than G together. Their syncs are
+// killed and started again, and stopped for up to eight windows, and their folders are unreadable.
 func TestLiveFaults(t *testing.T) {
 	for seed := range longform.Count[uint64](t, "seeds", 4, 1) {
 		synctest.Test(t, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestOrder(t *testing.T) {
 			m.Put("shared", "user-1", "3", at(20, 5))
 			m.Delete("shared", "user-1", "2", at(10, 1))
 		}, 5},
-		"of a resource that is not shared": {func(m *images.Images) { m.Put("own", "user-1", "1", at(10, 1)) }, -1},
+		"of another resource": {func(m *images.Images) { m.Put("own", "user-1", "1", at(10, 1)) }, -1},
 	} {
 		m := images.New(specs())
 		test.play(m)
@@ -83,8 +83,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRead: a full read replaces what the stream did not tell, and nothing that is of a later write. Only what
-// it changes counts as missed, unless the stream tells of it in time.
+// TestRead: a full read replaces what the stream did not tell, and nothing that is of a later write. Only
+// what it changes counts as missed, unless the stream tells of it in time.
 func TestRead(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	m := images.New(specs())
