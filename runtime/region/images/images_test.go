@@ -74,7 +74,8 @@ func TestOrder(t *testing.T) {
 	} {
 		m := images.New(specs())
 		test.play(m)
-		if got := m.Current(k); (got == nil) != (test.want < 0) || got != nil && got.Extra[0].Consumed != test.want {
+		got := m.Current(k)
+		if (got == nil) != (test.want < 0) || got != nil && got.Extra[0].Consumed != test.want {
 			t.Errorf("%s: %v, want %d consumed", name, got, test.want)
 		}
 		if got := m.Current(images.Key{Resource: "own", Entity: "user-1"}); got != nil {
