@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/balances"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -25,7 +26,11 @@ type Balance struct {
 // Limits that a bucket's kind does not have are left out. It reads nothing. It is nil if the lease does not
 // know any of its buckets.
 func (l *Lease[C]) Balances() []Balance {
-	if l == nil || l.resource == nil {
+	return (*lease)(l).balances()
+}
+
+func (l *lease) balances() []Balance {
+	if l.isZero() {
 		return nil
 	}
 	l.mu.Lock()
@@ -36,10 +41,11 @@ func (l *Lease[C]) Balances() []Balance {
 // Lookup returns the balances of the buckets that Acquire would charge, as far as this process has cached
 // them: nil if it has cached none. It does no I/O. After a denial it returns the balances that led to it.
 // Ancestors that the store would have to look up are left out.
-func (r *Resource[E, C]) Lookup(entity E) []Balance {
-	now := r.core.env.Clock.Now()
-	a, err := r.chain(now, entity)
-	if err != nil {
+func (r *Resource[E, C]) Lookup(entity E) []Balance { return r.untyped.lookup(entity) }
+
+func (r *resource) lookup(entity Entity) []Balance {
+	now, a := r.core.env.Clock.Now(), &acquisition{}
+	if r.chain(a, now, entity, r.core.vectors()) != nil {
 		return nil
 	}
 	r.core.session.Lookup(&a.call.Call)
@@ -50,8 +56,8 @@ func (r *Resource[E, C]) Lookup(entity E) []Balance {
 func balancesAt(spec *store.Spec, buckets []store.Bucket, now int64) []Balance {
 	var all []Balance
 	for i := range buckets {
-		balances, refilled := balancesOf(&buckets[i], spec)
-		for j, b := range balances {
+		own, refilled := balances.Of(&buckets[i], spec)
+		for j, b := range own {
 			if b.Absent() {
 				continue
 			}

@@ -10,52 +10,30 @@ import (
 )
 
 // Claim is one part of AcquireAll, made by Resource.Claim. It is admitted once and belongs to one goroutine.
-type Claim[C any] struct {
-	claim
-	lease *Lease[C]
-}
+type Claim[C any] claim
 
-// claim is the untyped part.
+// claim is an untyped Claim.
 type claim struct {
 	resource *resource // nil if Resource.Claim did not make it
-	defaults callOptions
-	call     func() (*request, error)
-	made     *request                      // by call, for the newest AcquireAll
-	end      func(context.Context, ending) // of made
-	release  func(context.Context)         // what end has leased
+	entity   Entity
+	cost     []int64      // in whole tokens
+	made     *acquisition // for the newest AcquireAll
+	lease    *lease       // of made, if it was admitted
 	admitted bool
 }
 
 // Lease returns the lease once AcquireAll has succeeded, else nil. It settles and releases this claim's part
 // alone.
-func (c *Claim[C]) Lease() *Lease[C] { return c.lease }
+func (c *Claim[C]) Lease() *Lease[C] { return (*Lease[C])(c.lease) }
 
-func (c *Claim[C]) untyped() *claim {
-	if c == nil {
-		return nil
-	}
-	return &c.claim
-}
+func (c *Claim[C]) untyped() *claim { return (*claim)(c) }
 
 // AnyClaim is a *Claim of any cost type.
 type AnyClaim interface{ untyped() *claim }
 
 // Claim prepares one part of AcquireAll, under r's options: what Acquire would take. It checks nothing yet.
 func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
-	c := &Claim[C]{claim: claim{resource: r.resource, defaults: r.defaults}}
-	var a *acquisition[C] // of the newest AcquireAll
-	c.call = func() (call *request, err error) {
-		a, err = r.call(r.core.env.Clock.Now(), entity, cost)
-		return &a.call, err
-	}
-	c.end = func(ctx context.Context, how ending) {
-		c.lease, _ = r.lease(ctx, store.OperationAcquire, a, &r.defaults, how)
-	}
-	c.release = func(ctx context.Context) {
-		c.lease.Release(ctx)
-		c.lease, c.admitted = nil, false
-	}
-	return c
+	return &Claim[C]{resource: r.untyped, entity: entity, cost: r.costs.toVector(cost, nil)}
 }
 
 // AcquireAll takes all claims or none. Several claims go in one transaction, whatever the cascades; the costs
@@ -80,14 +58,15 @@ func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 		return err
 	}
 	for _, c := range all {
-		call, bad := c.call()
+		r := c.resource
+		var bad error
+		c.made, bad = r.call(r.core.env.Clock.Now(), c.entity, c.cost, r.core.vectors())
 		if bad == nil {
-			bad = c.resource.ready(ctx, call, &c.defaults)
+			bad = r.ready(ctx, &c.made.call, &r.defaults)
 		}
 		if err == nil {
 			err = bad
 		}
-		c.made = call
 	}
 	for _, group := range together(all) {
 		how := ending{err: err}
@@ -96,13 +75,15 @@ func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 			err = how.err
 		}
 		for _, c := range group {
-			c.end(ctx, how)
+			r := c.resource
+			c.lease, _ = r.lease(ctx, store.OperationAcquire, c.made, &r.defaults, how)
 			c.admitted = err == nil
 		}
 	}
 	for _, c := range all {
 		if err != nil && c.admitted {
-			c.release(ctx)
+			c.lease.release(ctx)
+			c.lease, c.admitted = nil, false
 		}
 	}
 	return err
@@ -114,7 +95,7 @@ func together(claims []*claim) [][]*claim {
 	var enforced []*claim
 	var shadows [][]*claim
 	for _, c := range claims {
-		if c.resource.inShadow(&c.defaults) {
+		if c.resource.inShadow(&c.resource.defaults) {
 			shadows = append(shadows, []*claim{c})
 		} else {
 			enforced = append(enforced, c)
@@ -129,12 +110,13 @@ func together(claims []*claim) [][]*claim {
 // acquire takes all of group or none.
 func (l *Limiter) acquire(ctx context.Context, group []*claim) ending {
 	whole := &request{Call: store.Call{Called: l.core.env.Clock.Now()}}
-	first, o := group[0].resource, group[0].defaults
+	first, o := group[0].resource, group[0].resource.defaults
 	o.policy = Allow
 	for _, c := range group {
-		whole.Parts, whole.chains = append(whole.Parts, c.made.Parts[0]), append(whole.chains, c.made.chains[0])
-		o.budget = min(o.budget, c.defaults.budget)
-		o.policy = stricter(o.policy, cmp.Or(c.defaults.policy, c.resource.spec.OnUnavailable))
+		call, defaults := &c.made.call, &c.resource.defaults
+		whole.Parts, whole.chains = append(whole.Parts, call.Parts[0]), append(whole.chains, call.chains[0])
+		o.budget = min(o.budget, defaults.budget)
+		o.policy = stricter(o.policy, cmp.Or(defaults.policy, c.resource.spec.OnUnavailable))
 	}
 	var by settler
 	err := first.ready(ctx, whole, &o)
@@ -143,8 +125,9 @@ func (l *Limiter) acquire(ctx context.Context, group []*claim) ending {
 	}
 	how := endOf(whole, first.inShadow(&o), by, err)
 	for i, c := range group {
-		c.made.Called, c.made.Parts[0], c.made.chains[0] = whole.Called, whole.Parts[i], whole.chains[i]
-		c.made.outage = whole.outage
+		call := &c.made.call
+		call.Called, call.Parts[0], call.chains[0] = whole.Called, whole.Parts[i], whole.chains[i]
+		call.outage = whole.outage
 	}
 	return how
 }

@@ -14,21 +14,35 @@ import (
 // other users. L is the generated struct of optional limits. For each limit the first that names it decides:
 // the entity's override, its kind's, the schema. Config is safe for concurrent use.
 type Config[E Entity, L any] struct {
-	*resource
-	toLimits   func(L, []*Rate) []*Rate
-	fromLimits func([]*Rate) L
+	untyped config
+	rates   rates[L]
+}
+
+// config is the untyped part.
+type config struct{ *resource }
+
+// Name returns the resource's name in the schema.
+func (c *Config[E, L]) Name() string { return c.untyped.spec.Resource }
+
+// rates converts between structs of optional limits and vectors.
+type rates[L any] struct {
+	toVector   func(L, []*Rate) []*Rate
+	fromVector func([]*Rate) L
 }
 
 // Override is what is overridden of one resource, for an entity or a kind. It is safe for concurrent use.
 type Override[L any] struct {
-	core       *core
-	spec       *store.Spec
-	toLimits   func(L, []*Rate) []*Rate
-	fromLimits func([]*Rate) L
-	kind       int
-	at         string
-	err        error                       // why there is no such override
-	reset      func(context.Context) error // fills the entity's bucket; nil for a kind
+	untyped override
+	rates   rates[L]
+}
+
+// override is the untyped part.
+type override struct {
+	config config
+	kind   int
+	at     string
+	err    error  // why there is no such override
+	entity Entity // nil for a kind
 }
 
 // Explained is one entry of Explain: an override, the schema, or what a region keeps.
@@ -50,25 +64,25 @@ type Overridden[L any] struct {
 // Entity is the override of one entity. Its parents are not looked at. A bad id is reported by the Override's
 // methods.
 func (c *Config[E, L]) Entity(entity E) *Override[L] {
-	link, stored, err := c.core.nearest(c.spec.Resource, entity)
-	o := c.override(link.Kind, stored, err)
-	o.reset = func(ctx context.Context) error { return c.Reset(ctx, entity) }
-	return o
+	return &Override[L]{untyped: c.untyped.ofEntity(entity), rates: c.rates}
+}
+
+func (r config) ofEntity(entity Entity) override {
+	link, stored, err := r.core.nearest(r.spec.Resource, entity)
+	return override{config: r, kind: link.Kind, at: stored, err: err, entity: entity}
 }
 
 // Kind is the override of every entity of entity's kind; entity's id is not looked at.
 func (c *Config[E, L]) Kind(entity E) *Override[L] {
-	if any(entity) == nil {
-		return c.Entity(entity)
-	}
-	kind := entity.Chain(nil)[0].Kind
-	return c.override(kind, c.spec.Kinds[kind].Name, nil)
+	return &Override[L]{untyped: c.untyped.ofKind(entity), rates: c.rates}
 }
 
-func (c *Config[E, L]) override(kind int, at string, err error) *Override[L] {
-	return &Override[L]{
-		core: c.core, spec: c.spec, toLimits: c.toLimits, fromLimits: c.fromLimits, kind: kind, at: at, err: err,
+func (r config) ofKind(entity Entity) override {
+	if entity == nil {
+		return r.ofEntity(entity)
 	}
+	kind := entity.Chain(nil)[0].Kind
+	return override{config: r, kind: kind, at: r.spec.Kinds[kind].Name}
 }
 
 // Explain returns what overrides and schema have for entity, and which limits each decides: the entity's
@@ -81,36 +95,56 @@ func (c *Config[E, L]) override(kind int, at string, err error) *Override[L] {
 //
 // It fails with an *InvalidError for a bad id, or with the store's error.
 func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], error) {
-	link, stored, err := c.core.nearest(c.spec.Resource, entity)
+	entries, err := c.untyped.explain(ctx, entity)
 	if err != nil {
 		return nil, err
 	}
-	kind := &c.spec.Kinds[link.Kind]
-	overrides := c.core.session.Overrides()
-	both, err := overrides.Get(ctx, c.spec, stored, kind.Name)
+	explained := make([]Explained[L], len(entries))
+	for i, e := range entries {
+		explained[i] = Explained[L]{e.at, c.rates.fromVector(e.limits), e.wins, e.managed}
+	}
+	return explained, nil
+}
+
+// explanation is an untyped Explained.
+type explanation struct {
+	at      string
+	limits  []*Rate
+	wins    []string
+	managed bool
+}
+
+func (r config) explain(ctx context.Context, entity Entity) ([]explanation, error) {
+	link, stored, err := r.core.nearest(r.spec.Resource, entity)
+	if err != nil {
+		return nil, err
+	}
+	kind := &r.spec.Kinds[link.Kind]
+	overrides := r.core.session.Overrides()
+	both, err := overrides.Get(ctx, r.spec, stored, kind.Name)
 	if err != nil {
 		return nil, err
 	}
 	said := append(slices.Clone(both), store.FullOverride("schema", kind.Limits))
 	deciding := said
-	if c.spec.Regions != nil {
+	if r.spec.Regions != nil {
 		beat, err := overrides.Heartbeat(ctx)
 		if err != nil {
 			return nil, err
 		}
-		deciding = append(store.InRegion(c.spec, link.Kind, both, beat, c.now()), said[1:]...)
+		deciding = append(store.InRegion(r.spec, link.Kind, both, beat, r.now()), said[1:]...)
 		said = slices.Insert(said, 1, deciding[1])
 	}
-	explained := make([]Explained[L], len(said))
+	explained := make([]explanation, len(said))
 	for i, o := range said {
-		explained[i] = Explained[L]{At: o.At, Limits: c.fromLimits(limitsIn(&o, c.spec)), Managed: o.Epoch > 0}
+		explained[i] = explanation{at: o.At, limits: limitsIn(&o, r.spec), managed: o.Epoch > 0}
 	}
-	for i, name := range c.spec.Limits {
+	for i, name := range r.spec.Limits {
 		if !kind.Has(i) {
 			continue
 		}
 		winner := &explained[store.Decides(deciding, i)]
-		winner.Wins = append(winner.Wins, name)
+		winner.wins = append(winner.wins, name)
 	}
 	return explained, nil
 }
@@ -119,15 +153,21 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 // with the store's first error.
 func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] {
 	return func(yield func(Overridden[L], error) bool) {
-		for stored, err := range c.core.session.Overrides().List(ctx, c.spec) {
+		c.untyped.each(ctx, func(o *store.Stored, limits []*Rate, err error) bool {
 			if err != nil {
-				yield(Overridden[L]{}, err)
-				return
+				return yield(Overridden[L]{}, err)
 			}
-			limits := c.fromLimits(limitsIn(&stored, c.spec))
-			if !yield(Overridden[L]{stored.At, limits, stored.Revision, stored.Epoch > 0}, nil) {
-				return
-			}
+			return yield(Overridden[L]{o.At, c.rates.fromVector(limits), o.Revision, o.Epoch > 0}, nil)
+		})
+	}
+}
+
+// each calls visit with every override and its limits, then with the store's first error, until that returns
+// false.
+func (r config) each(ctx context.Context, visit func(*store.Stored, []*Rate, error) bool) {
+	for stored, err := range r.core.session.Overrides().List(ctx, r.spec) {
+		if !visit(&stored, limitsIn(&stored, r.spec), err) || err != nil {
+			return
 		}
 	}
 }
@@ -135,14 +175,23 @@ func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] 
 // Get returns what is stored here, without resolving: limits that are not overridden here are nil. It fails
 // with an *InvalidError for a bad id, or with the store's error.
 func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err error) {
-	if o.err != nil {
-		return limits, "", o.err
-	}
-	stored, err := o.core.session.Overrides().Get(ctx, o.spec, o.at)
+	stored, rev, err := o.untyped.get(ctx)
 	if err != nil {
 		return limits, "", err
 	}
-	return o.fromLimits(limitsIn(&stored[0], o.spec)), stored[0].Revision, nil
+	return o.rates.fromVector(stored), rev, nil
+}
+
+func (o *override) get(ctx context.Context) ([]*Rate, Revision, error) {
+	if o.err != nil {
+		return nil, "", o.err
+	}
+	r := o.config
+	stored, err := r.core.session.Overrides().Get(ctx, r.spec, o.at)
+	if err != nil {
+		return nil, "", err
+	}
+	return limitsIn(&stored[0], r.spec), stored[0].Revision, nil
 }
 
 // Set replaces what is stored here, if prev is still its revision, and returns the new revision. prev is what
@@ -156,6 +205,12 @@ func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err erro
 // With Refill it then fills the entity's bucket as Config.Reset does. If only that fails, Set returns the new
 // revision and Reset's error.
 func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision, opts ...SetOption) (Revision, error) {
+	return o.untyped.set(ctx, o.rates.toVector(limits, nil), prev, opts)
+}
+
+func (o *override) set(
+	ctx context.Context, limits []*Rate, prev Revision, opts []SetOption,
+) (Revision, error) {
 	if o.err != nil {
 		return "", o.err
 	}
@@ -165,14 +220,15 @@ func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision, opts ...
 			opt(&how)
 		}
 	}
-	if how.refill && o.reset == nil {
+	r := o.config
+	if how.refill && o.entity == nil {
 		return "", &InvalidError{
-			Resource: o.spec.Resource, Field: "option", Value: "Refill",
+			Resource: r.spec.Resource, Field: "option", Value: "Refill",
 			Reason: "is for the override of one entity: call Config.Reset for each that is to be filled",
 		}
 	}
-	changed, kind := make([]*bucket.Limit, len(o.spec.Limits)), &o.spec.Kinds[o.kind]
-	for i, rate := range o.toLimits(limits, nil) {
+	changed, kind := make([]*bucket.Limit, len(r.spec.Limits)), &r.spec.Kinds[o.kind]
+	for i, rate := range limits {
 		if rate == nil {
 			continue
 		}
@@ -182,15 +238,15 @@ func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision, opts ...
 		}
 		if wrong != "" {
 			return "", &InvalidError{
-				Resource: o.spec.Resource, Field: "limit " + o.spec.Limits[i] + " of " + o.at,
+				Resource: r.spec.Resource, Field: "limit " + r.spec.Limits[i] + " of " + o.at,
 				Reason: "is not possible: " + wrong,
 			}
 		}
 	}
-	rev, err := o.core.session.Overrides().Set(ctx, o.spec,
+	rev, err := r.core.session.Overrides().Set(ctx, r.spec,
 		store.Stored{At: o.at, Limits: changed, Revision: prev})
 	if err == nil && how.refill {
-		err = o.reset(ctx)
+		err = r.reset(ctx, o.entity)
 	}
 	return rev, err
 }
@@ -216,30 +272,33 @@ func Refill() SetOption { return func(o *setOptions) { o.refill = true } }
 // It fails like Resource.Peek, and with a *ContendedError if the bucket gets other limits at each attempt.
 // Then, and after an *UnavailableError, it may be called again.
 func (c *Config[E, L]) Reset(ctx context.Context, entity E) error {
-	link, stored, err := c.core.nearest(c.spec.Resource, entity)
+	return c.untyped.reset(ctx, entity)
+}
+
+func (r config) reset(ctx context.Context, entity Entity) error {
+	link, stored, err := r.core.nearest(r.spec.Resource, entity)
 	if err != nil {
 		return err
 	}
-	call := request{Call: store.Call{Parts: []store.Part{{Def: c.def}}}, chains: []chain{{spec: c.spec}}}
+	call := request{Call: store.Call{Parts: []store.Part{{Def: r.def}}}, chains: []chain{{spec: r.spec}}}
 	if err := follow(&call.chains[0], &call.Parts[0], entity.Chain(nil)); err != nil {
 		return err
 	}
-	call.Deadline = deadline(c.core.env.Clock, c.core.env.Clock.Now(), c.core.env.SettleTimeout)
-	if err := c.core.resolve(ctx, &call); err != nil {
+	call.Deadline = deadline(r.core.env.Clock, r.core.env.Clock.Now(), r.core.env.SettleTimeout)
+	if err := r.core.resolve(ctx, &call); err != nil {
 		return err
 	}
 	chain := call.Parts[0].Buckets
-	err = c.core.session.Overrides().Fill(ctx, c.spec, link.Kind, stored, chain[len(chain)-1].Entity)
+	err = r.core.session.Overrides().Fill(ctx, r.spec, link.Kind, stored, chain[len(chain)-1].Entity)
 	// After a failure too: the bucket may be full. The store tells the waiter that this wakes.
-	c.core.waiters.GaveBack(c.spec.Resource, []store.Bucket{{Entity: stored}}, c.now())
+	r.core.waiters.GaveBack(r.spec.Resource, []store.Bucket{{Entity: stored}}, r.now())
 	return err
 }
 
 // Delete ends the override, if prev is still its revision: what is less specific is in force again. It fails
 // like Set.
 func (o *Override[L]) Delete(ctx context.Context, prev Revision) error {
-	var none L
-	_, err := o.Set(ctx, none, prev)
+	_, err := o.untyped.set(ctx, nil, prev, nil)
 	return err
 }
 
@@ -250,8 +309,8 @@ func BindConfig[E Entity, L any](
 	toLimits func(L, []*Rate) []*Rate, fromLimits func([]*Rate) L,
 ) *Config[E, L] {
 	return &Config[E, L]{
-		resource: &resource{core: b.core, def: def, spec: def.Spec()},
-		toLimits: toLimits, fromLimits: fromLimits,
+		untyped: config{&resource{core: b.core, def: def, spec: def.Spec()}},
+		rates:   rates[L]{toLimits, fromLimits},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/balances"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -15,13 +16,11 @@ import (
 // charged. Its methods are safe for concurrent use; the first of Settle, Keep and Release takes effect. Only
 // an acquire makes one: of the zero Lease, Settle and More fail. A fake Acquirer written by hand returns the
 // leases of limittest.Fake.
-type Lease[C any] struct {
-	resource leaser[C]
-	lease
-}
+type Lease[C any] lease
 
-// lease is the untyped part.
+// lease is an untyped Lease.
 type lease struct {
+	resource *resource // nil in the zero Lease
 	by       settler
 	options  *callOptions // of the acquire
 	shadowed error        // what would have refused it; then it took nothing
@@ -33,14 +32,6 @@ type lease struct {
 	part    *store.Part    // what was taken; More puts another Part in its place, and changes none
 	buckets []store.Bucket // as the last write left them
 	at      int64          // when that write ended, ms
-}
-
-// leaser is what a lease needs of its Resource, without the type of its entities.
-type leaser[C any] interface {
-	settle(ctx context.Context, l *lease, actual C) error
-	release(ctx context.Context, l *lease)
-	more(ctx context.Context, l *lease, cost C) error
-	tokens(milli []int64) C
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The
@@ -55,20 +46,18 @@ type leaser[C any] interface {
 // With lazy settles (LazySettle) it returns before the store has written. An error of that write goes to the
 // observer and the log.
 func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
-	switch {
-	case l == nil:
-		return ErrSettled
-	case l.resource == nil:
-		return errZeroLease()
+	if err := (*lease)(l).check(); err != nil {
+		return err
 	}
-	return l.resource.settle(ctx, &l.lease, actual)
+	v := l.resource.core.vectors()
+	return (*lease)(l).settle(ctx, costsOf[C](l.resource).toVector(actual, v.whole[:0]), v)
 }
 
 // Keep ends the lease as it is: the charge stands. It writes nothing. After Settle or Release, or on a nil
 // lease, it does nothing. Like Release, it is made for defer.
 func (l *Lease[C]) Keep(context.Context) {
 	if l != nil {
-		l.spend()
+		(*lease)(l).spend()
 	}
 }
 
@@ -76,36 +65,26 @@ func (l *Lease[C]) Keep(context.Context) {
 // defer: like Settle it outlives ctx, and it returns nothing. A failure goes to the observer and the log, and
 // the tokens come back by refill.
 func (l *Lease[C]) Release(ctx context.Context) {
-	if l == nil || !l.spend() || l.resource == nil {
-		return
-	}
-	l.resource.release(ctx, &l.lease)
+	(*lease)(l).release(ctx)
 }
 
 // Cost returns the cost as acquired, More included, in whole tokens with per_call filled in. A
 // lease that Allow admitted, or that is Shadowed, took none of it.
 func (l *Lease[C]) Cost() (cost C) {
-	if l == nil || l.resource == nil {
+	if (*lease)(l).isZero() {
 		return cost
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.resource.tokens(l.part.Cost)
+	return costsOf[C](l.resource).fromVector((*lease)(l).cost())
 }
 
 // Remaining returns what the lease's last write left, in whole tokens: of several buckets the least. It reads
 // nothing. A lazy settle or release counts once it is written. A Shadowed lease wrote nothing: it returns the
 // tokens that were there instead of the cost, as far as they are known, else 0.
 func (l *Lease[C]) Remaining() (left C) {
-	if l == nil || l.resource == nil {
+	if (*lease)(l).isZero() {
 		return left
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.buckets) == 0 {
-		return left
-	}
-	return l.resource.tokens(least(l.part.Def.Spec(), l.buckets, l.at))
+	return costsOf[C](l.resource).fromVector((*lease)(l).remaining())
 }
 
 // Degraded reports that the store did not answer, and that the failure policy or shadow mode admitted the
@@ -123,9 +102,32 @@ func (l *Lease[C]) Shadowed() error {
 	return l.shadowed
 }
 
-// errZeroLease returns the error for a lease that no acquire made.
-func errZeroLease() error {
-	return &InvalidError{Field: "lease", Reason: "is empty: Acquire, Wait, Do and Claim make leases"}
+// isZero reports that no acquire made l.
+func (l *lease) isZero() bool { return l == nil || l.resource == nil }
+
+// check returns why l can be neither settled nor extended: no acquire made it.
+func (l *lease) check() error {
+	switch {
+	case l == nil:
+		return ErrSettled
+	case l.resource == nil:
+		return &InvalidError{Field: "lease", Reason: "is empty: Acquire, Wait, Do and Claim make leases"}
+	}
+	return nil
+}
+
+// cost returns what l holds, in whole tokens.
+func (l *lease) cost() []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return balances.Whole(l.part.Cost)
+}
+
+// remaining returns the least of each limit in l's buckets, in whole tokens: 0 if it knows none of them.
+func (l *lease) remaining() []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return balances.Whole(balances.Least(l.part.Def.Spec(), l.buckets, l.at))
 }
 
 // spend closes the lease, and reports whether it was open. It waits for a More under way.
@@ -144,21 +146,25 @@ func (l *lease) wrote(buckets []store.Bucket, at int64) {
 	l.buckets, l.at = buckets, at
 }
 
-// settle turns l's cost into actual, unless something is wrong with that or l has ended.
-func (r *Resource[E, C]) settle(ctx context.Context, l *lease, actual C) error {
+// settle turns l's cost into actual, in whole tokens, unless something is wrong with that or l has ended.
+// actual may be in v, which settle puts back.
+func (l *lease) settle(ctx context.Context, actual []int64, v *vectors) error {
+	r := l.resource
 	l.turn.Lock()
 	if l.spent {
 		l.turn.Unlock()
+		r.core.vectorPool.Put(v)
 		return ErrSettled
 	}
-	call := r.closing(l)
+	call := l.closing()
 	part := &call.Parts[0]
-	part.Actual = r.toVector(actual, part.Actual)
+	part.Actual = append(part.Actual, actual...)
+	r.core.vectorPool.Put(v)
 	_, err := tokens.Scale(r.spec, part.Buckets[0].Kind, true, part.Actual)
 	l.spent = err == nil
 	l.turn.Unlock()
 	if err == nil {
-		return r.finish(ctx, l, call, false)
+		return l.finish(ctx, call, false)
 	}
 	if f := r.core.env.Observer.Failed; f != nil {
 		f(ctx, r.event(store.OperationSettle, call, r.core.env.Clock.Now(), err))
@@ -166,17 +172,20 @@ func (r *Resource[E, C]) settle(ctx context.Context, l *lease, actual C) error {
 	return err
 }
 
-// release gives all of l back.
-func (r *resource) release(ctx context.Context, l *lease) {
-	call := r.closing(l)
+// release gives all of l back, unless it has ended or no acquire made it.
+func (l *lease) release(ctx context.Context) {
+	if l == nil || !l.spend() || l.resource == nil {
+		return
+	}
+	call := l.closing()
 	part := &call.Parts[0]
 	part.Actual = append(part.Actual, make([]int64, len(part.Cost))...)
-	_ = r.finish(ctx, l, call, true) // the observer and the log have the error
+	_ = l.finish(ctx, call, true) // the observer and the log have the error
 }
 
 // closing returns a Call that closes l. Its Actual is still empty. Its Buckets are a copy, in which the store
 // records what it left.
-func (r *resource) closing(l *lease) *store.Call {
+func (l *lease) closing() *store.Call {
 	c := &struct {
 		call    store.Call
 		part    [1]store.Part
@@ -185,15 +194,16 @@ func (r *resource) closing(l *lease) *store.Call {
 	}{part: [1]store.Part{*l.part}}
 	part := &c.part[0]
 	part.Buckets, part.Actual = append(c.buckets[:0], part.Buckets...), c.actual[:0]
-	c.call.Called, c.call.Parts = r.core.env.Clock.Now(), c.part[:]
+	c.call.Called, c.call.Parts = l.resource.core.env.Clock.Now(), c.part[:]
 	return &c.call
 }
 
 // finish closes l by call, a settle or a release. It outlives ctx's cancellation, within the settle time-out.
-func (r *resource) finish(ctx context.Context, l *lease, call *store.Call, release bool) error {
+func (l *lease) finish(ctx context.Context, call *store.Call, release bool) error {
+	r := l.resource
 	ctx = context.WithoutCancel(ctx)
 	if l.shadowed != nil { // there is nothing to write
-		r.reportClosed(ctx, l, call, release, r.core.env.Clock.Now(), nil)
+		l.reportClosed(ctx, call, release, r.core.env.Clock.Now(), nil)
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.core.env.SettleTimeout)
@@ -207,26 +217,27 @@ func (r *resource) finish(ctx context.Context, l *lease, call *store.Call, relea
 	if lazy {
 		call.Later = func(err error) {
 			cancel()
-			r.closed(ctx, l, call, release, true, err)
+			l.closed(ctx, call, release, true, err)
 		}
 	}
 	err := l.by.Settle(bounded, call)
 	if taken = lazy && call.Later == nil; taken {
 		return err
 	}
-	r.closed(ctx, l, call, release, false, err)
+	l.closed(ctx, call, release, false, err)
 	return err
 }
 
 // closed records how call, a settle or a release, has ended, and reports it to waiters, the observer and the
 // log. late means that no caller waits for its error.
-func (r *resource) closed(ctx context.Context, l *lease, call *store.Call, release, late bool, err error) {
+func (l *lease) closed(ctx context.Context, call *store.Call, release, late bool, err error) {
+	r := l.resource
 	ended, part := r.core.env.Clock.Now(), &call.Parts[0]
 	l.wrote(part.Buckets, ended.UnixMilli())
 	if err == nil {
-		r.noticeGiveBack(l.part.Buckets, part)
+		l.noticeGiveBack(part)
 	}
-	r.reportClosed(ctx, l, call, release, ended, err)
+	l.reportClosed(ctx, call, release, ended, err)
 	lost := "sluice: release did not get through; the tokens come back by refill"
 	switch {
 	case err == nil, !release && !late:
@@ -240,9 +251,10 @@ func (r *resource) closed(ctx context.Context, l *lease, call *store.Call, relea
 }
 
 // reportClosed calls the observer with how call, a settle or a release, has ended.
-func (r *resource) reportClosed(
-	ctx context.Context, l *lease, call *store.Call, release bool, ended time.Time, err error,
+func (l *lease) reportClosed(
+	ctx context.Context, call *store.Call, release bool, ended time.Time, err error,
 ) {
+	r := l.resource
 	obs := r.core.env.Observer
 	f, operation := obs.Settled, store.OperationSettle
 	if release {
@@ -261,13 +273,14 @@ func (r *resource) reportClosed(
 
 // noticeGiveBack wakes the waiters of part's buckets if tokens came back. A bucket that is as before was not
 // written to, so nothing was given back to it.
-func (r *resource) noticeGiveBack(before []store.Bucket, part *store.Part) {
+func (l *lease) noticeGiveBack(part *store.Part) {
+	r := l.resource
 	if r.core.waiters.Buckets() == 0 {
 		return
 	}
 	for i, actual := range part.Actual {
 		if actual < part.Cost[i] {
-			r.core.waiters.GaveBack(r.spec.Resource, written(r.spec, before, part.Buckets), r.now())
+			r.core.waiters.GaveBack(r.spec.Resource, written(r.spec, l.part.Buckets, part.Buckets), r.now())
 			return
 		}
 	}
@@ -286,7 +299,7 @@ func written(spec *store.Spec, before, after []store.Bucket) []store.Bucket {
 
 // existing returns b with a full image if it does not exist.
 func existing(spec *store.Spec, b store.Bucket) store.Bucket {
-	balances, refilled := balancesOf(&b, spec)
-	b.After = &bucket.Image{Refilled: refilled, Balances: balances, Missing: make([]bool, len(balances))}
+	own, refilled := balances.Of(&b, spec)
+	b.After = &bucket.Image{Refilled: refilled, Balances: own, Missing: make([]bool, len(own))}
 	return b
 }

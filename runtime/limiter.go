@@ -109,11 +109,11 @@ func (b *Builder) Limiter() (*Limiter, error) {
 func Bind[E Entity, C any](
 	b *Builder, def store.Definition, toVector func(C, []int64) []int64, fromVector func([]int64) C,
 ) *Resource[E, C] {
+	costs := &costs[C]{toVector: toVector, fromVector: fromVector}
+	return &Resource[E, C]{untyped: b.bind(def, costs), costs: costs}
+}
+
+func (b *Builder) bind(def store.Definition, costs any) *resource {
 	b.defs = append(b.defs, def)
-	return &Resource[E, C]{
-		resource:   &resource{core: b.core, def: def, spec: def.Spec()},
-		defaults:   b.defaults,
-		toVector:   toVector,
-		fromVector: fromVector,
-	}
+	return &resource{core: b.core, def: def, spec: def.Spec(), defaults: b.defaults, costs: costs}
 }

@@ -21,25 +21,22 @@ import (
 // A call that the failure policy or shadow mode admits adds nothing: Settle charges it. A Degraded lease
 // takes more from where it took before, and a Shadowed one nothing.
 func (l *Lease[C]) More(ctx context.Context, more C) error {
-	switch {
-	case l == nil:
-		return ErrSettled
-	case l.resource == nil:
-		return errZeroLease()
+	if err := (*lease)(l).check(); err != nil {
+		return err
 	}
+	return (*lease)(l).more(ctx, costsOf[C](l.resource).toVector(more, nil))
+}
+
+// more has l take cost, in whole tokens, as well.
+func (l *lease) more(ctx context.Context, cost []int64) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	if l.spent {
 		return ErrSettled
 	}
-	return l.resource.more(ctx, &l.lease, more)
-}
-
-// more has l take cost as well. The caller holds l's turn.
-func (r *Resource[E, C]) more(ctx context.Context, l *lease, cost C) error {
-	call := r.again(l)
+	r, call := l.resource, l.again()
 	part := &call.Parts[0]
-	part.Cost = r.toVector(cost, nil)
+	part.Cost = cost
 	empty, err := tokens.Scale(r.spec, part.Buckets[0].Kind, false, part.Cost)
 	if err == nil && empty {
 		err = tokens.ErrEmpty(r.spec)
@@ -74,7 +71,8 @@ func (r *Resource[E, C]) more(ctx context.Context, l *lease, cost C) error {
 }
 
 // again returns a call on l's buckets, as they were found.
-func (r *resource) again(l *lease) *request {
+func (l *lease) again() *request {
+	r := l.resource
 	call := &request{chains: []chain{{spec: r.spec}}}
 	call.Called, call.Parts = r.core.env.Clock.Now(), []store.Part{{Def: r.def}}
 	for _, b := range l.part.Buckets {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,7 +48,7 @@ type fallback struct {
 	breaker  *breaker.Breaker
 	reported atomic.Bool // whether the breaker is open, as the observer and the log have it
 	locals   *local.Buckets
-	warnings warnings
+	warnings breaker.Warnings
 }
 
 func newFallback(clock Clock) *fallback {
@@ -128,32 +127,9 @@ func decided(err error) bool {
 	return ok
 }
 
-// warnings keeps an outage from flooding the log.
-type warnings struct {
-	mu       sync.Mutex
-	last     time.Time
-	admitted int // since then
-}
-
-// warningPause is the least time between two warnings.
-const warningPause = time.Second
-
-// due counts an admission. If it is time for the next warning, it returns how many there were since the last.
-func (w *warnings) due(now time.Time) (admitted int, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.admitted++
-	// A clock that was set back silences nothing.
-	if since := now.Sub(w.last); 0 <= since && since < warningPause {
-		return 0, false
-	}
-	admitted, w.last, w.admitted = w.admitted, now, 0
-	return admitted, true
-}
-
 // warn logs that policy admitted call, of which the store has no record.
 func (c *core) warn(ctx context.Context, call *request, policy Policy) {
-	admitted, ok := c.fallback.warnings.due(c.env.Clock.Now())
+	admitted, ok := c.fallback.warnings.Due(c.env.Clock.Now())
 	if !ok {
 		return
 	}

@@ -10,23 +10,26 @@ import (
 // vectors holds a chain and its cost for as long as nothing keeps them, so that a denial from memory
 // allocates nothing.
 type vectors struct {
-	links [8]store.Link // both are enough for most calls
-	cost  [8]int64
+	links        [8]store.Link // each is enough for most calls
+	whole, milli [8]int64      // whole tokens, millitokens
 }
 
-// refused returns the denial of an acquire at now (ms) by the store's cached images, and reports it to the
-// observer. It returns nil, so that the caller asks the store, if
+// vectors returns memory that its user puts back into the vectorPool.
+func (c *core) vectors() *vectors { return c.vectorPool.Get().(*vectors) }
+
+// refused returns the denial of an acquire of cost, in whole tokens, by the store's cached images at now
+// (ms), and reports it to the observer. It returns nil, so that the caller asks the store, if
 //   - the cached images deny nothing,
 //   - the chain continues by look-ups,
 //   - or the input is invalid: the caller then finds out how.
-func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int64) *DeniedError {
-	s := r.core.vectorPool.Get().(*vectors)
-	defer r.core.vectorPool.Put(s)
-	links, ok := charged(r.spec, entity.Chain(s.links[:0]))
+func (r *resource) refused(
+	ctx context.Context, entity Entity, cost []int64, v *vectors, now int64,
+) *DeniedError {
+	links, ok := charged(r.spec, entity.Chain(v.links[:0]))
 	if !ok {
 		return nil
 	}
-	vector := r.toVector(cost, s.cost[:0])
+	vector := append(v.milli[:0], cost...)
 	if empty, err := tokens.Scale(r.spec, links[0].Kind, true, vector); empty || err != nil {
 		return nil
 	}
@@ -71,9 +74,9 @@ func (r *resource) refusedWaiter(call *request) *DeniedError {
 	if call.chains[0].above != nil {
 		return nil
 	}
-	s := r.core.vectorPool.Get().(*vectors)
-	defer r.core.vectorPool.Put(s)
-	links := s.links[:0]
+	v := r.core.vectors()
+	defer r.core.vectorPool.Put(v)
+	links := v.links[:0]
 	for i := range part.Buckets {
 		b := &part.Buckets[i]
 		links = append(links, store.Link{Kind: b.Kind, ID: b.Entity[len(r.spec.Kinds[b.Kind].Prefix):]})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/internal/balances"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -31,29 +32,45 @@ type LimitOf[C any] interface {
 
 // Resource is the typed entry to one resource: E is the kinds it accepts, C its cost struct. It is safe for
 // concurrent use.
+//
+// The compiler makes a copy of each method for each resource of a schema. So the methods of generic types
+// only convert, and do not embed the untyped part: its methods would be copied too.
 type Resource[E Entity, C any] struct {
-	*resource
-	defaults   callOptions
+	untyped *resource
+	costs   *costs[C]
+}
+
+// costs converts between costs and vectors of whole tokens.
+type costs[C any] struct {
 	toVector   func(C, []int64) []int64
 	fromVector func([]int64) C
 }
 
 // resource is the untyped part.
 type resource struct {
-	core *core
-	def  store.Definition
-	spec *store.Spec
+	core     *core
+	def      store.Definition
+	spec     *store.Spec
+	defaults callOptions
+	costs    any // the Resource's costs[C], for its leases
 }
 
+// costsOf returns the conversions of r, whose cost struct is C.
+func costsOf[C any](r *resource) *costs[C] { return r.costs.(*costs[C]) }
+
 // Name returns the resource's name in the schema.
-func (r *resource) Name() string { return r.spec.Resource }
+func (r *Resource[E, C]) Name() string { return r.untyped.spec.Resource }
 
 // Logger returns the log that WithLogger set, for middlewares.
-func (r *resource) Logger() *slog.Logger { return r.core.env.Logger }
+func (r *Resource[E, C]) Logger() *slog.Logger { return r.untyped.core.env.Logger }
 
 // With returns a Resource that shares r's state and has other call defaults. A bad option is reported by its
 // calls.
 func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
+	return &Resource[E, C]{untyped: r.untyped.with(opts), costs: r.costs}
+}
+
+func (r *resource) with(opts []CallOption) *resource {
 	shared := *r
 	shared.defaults = *r.defaults.with(opts)
 	return &shared
@@ -84,14 +101,24 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 func (r *Resource[E, C]) Acquire(
 	ctx context.Context, entity E, cost C, opts ...CallOption,
 ) (*Lease[C], error) {
+	v := r.untyped.core.vectors()
+	l, err := r.untyped.acquire(ctx, entity, r.costs.toVector(cost, v.whole[:0]), v, opts)
+	return (*Lease[C])(l), err
+}
+
+// acquire is Acquire of cost, in whole tokens, which may be in v. It puts v back.
+func (r *resource) acquire(
+	ctx context.Context, entity Entity, cost []int64, v *vectors, opts []CallOption,
+) (*lease, error) {
 	called, o := r.core.env.Clock.Now(), r.defaults.with(opts)
 	shadow := r.inShadow(o)
-	if !shadow && o.bad == "" && ctx.Err() == nil && any(entity) != nil {
-		if denied := r.refused(ctx, entity, cost, called.UnixMilli()); denied != nil {
+	if !shadow && o.bad == "" && ctx.Err() == nil && entity != nil {
+		if denied := r.refused(ctx, entity, cost, v, called.UnixMilli()); denied != nil {
+			r.core.vectorPool.Put(v)
 			return nil, denied
 		}
 	}
-	a, err := r.call(called, entity, cost)
+	a, err := r.call(called, entity, cost, v)
 	var by settler
 	if err == nil {
 		if err = r.ready(ctx, &a.call, o); err == nil {
@@ -128,8 +155,27 @@ func (r *Resource[E, C]) Do(
 // Peek reads the balances of the buckets that Acquire would charge, and changes nothing. It fails like
 // Acquire, denials aside, whatever the failure policy: there is nothing to admit.
 func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], error) {
-	a, err := r.chain(r.core.env.Clock.Now(), entity)
+	call, err := r.untyped.peek(ctx, entity)
+	if err != nil {
+		return nil, err
+	}
+	buckets, now := call.Parts[0].Buckets, r.untyped.now()
+	least := balances.Whole(balances.Least(r.untyped.spec, buckets, now))
+	snap := &Snapshot[C]{Available: r.costs.fromVector(least)}
+	for _, v := range balances.Views(r.untyped.spec, buckets, now) {
+		snap.Buckets = append(snap.Buckets, BucketSnapshot[C]{
+			Entity: v.Entity, Available: r.costs.fromVector(v.Available), Capacity: r.costs.fromVector(v.Capacity),
+			Burst: r.costs.fromVector(v.Burst), Full: v.Full, Exists: v.Exists,
+		})
+	}
+	return snap, nil
+}
+
+// peek reads the buckets of entity's chain.
+func (r *resource) peek(ctx context.Context, entity Entity) (*request, error) {
+	a := &acquisition{}
 	call := &a.call
+	err := r.chain(a, r.core.env.Clock.Now(), entity, r.core.vectors())
 	if err == nil {
 		err = r.ready(ctx, call, &r.defaults)
 	}
@@ -140,30 +186,29 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 	if err = r.core.resolve(ctx, call); err == nil {
 		err = r.core.peek(ctx, call)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r.snapshot(call, r.now()), nil
+	return call, err
 }
 
 // acquisition is an acquire and the lease that it may become, in one allocation for each call.
-type acquisition[C any] struct {
+type acquisition struct {
 	call    request
-	lease   Lease[C]
+	lease   lease
 	part    [1]store.Part
 	chain   [1]chain
 	buckets [2]store.Bucket // of part; these and cost are enough for most
 	cost    [4]int64
 }
 
-// call makes a Call of typed arguments. It returns one even with an error, for events.
-func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[C], error) {
-	a, err := r.chain(called, entity)
+// call makes a Call of cost, in whole tokens, which may be in v. It puts v back, and returns a Call even with
+// an error, for events.
+func (r *resource) call(called time.Time, entity Entity, cost []int64, v *vectors) (*acquisition, error) {
+	a := &acquisition{}
+	a.part[0].Cost = append(a.cost[:0], cost...)
+	err := r.chain(a, called, entity, v)
 	if err != nil {
 		return a, err
 	}
 	part := &a.part[0]
-	part.Cost = r.toVector(cost, a.cost[:0])
 	empty, err := tokens.Scale(r.spec, part.Buckets[0].Kind, true, part.Cost)
 	if err == nil && empty {
 		err = tokens.ErrEmpty(r.spec)
@@ -171,23 +216,21 @@ func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[
 	return a, err
 }
 
-// chain makes a Call on the buckets of entity's chain, up to where look-ups continue it.
-func (r *Resource[E, C]) chain(called time.Time, entity E) (*acquisition[C], error) {
-	a := &acquisition[C]{}
+// chain fills in a's Call on the buckets of entity's chain, up to where look-ups continue it. It puts v back.
+func (r *resource) chain(a *acquisition, called time.Time, entity Entity, v *vectors) error {
+	defer r.core.vectorPool.Put(v)
 	a.call.Called, a.call.Parts, a.call.chains = called, a.part[:], a.chain[:]
 	part, on := &a.part[0], &a.chain[0]
 	part.Def, part.Buckets, on.spec = r.def, a.buckets[:0], r.spec
-	if any(entity) == nil {
-		return a, &InvalidError{Resource: r.spec.Resource, Field: "entity", Reason: "is nil"}
+	if entity == nil {
+		return &InvalidError{Resource: r.spec.Resource, Field: "entity", Reason: "is nil"}
 	}
-	s := r.core.vectorPool.Get().(*vectors)
-	defer r.core.vectorPool.Put(s)
-	links := entity.Chain(s.links[:0])
+	links := entity.Chain(v.links[:0])
 	if err := follow(on, part, links); err != nil {
-		return a, err
+		return err
 	}
 	r.core.warnOfSwappedIDs(links)
-	return a, nil
+	return nil
 }
 
 // ready returns why call must not be sent: a bad option, or a caller that has given up and is not to be
@@ -222,9 +265,9 @@ func (r *resource) admit(
 }
 
 // lease reports to the observer how a, an acquire or a wait, has ended, and returns its lease or its error.
-func (r *Resource[E, C]) lease(
-	ctx context.Context, operation string, a *acquisition[C], o *callOptions, end ending,
-) (*Lease[C], error) {
+func (r *resource) lease(
+	ctx context.Context, operation string, a *acquisition, o *callOptions, end ending,
+) (*lease, error) {
 	ended := r.core.env.Clock.Now()
 	r.report(ctx, operation, &a.call, ended, end)
 	if end.err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/balances"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -24,8 +25,17 @@ import (
 //     MaxWait, the error is also ErrMaxWait;
 //   - with ctx's error if it is cancelled.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
+	v := r.untyped.core.vectors()
+	l, err := r.untyped.acquireWaiting(ctx, entity, r.costs.toVector(cost, v.whole[:0]), v, opts)
+	return (*Lease[C])(l), err
+}
+
+// acquireWaiting is Wait for cost, in whole tokens, which may be in v. It puts v back.
+func (r *resource) acquireWaiting(
+	ctx context.Context, entity Entity, cost []int64, v *vectors, opts []CallOption,
+) (*lease, error) {
 	o := r.defaults.with(opts)
-	a, err := r.call(r.core.env.Clock.Now(), entity, cost)
+	a, err := r.call(r.core.env.Clock.Now(), entity, cost, v)
 	shadow, wait := r.inShadow(o), r.wait
 	if shadow {
 		wait = r.glance
@@ -258,12 +268,12 @@ func (w *waiter) behind(view *waitlist.View) (denied *DeniedError) {
 		if b.After == nil {
 			continue
 		}
-		balances, refilled := balancesOf(b, w.spec)
+		own, refilled := balances.Of(b, w.spec)
 		// The demand of others comes off the balance of now, which the burst caps, not off all the refill since the
 		// last write.
-		img := &bucket.Image{Refilled: max(now, refilled), Balances: balances, Missing: b.After.Missing}
-		for j, balance := range balances {
-			balances[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), view.Ahead[i][j])
+		img := &bucket.Image{Refilled: max(now, refilled), Balances: own, Missing: b.After.Missing}
+		for j, balance := range own {
+			own[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), view.Ahead[i][j])
 		}
 		denied = store.Refuse(denied, w.spec, b.Entity, img, w.spec.CostOf(b.Kind, w.part.Cost), now)
 	}

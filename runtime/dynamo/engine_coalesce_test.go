@@ -33,6 +33,9 @@ type crowd struct {
 	wg   sync.WaitGroup
 }
 
+// Name returns the test's name, not the resource's, which the engine has too.
+func (c *crowd) Name() string { return c.T.Name() }
+
 // customer is who asks, and what it was told, once ended.
 type customer struct {
 	lease *runtime.Lease[tokens]

@@ -1,0 +1,83 @@
+// Package balances computes what is left in the buckets of a chain. It is safe for concurrent use on buckets
+// that nobody changes.
+package balances
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// View is one bucket, in whole tokens per limit: what runtime.BucketSnapshot has, as vectors.
+type View struct {
+	Entity                     string        // as stored: user-123
+	Available, Capacity, Burst []int64       // Available is rounded down, 0 in debt
+	Full                       time.Duration // until the slowest limit is full
+	Exists                     bool
+}
+
+// Views returns buckets as they are at now (ms).
+func Views(spec *store.Spec, buckets []store.Bucket, now int64) []View {
+	views := make([]View, len(buckets))
+	for i := range buckets {
+		b := &buckets[i]
+		balances, refilled := Of(b, spec)
+		one := View{Entity: b.Entity, Exists: b.After != nil}
+		var left, capacity, burst []int64
+		for _, balance := range balances {
+			left = append(left, bucket.Spendable(balance, refilled, now))
+			capacity, burst = append(capacity, balance.Capacity), append(burst, balance.Burst)
+			one.Full = max(one.Full, bucket.RetryAfter(balance, refilled, now, balance.Burst))
+		}
+		one.Available, one.Capacity, one.Burst = Whole(left), Whole(capacity), Whole(burst)
+		views[i] = one
+	}
+	return views
+}
+
+// Least returns, per limit, the lowest balance of a chain's buckets at now (ms), in millitokens. It is 0 for
+// a limit that no bucket has.
+func Least(spec *store.Spec, buckets []store.Bucket, now int64) []int64 {
+	least := slices.Repeat([]int64{math.MaxInt64}, len(spec.Limits))
+	for i := range buckets {
+		balances, refilled := Of(&buckets[i], spec)
+		for j, balance := range balances {
+			if !balance.Absent() {
+				least[j] = min(least[j], bucket.Spendable(balance, refilled, now))
+			}
+		}
+	}
+	for j, milli := range least {
+		if milli == math.MaxInt64 {
+			least[j] = 0
+		}
+	}
+	return least
+}
+
+// Of returns b's balances and up to when they are refilled. A limit or a bucket that does not exist
+// is full, by the parameters in force if the store has returned those.
+func Of(b *store.Bucket, spec *store.Spec) ([]bucket.Balance, int64) {
+	full := bucket.Full(b.InForce(spec))
+	if b.After == nil {
+		return full, 0
+	}
+	for i, missing := range b.After.Missing {
+		if !missing {
+			full[i] = b.After.Balances[i]
+		}
+	}
+	return full, b.After.Refilled
+}
+
+// Whole turns millitokens into whole tokens, rounded down and 0 in debt.
+func Whole(milli []int64) []int64 {
+	tokens := make([]int64, len(milli))
+	for i, m := range milli {
+		tokens[i] = max(0, m) / bucket.Milli
+	}
+	return tokens
+}
