@@ -15,16 +15,7 @@ const gpt4CreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (gpt4) Create(w *codec.Write) {
-	b := GPT4Bucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPM:      w.Full(0),
-		TPM:      w.Full(1),
-	}
-	w.Put(b.MarshalItem(), gpt4CreateCondition)
+	w.Create(GPT4, gpt4CreateCondition, "rpm", "tpm")
 }
 
 const gpt4NormalUpdate = `
@@ -111,26 +102,11 @@ AND (attribute_not_exists(b_tpm_tk) OR b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (gpt4) Reshape(w *codec.Write) {
-	w.Begin(gpt4ReshapeUpdate, gpt4ReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rpm_net", ":rpm_use")
-	w.Numbers(0, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
-	w.Bounds(0, ":rpm_lo", ":rpm_hi")
-	w.Charge(1, ":tpm_net", ":tpm_use")
-	w.Numbers(1, ":tpm_cp", ":tpm_bx", ":tpm_ra", ":tpm_rp")
-	w.Bounds(1, ":tpm_lo", ":tpm_hi")
-	w.End()
+	w.Reshape(gpt4ReshapeUpdate, gpt4ReshapeCondition, "rpm", "tpm")
 }
 
 // Key implements codec.Resource.
-func (gpt4) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#gpt-4")}
-}
+func (gpt4) Key(entity string) codec.Item { return codec.Key(entity, GPT4) }
 
 // Decode implements codec.Resource.
 func (gpt4) Decode(dst *bucket.Image, item codec.Item) error {
@@ -153,21 +129,14 @@ func (gpt4) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *GPT4Bucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#gpt-4"),
-		"GSI2PK":    codec.S("RESOURCE#gpt-4"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(GPT4),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPM, b.TPM},
 	}
-	codec.PutBalance(item, &b.RPM, "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
-	codec.PutBalance(item, &b.TPM, "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
-	return item
+	return codec.Marshal(b.Entity, GPT4, &i, "rpm", "tpm")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -5,6 +5,6 @@
 // this package; this package does not import it.
 package store
 
-// Generation5 is the compile-time handshake with generated code. A generated package names the generation it
+// Generation6 is the compile-time handshake with generated code. A generated package names the generation it
 // was made for, so it does not compile beside a module that no longer serves it.
-const Generation5 = true
+const Generation6 = true

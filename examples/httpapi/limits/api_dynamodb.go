@@ -15,16 +15,7 @@ const apiCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (api) Create(w *codec.Write) {
-	b := APIBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Requests: w.Full(0),
-		Rows:     w.Full(1),
-	}
-	w.Put(b.MarshalItem(), apiCreateCondition)
+	w.Create(API, apiCreateCondition, "requests", "rows")
 }
 
 const apiNormalUpdate = `
@@ -112,26 +103,11 @@ AND (attribute_not_exists(b_rows_tk) OR b_rows_tk BETWEEN :rows_lo AND :rows_hi)
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (api) Reshape(w *codec.Write) {
-	w.Begin(apiReshapeUpdate, apiReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":requests_net", ":requests_use")
-	w.Numbers(0, ":requests_cp", ":requests_bx", ":requests_ra", ":requests_rp")
-	w.Bounds(0, ":requests_lo", ":requests_hi")
-	w.Charge(1, ":rows_net", ":rows_use")
-	w.Numbers(1, ":rows_cp", ":rows_bx", ":rows_ra", ":rows_rp")
-	w.Bounds(1, ":rows_lo", ":rows_hi")
-	w.End()
+	w.Reshape(apiReshapeUpdate, apiReshapeCondition, "requests", "rows")
 }
 
 // Key implements codec.Resource.
-func (api) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#api")}
-}
+func (api) Key(entity string) codec.Item { return codec.Key(entity, API) }
 
 // Decode implements codec.Resource.
 func (api) Decode(dst *bucket.Image, item codec.Item) error {
@@ -156,22 +132,14 @@ func (api) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *APIBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#api"),
-		"GSI2PK":    codec.S("RESOURCE#api"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(API),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Requests, b.Rows},
 	}
-	codec.PutBalance(item, &b.Requests, "b_requests_tk", "b_requests_cp", "b_requests_bx", "b_requests_ra",
-		"b_requests_rp", "b_requests_tc")
-	codec.PutBalance(item, &b.Rows, "b_rows_tk", "b_rows_cp", "b_rows_bx", "b_rows_ra", "b_rows_rp", "b_rows_tc")
-	return item
+	return codec.Marshal(b.Entity, API, &i, "requests", "rows")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

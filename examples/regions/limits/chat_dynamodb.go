@@ -15,15 +15,7 @@ const chatCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (chat) Create(w *codec.Write) {
-	b := ChatBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPS:      w.Full(0),
-	}
-	w.Put(b.MarshalItem(), chatCreateCondition)
+	w.Create(Chat, chatCreateCondition, "rps")
 }
 
 const chatNormalUpdate = `
@@ -95,23 +87,11 @@ AND (attribute_not_exists(b_rps_tk) OR b_rps_tk BETWEEN :rps_lo AND :rps_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (chat) Reshape(w *codec.Write) {
-	w.Begin(chatReshapeUpdate, chatReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rps_net", ":rps_use")
-	w.Numbers(0, ":rps_cp", ":rps_bx", ":rps_ra", ":rps_rp")
-	w.Bounds(0, ":rps_lo", ":rps_hi")
-	w.End()
+	w.Reshape(chatReshapeUpdate, chatReshapeCondition, "rps")
 }
 
 // Key implements codec.Resource.
-func (chat) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#chat")}
-}
+func (chat) Key(entity string) codec.Item { return codec.Key(entity, Chat) }
 
 // Decode implements codec.Resource.
 func (chat) Decode(dst *bucket.Image, item codec.Item) error {
@@ -132,20 +112,14 @@ func (chat) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ChatBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#chat"),
-		"GSI2PK":    codec.S("RESOURCE#chat"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Chat),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPS},
 	}
-	codec.PutBalance(item, &b.RPS, "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
-	return item
+	return codec.Marshal(b.Entity, Chat, &i, "rps")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

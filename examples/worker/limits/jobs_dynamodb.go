@@ -15,15 +15,7 @@ const jobsCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (jobs) Create(w *codec.Write) {
-	b := JobsBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Units:    w.Full(0),
-	}
-	w.Put(b.MarshalItem(), jobsCreateCondition)
+	w.Create(Jobs, jobsCreateCondition, "units")
 }
 
 const jobsNormalUpdate = `
@@ -95,23 +87,11 @@ AND (attribute_not_exists(b_units_tk) OR b_units_tk BETWEEN :units_lo AND :units
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (jobs) Reshape(w *codec.Write) {
-	w.Begin(jobsReshapeUpdate, jobsReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":units_net", ":units_use")
-	w.Numbers(0, ":units_cp", ":units_bx", ":units_ra", ":units_rp")
-	w.Bounds(0, ":units_lo", ":units_hi")
-	w.End()
+	w.Reshape(jobsReshapeUpdate, jobsReshapeCondition, "units")
 }
 
 // Key implements codec.Resource.
-func (jobs) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#jobs")}
-}
+func (jobs) Key(entity string) codec.Item { return codec.Key(entity, Jobs) }
 
 // Decode implements codec.Resource.
 func (jobs) Decode(dst *bucket.Image, item codec.Item) error {
@@ -133,20 +113,14 @@ func (jobs) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *JobsBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#jobs"),
-		"GSI2PK":    codec.S("RESOURCE#jobs"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Jobs),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Units},
 	}
-	codec.PutBalance(item, &b.Units, "b_units_tk", "b_units_cp", "b_units_bx", "b_units_ra", "b_units_rp", "b_units_tc")
-	return item
+	return codec.Marshal(b.Entity, Jobs, &i, "units")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

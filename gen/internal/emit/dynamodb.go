@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/dave/jennifer/jen"
@@ -70,25 +71,46 @@ func kindTypes(kinds []*model.Kind) []string {
 
 func item() *jen.Statement { return jen.Qual(codecPath, "Item") }
 
-// number and text encode an attribute. write is a field or a method of the Write.
-func number(v jen.Code) *jen.Statement { return jen.Qual(codecPath, "N").Call(v) }
-func text(v jen.Code) *jen.Statement   { return jen.Qual(codecPath, "S").Call(v) }
+// write is a field or a method of the Write.
 func write(name string) *jen.Statement { return jen.Id("w").Dot(name) }
 
-// path prints one write path: its text, and below it the builder.
+// path prints one write path: its text, and below it the builder. The builders of the hot path give each
+// operand. Those of rare paths name the limits, and package codec loops over them, which costs the compiler
+// less (docs/design.md, "Write paths").
 func path(f *file, r *model.Resource, p *expr.Path) {
-	if p.Update == "" {
-		f.decl("", jen.Const().Id(p.Path.Condition).Op("=").Add(raw(p.Condition)))
-		f.decl("Create implements codec.Resource: puts a full bucket less the cost.",
-			builder(r, p, create(r, p)...))
-		return
+	texts := []string{p.Path.Condition}
+	if p.Update != "" {
+		texts = []string{p.Path.Update, p.Path.Condition}
+		f.decl("", jen.Const().Id(p.Path.Update).Op("=").Add(raw(p.Update)))
 	}
-	f.decl("", jen.Const().Id(p.Path.Update).Op("=").Add(raw(p.Update)))
 	f.decl("", jen.Const().Id(p.Path.Condition).Op("=").Add(raw(p.Condition)))
-	body := []jen.Code{write("Begin").Call(jen.Id(p.Path.Update), jen.Id(p.Path.Condition))}
-	body = append(body, operands(r, p)...)
-	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method),
-		builder(r, p, append(body, write("End").Call())...))
+	var body []jen.Code
+	switch p.Method {
+	case "Create":
+		body = rare(r, p, append([]string{r.Const}, texts...))
+	case "Reshape":
+		body = rare(r, p, texts)
+	default:
+		body = append(body, write("Begin").Call(jen.Id(p.Path.Update), jen.Id(p.Path.Condition)))
+		body = append(append(body, operands(r, p)...), write("End").Call())
+	}
+	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method), builder(r, p, body...))
+}
+
+// rare is the body of a rare path: one call, of the method of codec.Write with the path's name.
+func rare(r *model.Resource, p *expr.Path, arguments []string) []jen.Code {
+	arguments = append(arguments, limitsByIndex(r)...)
+	return []jen.Code{write(p.Method).Add(flow(len("w.")+len(p.Method), arguments))}
+}
+
+// limitsByIndex returns the names of r's limits as Go literals, by their index in vectors: "" for a limit
+// that a variant does not have.
+func limitsByIndex(r *model.Resource) []string {
+	names := slices.Repeat([]string{`""`}, r.Width)
+	for _, l := range r.Limits {
+		names[l.Index] = strconv.Quote(l.Name)
+	}
+	return names
 }
 
 func builder(r *model.Resource, p *expr.Path, body ...jen.Code) jen.Code {
@@ -99,6 +121,8 @@ func builder(r *model.Resource, p *expr.Path, body ...jen.Code) jen.Code {
 // purpose returns the effect of a path, for its doc comment.
 func purpose(method string) string {
 	switch method {
+	case "Create":
+		return "puts a full bucket less the cost."
 	case "Normal":
 		return "claims the refill and takes the cost."
 	case "Retry":
@@ -151,7 +175,6 @@ func groups() []together {
 	return []together{
 		{"Charge", []expr.Value{expr.Net, expr.Used}},
 		{"Take", []expr.Value{expr.Given, expr.Used}},
-		{"Numbers", []expr.Value{expr.Capacity, expr.Burst, expr.Refill, expr.Period}},
 		{"Bounds", []expr.Value{expr.Lo, expr.Hi}},
 	}
 }
@@ -163,8 +186,6 @@ func shared(v expr.Value) (method string, value jen.Code) {
 		return "N", write("RF")
 	case expr.RefilledSeen:
 		return "N", write("Image").Dot("Refilled")
-	case expr.Version:
-		return "N", write("CV")
 	case expr.VersionSeen:
 		return "N", write("Image").Dot("Version")
 	case expr.Op:
@@ -185,29 +206,11 @@ func bucketFields(r *model.Resource) []*model.Field {
 	return fields
 }
 
-// create builds the item by the bucket's own marshaler, so that its attributes are listed once.
-func create(r *model.Resource, p *expr.Path) []jen.Code {
-	fields := []jen.Code{pair("Entity", write("Entity"))}
-	for _, field := range bucketFields(r) {
-		fields = append(fields, pair(field.Name, write(field.Write)))
-	}
-	for _, l := range r.Limits {
-		fields = append(fields, pair(l.Field, write("Full").Call(jen.Lit(l.Index))))
-	}
-	return []jen.Code{
-		define("b", jen.Id(r.Bucket).Add(lines(fields...))),
-		write("Put").Call(jen.Id("b").Dot("MarshalItem").Call(), jen.Id(p.Path.Condition)),
-	}
-}
-
 // key prints Key.
 func key(f *file, r *model.Resource) {
 	f.decl("Key implements codec.Resource.",
 		jen.Func().Params(jen.Id(r.Definition)).Id("Key").Params(jen.Id("entity").String()).Add(item()).Block(
-			jen.Return(item().Values(
-				pair(`"PK"`, text(jen.Lit(model.EntityPrefix).Op("+").Id("entity"))),
-				pair(`"SK"`, text(jen.Lit(r.SortKey))),
-			))))
+			jen.Return(jen.Qual(codecPath, "Key").Call(jen.Id("entity"), jen.Id(r.Const)))))
 }
 
 // decode prints Decode, which every reader of an item goes through.
@@ -268,36 +271,21 @@ func quoted(a model.Attrs) []string {
 	return all
 }
 
-// marshal prints MarshalItem.
+// marshal prints MarshalItem, the reverse of UnmarshalItem.
 func marshal(f *file, r *model.Resource) {
 	b := func(field string) *jen.Statement { return jen.Id("b").Dot(field) }
-	value := func(a model.Attribute) jen.Code {
-		switch {
-		case a.Field != nil && a.Field.Number:
-			return number(b(a.Field.Name))
-		case a.Field != nil:
-			return text(b(a.Field.Name))
-		case a.Entity && a.Text == "":
-			return text(b("Entity"))
-		case a.Entity:
-			return text(jen.Lit(a.Text).Op("+").Add(b("Entity")))
-		case a.Const != "":
-			return text(jen.Id(a.Const))
-		}
-		return text(jen.Lit(a.Text))
+	balances := ofLimits(r, func(l *model.Limit) string { return "b." + l.Field })
+	var fields []jen.Code
+	for _, field := range bucketFields(r) {
+		fields = append(fields, pair(field.Name, b(field.Name)))
 	}
-	var elements []jen.Code
-	for _, a := range r.Attributes() {
-		elements = append(elements, pair(strconv.Quote(a.Name), value(a)))
-	}
-	body := []jen.Code{define("item", attributes().Add(lines(elements...)))}
-	for _, l := range r.Limits {
-		body = append(body, jen.Qual(codecPath, "PutBalance").Add(flow(len("\tcodec.PutBalance"),
-			append([]string{"item", "&b." + l.Field}, quoted(l.Attrs)...))))
-	}
+	fields = append(fields, pair("Balances", jen.Index().Qual(bucketPath, "Balance").Op("{"+
+		flowing(len("\t\tBalances: []bucket.Balance{"), balances)+"}")))
 	f.decl("MarshalItem returns b as DynamoDB stores it, without limits that are zero.",
 		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("MarshalItem").Params().Add(attributes()).Block(
-			append(body, jen.Return(jen.Id("item")))...))
+			define("i", jen.Qual(bucketPath, "Image").Add(lines(fields...))),
+			jen.Return(jen.Qual(codecPath, "Marshal").Add(flow(len("return codec.Marshal"), append([]string{
+				"b.Entity", r.Const, "&i"}, quotedLimits(r)...))))))
 }
 
 // attributes is the type of an item in exported functions.

@@ -12,7 +12,7 @@ import (
 
 // Generation is that of the code that Files returns. It compiles only beside a runtime that serves it, whose
 // package store has a constant of that name and number.
-const Generation = 5
+const Generation = 6
 
 // limits prints limits.go: the package's doc, the handshake, the Limiter, errors and digests.
 func limits(f *file, p *model.Package, digests []digest.Entry) {

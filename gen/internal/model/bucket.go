@@ -6,7 +6,6 @@ package model
 type Attribute struct {
 	Name   string
 	Text   string
-	Const  string // the Go constant that holds Text; "" for none
 	Entity bool
 	Field  *Field
 }
@@ -32,7 +31,7 @@ func (r *Resource) Attributes() []Attribute {
 		{Name: "GSI2PK", Text: r.IndexKey},
 		{Name: "GSI2SK", Text: "BUCKET#", Entity: true},
 		{Name: EntityID, Entity: true},
-		{Name: "resource", Text: r.Name, Const: r.Const},
+		{Name: "resource", Text: r.Name},
 		{Name: Refilled, Field: &Field{
 			Name: "Refilled", Write: "RF", Number: true, Comment: "rf, ms: refill is claimed up to here",
 			New: 1 + 13/2 + 1, Most: 1 + 13/2 + 1, // milliseconds since 1970: 13 digits until the year 2286

@@ -75,6 +75,24 @@ func N(v int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(v, 10)}
 }
 
+// Key returns the primary key of the bucket of an entity, as stored, on a resource.
+func Key(entity, resource string) Item { return item.BucketKey(entity, resource) }
+
+// Marshal returns a bucket as it is stored: img of an entity on a resource. limits names img's balances by
+// index; "" is a limit that buckets of the entity's kind do not have. Balances that are zero are left out.
+func Marshal(entity, resource string, img *bucket.Image, limits ...string) Item {
+	stored := item.BucketIdentity(entity, resource)
+	stored["rf"], stored["cv"] = N(img.Refilled), N(img.Version)
+	stored["op"], stored["ttl"] = S(img.Op), N(img.TTL)
+	for i, name := range limits {
+		if name != "" {
+			of := func(field string) string { return item.LimitAttribute(name, field) }
+			PutBalance(stored, &img.Balances[i], of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
+		}
+	}
+	return stored
+}
+
 // PutBalance puts the six attributes of one limit into item, as Decoder.Balance reads them. A limit that its
 // item did not have, which refills nothing, is left out; one that is closed, of capacity 0, is not.
 func PutBalance(item Item, b *bucket.Balance, tk, cp, bx, ra, rp, tc string) {
@@ -315,6 +333,43 @@ func (w *Write) Full(i int) bucket.Balance {
 	return bucket.Balance{
 		Limit: w.Limits[i], Tokens: bucket.Sub(w.Limits[i].Burst, w.Cost[i]), Consumed: w.Cost[i],
 	}
+}
+
+// Create makes w the put of a full bucket less Cost, on a condition without placeholders. limits are as
+// Marshal has them.
+func (w *Write) Create(resource, cond string, limits ...string) {
+	full := bucket.Image{
+		Refilled: w.RF, Version: w.CV, Op: w.Op, TTL: w.TTL, Balances: make([]bucket.Balance, len(limits)),
+	}
+	for i, name := range limits {
+		if name != "" {
+			full.Balances[i] = w.Full(i)
+		}
+	}
+	w.Put(Marshal(w.Entity, resource, &full, limits...), cond)
+}
+
+// Reshape makes w the update that stores Limits and takes Cost. Its text has the placeholders of package
+// gen/internal/expr: those of the bucket, then :<limit>_<suffix> for each of limits, which are as Marshal has
+// them.
+func (w *Write) Reshape(update, cond string, limits ...string) {
+	w.Begin(update, cond)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	for i, name := range limits {
+		if name == "" {
+			continue
+		}
+		of := func(suffix string) string { return ":" + name + "_" + suffix }
+		w.Charge(i, of("net"), of("use"))
+		w.Numbers(i, of("cp"), of("bx"), of("ra"), of("rp"))
+		w.Bounds(i, of("lo"), of("hi"))
+	}
+	w.End()
 }
 
 // Put makes w the put of a whole item, on a condition without placeholders.

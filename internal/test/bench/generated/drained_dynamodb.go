@@ -15,15 +15,7 @@ const drainedCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (drained) Create(w *codec.Write) {
-	b := DrainedBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPH:      w.Full(0),
-	}
-	w.Put(b.MarshalItem(), drainedCreateCondition)
+	w.Create(Drained, drainedCreateCondition, "rph")
 }
 
 const drainedNormalUpdate = `
@@ -95,23 +87,11 @@ AND (attribute_not_exists(b_rph_tk) OR b_rph_tk BETWEEN :rph_lo AND :rph_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (drained) Reshape(w *codec.Write) {
-	w.Begin(drainedReshapeUpdate, drainedReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rph_net", ":rph_use")
-	w.Numbers(0, ":rph_cp", ":rph_bx", ":rph_ra", ":rph_rp")
-	w.Bounds(0, ":rph_lo", ":rph_hi")
-	w.End()
+	w.Reshape(drainedReshapeUpdate, drainedReshapeCondition, "rph")
 }
 
 // Key implements codec.Resource.
-func (drained) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#drained")}
-}
+func (drained) Key(entity string) codec.Item { return codec.Key(entity, Drained) }
 
 // Decode implements codec.Resource.
 func (drained) Decode(dst *bucket.Image, item codec.Item) error {
@@ -132,20 +112,14 @@ func (drained) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *DrainedBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#drained"),
-		"GSI2PK":    codec.S("RESOURCE#drained"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Drained),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPH},
 	}
-	codec.PutBalance(item, &b.RPH, "b_rph_tk", "b_rph_cp", "b_rph_bx", "b_rph_ra", "b_rph_rp", "b_rph_tc")
-	return item
+	return codec.Marshal(b.Entity, Drained, &i, "rph")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

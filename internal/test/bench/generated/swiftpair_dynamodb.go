@@ -15,16 +15,7 @@ const swiftPairCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (swiftPair) Create(w *codec.Write) {
-	b := SwiftPairBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPS:      w.Full(0),
-		TPS:      w.Full(1),
-	}
-	w.Put(b.MarshalItem(), swiftPairCreateCondition)
+	w.Create(SwiftPair, swiftPairCreateCondition, "rps", "tps")
 }
 
 const swiftPairNormalUpdate = `
@@ -111,26 +102,11 @@ AND (attribute_not_exists(b_tps_tk) OR b_tps_tk BETWEEN :tps_lo AND :tps_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (swiftPair) Reshape(w *codec.Write) {
-	w.Begin(swiftPairReshapeUpdate, swiftPairReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rps_net", ":rps_use")
-	w.Numbers(0, ":rps_cp", ":rps_bx", ":rps_ra", ":rps_rp")
-	w.Bounds(0, ":rps_lo", ":rps_hi")
-	w.Charge(1, ":tps_net", ":tps_use")
-	w.Numbers(1, ":tps_cp", ":tps_bx", ":tps_ra", ":tps_rp")
-	w.Bounds(1, ":tps_lo", ":tps_hi")
-	w.End()
+	w.Reshape(swiftPairReshapeUpdate, swiftPairReshapeCondition, "rps", "tps")
 }
 
 // Key implements codec.Resource.
-func (swiftPair) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#swift-pair")}
-}
+func (swiftPair) Key(entity string) codec.Item { return codec.Key(entity, SwiftPair) }
 
 // Decode implements codec.Resource.
 func (swiftPair) Decode(dst *bucket.Image, item codec.Item) error {
@@ -153,21 +129,14 @@ func (swiftPair) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *SwiftPairBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#swift-pair"),
-		"GSI2PK":    codec.S("RESOURCE#swift-pair"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(SwiftPair),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPS, b.TPS},
 	}
-	codec.PutBalance(item, &b.RPS, "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
-	codec.PutBalance(item, &b.TPS, "b_tps_tk", "b_tps_cp", "b_tps_bx", "b_tps_ra", "b_tps_rp", "b_tps_tc")
-	return item
+	return codec.Marshal(b.Entity, SwiftPair, &i, "rps", "tps")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

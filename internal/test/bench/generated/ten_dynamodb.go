@@ -15,24 +15,7 @@ const tenCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (ten) Create(w *codec.Write) {
-	b := TenBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPS:      w.Full(0),
-		RPM:      w.Full(1),
-		RPH:      w.Full(2),
-		RPD:      w.Full(3),
-		TPS:      w.Full(4),
-		TPM:      w.Full(5),
-		TPH:      w.Full(6),
-		TPD:      w.Full(7),
-		Ipm:      w.Full(8),
-		Ipd:      w.Full(9),
-	}
-	w.Put(b.MarshalItem(), tenCreateCondition)
+	w.Create(Ten, tenCreateCondition, "rps", "rpm", "rph", "rpd", "tps", "tpm", "tph", "tpd", "ipm", "ipd")
 }
 
 const tenNormalUpdate = `
@@ -239,50 +222,11 @@ AND (attribute_not_exists(b_ipd_tk) OR b_ipd_tk BETWEEN :ipd_lo AND :ipd_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (ten) Reshape(w *codec.Write) {
-	w.Begin(tenReshapeUpdate, tenReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rps_net", ":rps_use")
-	w.Numbers(0, ":rps_cp", ":rps_bx", ":rps_ra", ":rps_rp")
-	w.Bounds(0, ":rps_lo", ":rps_hi")
-	w.Charge(1, ":rpm_net", ":rpm_use")
-	w.Numbers(1, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
-	w.Bounds(1, ":rpm_lo", ":rpm_hi")
-	w.Charge(2, ":rph_net", ":rph_use")
-	w.Numbers(2, ":rph_cp", ":rph_bx", ":rph_ra", ":rph_rp")
-	w.Bounds(2, ":rph_lo", ":rph_hi")
-	w.Charge(3, ":rpd_net", ":rpd_use")
-	w.Numbers(3, ":rpd_cp", ":rpd_bx", ":rpd_ra", ":rpd_rp")
-	w.Bounds(3, ":rpd_lo", ":rpd_hi")
-	w.Charge(4, ":tps_net", ":tps_use")
-	w.Numbers(4, ":tps_cp", ":tps_bx", ":tps_ra", ":tps_rp")
-	w.Bounds(4, ":tps_lo", ":tps_hi")
-	w.Charge(5, ":tpm_net", ":tpm_use")
-	w.Numbers(5, ":tpm_cp", ":tpm_bx", ":tpm_ra", ":tpm_rp")
-	w.Bounds(5, ":tpm_lo", ":tpm_hi")
-	w.Charge(6, ":tph_net", ":tph_use")
-	w.Numbers(6, ":tph_cp", ":tph_bx", ":tph_ra", ":tph_rp")
-	w.Bounds(6, ":tph_lo", ":tph_hi")
-	w.Charge(7, ":tpd_net", ":tpd_use")
-	w.Numbers(7, ":tpd_cp", ":tpd_bx", ":tpd_ra", ":tpd_rp")
-	w.Bounds(7, ":tpd_lo", ":tpd_hi")
-	w.Charge(8, ":ipm_net", ":ipm_use")
-	w.Numbers(8, ":ipm_cp", ":ipm_bx", ":ipm_ra", ":ipm_rp")
-	w.Bounds(8, ":ipm_lo", ":ipm_hi")
-	w.Charge(9, ":ipd_net", ":ipd_use")
-	w.Numbers(9, ":ipd_cp", ":ipd_bx", ":ipd_ra", ":ipd_rp")
-	w.Bounds(9, ":ipd_lo", ":ipd_hi")
-	w.End()
+	w.Reshape(tenReshapeUpdate, tenReshapeCondition, "rps", "rpm", "rph", "rpd", "tps", "tpm", "tph", "tpd", "ipm", "ipd")
 }
 
 // Key implements codec.Resource.
-func (ten) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#ten")}
-}
+func (ten) Key(entity string) codec.Item { return codec.Key(entity, Ten) }
 
 // Decode implements codec.Resource.
 func (ten) Decode(dst *bucket.Image, item codec.Item) error {
@@ -321,29 +265,14 @@ func (ten) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *TenBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#ten"),
-		"GSI2PK":    codec.S("RESOURCE#ten"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Ten),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPS, b.RPM, b.RPH, b.RPD, b.TPS, b.TPM, b.TPH, b.TPD, b.Ipm, b.Ipd},
 	}
-	codec.PutBalance(item, &b.RPS, "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
-	codec.PutBalance(item, &b.RPM, "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
-	codec.PutBalance(item, &b.RPH, "b_rph_tk", "b_rph_cp", "b_rph_bx", "b_rph_ra", "b_rph_rp", "b_rph_tc")
-	codec.PutBalance(item, &b.RPD, "b_rpd_tk", "b_rpd_cp", "b_rpd_bx", "b_rpd_ra", "b_rpd_rp", "b_rpd_tc")
-	codec.PutBalance(item, &b.TPS, "b_tps_tk", "b_tps_cp", "b_tps_bx", "b_tps_ra", "b_tps_rp", "b_tps_tc")
-	codec.PutBalance(item, &b.TPM, "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
-	codec.PutBalance(item, &b.TPH, "b_tph_tk", "b_tph_cp", "b_tph_bx", "b_tph_ra", "b_tph_rp", "b_tph_tc")
-	codec.PutBalance(item, &b.TPD, "b_tpd_tk", "b_tpd_cp", "b_tpd_bx", "b_tpd_ra", "b_tpd_rp", "b_tpd_tc")
-	codec.PutBalance(item, &b.Ipm, "b_ipm_tk", "b_ipm_cp", "b_ipm_bx", "b_ipm_ra", "b_ipm_rp", "b_ipm_tc")
-	codec.PutBalance(item, &b.Ipd, "b_ipd_tk", "b_ipd_cp", "b_ipd_bx", "b_ipd_ra", "b_ipd_rp", "b_ipd_tc")
-	return item
+	return codec.Marshal(b.Entity, Ten, &i, "rps", "rpm", "rph", "rpd", "tps", "tpm", "tph", "tpd", "ipm", "ipd")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -12,7 +12,6 @@
 package perlimit
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,16 +167,8 @@ func (b *Bucket) item(i int) *Item {
 // put returns img as it is stored. m_<limit> is the consumption that tc starts from. Readers of the stream
 // subtract it: otherwise the history would count as consumption of today.
 func (b *Bucket) put(img *bucket.Image) codec.Item {
-	stored := item.BucketIdentity(b.Entity, b.Resource)
-	maps.Copy(stored, codec.Item{
-		"rf":  codec.N(img.Refilled),
-		"cv":  codec.N(img.Version),
-		"op":  codec.S(img.Op),
-		"ttl": codec.N(img.TTL),
-	})
+	stored := codec.Marshal(b.Entity, b.Resource, img, b.Names...)
 	for i, name := range b.Names {
-		of := func(field string) string { return item.LimitAttribute(name, field) }
-		codec.PutBalance(stored, &img.Balances[i], of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
 		if old := b.item(i); old != nil && !img.Balances[i].Absent() {
 			stored[item.CarriedAttribute(name)] = codec.N(old.Consumed)
 		}

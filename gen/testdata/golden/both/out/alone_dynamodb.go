@@ -15,15 +15,7 @@ const aloneCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (alone) Create(w *codec.Write) {
-	b := AloneBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPM:      w.Full(0),
-	}
-	w.Put(b.MarshalItem(), aloneCreateCondition)
+	w.Create(Alone, aloneCreateCondition, "rpm")
 }
 
 const aloneNormalUpdate = `
@@ -95,23 +87,11 @@ AND (attribute_not_exists(b_rpm_tk) OR b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (alone) Reshape(w *codec.Write) {
-	w.Begin(aloneReshapeUpdate, aloneReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rpm_net", ":rpm_use")
-	w.Numbers(0, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
-	w.Bounds(0, ":rpm_lo", ":rpm_hi")
-	w.End()
+	w.Reshape(aloneReshapeUpdate, aloneReshapeCondition, "rpm")
 }
 
 // Key implements codec.Resource.
-func (alone) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#alone")}
-}
+func (alone) Key(entity string) codec.Item { return codec.Key(entity, Alone) }
 
 // Decode implements codec.Resource.
 func (alone) Decode(dst *bucket.Image, item codec.Item) error {
@@ -132,20 +112,14 @@ func (alone) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *AloneBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#alone"),
-		"GSI2PK":    codec.S("RESOURCE#alone"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Alone),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPM},
 	}
-	codec.PutBalance(item, &b.RPM, "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
-	return item
+	return codec.Marshal(b.Entity, Alone, &i, "rpm")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -15,16 +15,8 @@ const imageGenerationHd202411CreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (imageGenerationHd202411) Create(w *codec.Write) {
-	b := ImageGenerationHd202411Bucket{
-		Entity:                       w.Entity,
-		Refilled:                     w.RF,
-		Version:                      w.CV,
-		Op:                           w.Op,
-		TTL:                          w.TTL,
-		RequestsPerMinuteOfEverybody: w.Full(0),
-		TokensPerMinuteOfEveryModel:  w.Full(1),
-	}
-	w.Put(b.MarshalItem(), imageGenerationHd202411CreateCondition)
+	w.Create(ImageGenerationHd202411, imageGenerationHd202411CreateCondition, "requests_per_minute_of_everybody",
+		"tokens_per_minute_of_every_model")
 }
 
 const imageGenerationHd202411NormalUpdate = `
@@ -139,27 +131,13 @@ AND (attribute_not_exists(b_tokens_per_minute_of_every_model_tk)
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (imageGenerationHd202411) Reshape(w *codec.Write) {
-	w.Begin(imageGenerationHd202411ReshapeUpdate, imageGenerationHd202411ReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
-	w.Numbers(0, ":requests_per_minute_of_everybody_cp", ":requests_per_minute_of_everybody_bx",
-		":requests_per_minute_of_everybody_ra", ":requests_per_minute_of_everybody_rp")
-	w.Bounds(0, ":requests_per_minute_of_everybody_lo", ":requests_per_minute_of_everybody_hi")
-	w.Charge(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
-	w.Numbers(1, ":tokens_per_minute_of_every_model_cp", ":tokens_per_minute_of_every_model_bx",
-		":tokens_per_minute_of_every_model_ra", ":tokens_per_minute_of_every_model_rp")
-	w.Bounds(1, ":tokens_per_minute_of_every_model_lo", ":tokens_per_minute_of_every_model_hi")
-	w.End()
+	w.Reshape(imageGenerationHd202411ReshapeUpdate, imageGenerationHd202411ReshapeCondition,
+		"requests_per_minute_of_everybody", "tokens_per_minute_of_every_model")
 }
 
 // Key implements codec.Resource.
 func (imageGenerationHd202411) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#image-generation-hd/2024-11")}
+	return codec.Key(entity, ImageGenerationHd202411)
 }
 
 // Decode implements codec.Resource.
@@ -189,27 +167,15 @@ func (imageGenerationHd202411) DecodeBalances(dst *bucket.Image, item codec.Item
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ImageGenerationHd202411Bucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#image-generation-hd/2024-11"),
-		"GSI2PK":    codec.S("RESOURCE#image-generation-hd/2024-11"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(ImageGenerationHd202411),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RequestsPerMinuteOfEverybody, b.TokensPerMinuteOfEveryModel},
 	}
-	codec.PutBalance(item, &b.RequestsPerMinuteOfEverybody, "b_requests_per_minute_of_everybody_tk",
-		"b_requests_per_minute_of_everybody_cp", "b_requests_per_minute_of_everybody_bx",
-		"b_requests_per_minute_of_everybody_ra", "b_requests_per_minute_of_everybody_rp",
-		"b_requests_per_minute_of_everybody_tc")
-	codec.PutBalance(item, &b.TokensPerMinuteOfEveryModel, "b_tokens_per_minute_of_every_model_tk",
-		"b_tokens_per_minute_of_every_model_cp", "b_tokens_per_minute_of_every_model_bx",
-		"b_tokens_per_minute_of_every_model_ra", "b_tokens_per_minute_of_every_model_rp",
-		"b_tokens_per_minute_of_every_model_tc")
-	return item
+	return codec.Marshal(b.Entity, ImageGenerationHd202411, &i, "requests_per_minute_of_everybody",
+		"tokens_per_minute_of_every_model")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

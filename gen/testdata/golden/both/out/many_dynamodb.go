@@ -15,27 +15,7 @@ const manyCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (many) Create(w *codec.Write) {
-	b := ManyBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		L1:       w.Full(0),
-		L2:       w.Full(1),
-		L3:       w.Full(2),
-		L4:       w.Full(3),
-		L5:       w.Full(4),
-		L6:       w.Full(5),
-		L7:       w.Full(6),
-		L8:       w.Full(7),
-		L9:       w.Full(8),
-		L10:      w.Full(9),
-		L11:      w.Full(10),
-		L12:      w.Full(11),
-		L13:      w.Full(12),
-	}
-	w.Put(b.MarshalItem(), manyCreateCondition)
+	w.Create(Many, manyCreateCondition, "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10", "l11", "l12", "l13")
 }
 
 const manyNormalUpdate = `
@@ -287,59 +267,12 @@ AND (attribute_not_exists(b_l13_tk) OR b_l13_tk BETWEEN :l13_lo AND :l13_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (many) Reshape(w *codec.Write) {
-	w.Begin(manyReshapeUpdate, manyReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":l1_net", ":l1_use")
-	w.Numbers(0, ":l1_cp", ":l1_bx", ":l1_ra", ":l1_rp")
-	w.Bounds(0, ":l1_lo", ":l1_hi")
-	w.Charge(1, ":l2_net", ":l2_use")
-	w.Numbers(1, ":l2_cp", ":l2_bx", ":l2_ra", ":l2_rp")
-	w.Bounds(1, ":l2_lo", ":l2_hi")
-	w.Charge(2, ":l3_net", ":l3_use")
-	w.Numbers(2, ":l3_cp", ":l3_bx", ":l3_ra", ":l3_rp")
-	w.Bounds(2, ":l3_lo", ":l3_hi")
-	w.Charge(3, ":l4_net", ":l4_use")
-	w.Numbers(3, ":l4_cp", ":l4_bx", ":l4_ra", ":l4_rp")
-	w.Bounds(3, ":l4_lo", ":l4_hi")
-	w.Charge(4, ":l5_net", ":l5_use")
-	w.Numbers(4, ":l5_cp", ":l5_bx", ":l5_ra", ":l5_rp")
-	w.Bounds(4, ":l5_lo", ":l5_hi")
-	w.Charge(5, ":l6_net", ":l6_use")
-	w.Numbers(5, ":l6_cp", ":l6_bx", ":l6_ra", ":l6_rp")
-	w.Bounds(5, ":l6_lo", ":l6_hi")
-	w.Charge(6, ":l7_net", ":l7_use")
-	w.Numbers(6, ":l7_cp", ":l7_bx", ":l7_ra", ":l7_rp")
-	w.Bounds(6, ":l7_lo", ":l7_hi")
-	w.Charge(7, ":l8_net", ":l8_use")
-	w.Numbers(7, ":l8_cp", ":l8_bx", ":l8_ra", ":l8_rp")
-	w.Bounds(7, ":l8_lo", ":l8_hi")
-	w.Charge(8, ":l9_net", ":l9_use")
-	w.Numbers(8, ":l9_cp", ":l9_bx", ":l9_ra", ":l9_rp")
-	w.Bounds(8, ":l9_lo", ":l9_hi")
-	w.Charge(9, ":l10_net", ":l10_use")
-	w.Numbers(9, ":l10_cp", ":l10_bx", ":l10_ra", ":l10_rp")
-	w.Bounds(9, ":l10_lo", ":l10_hi")
-	w.Charge(10, ":l11_net", ":l11_use")
-	w.Numbers(10, ":l11_cp", ":l11_bx", ":l11_ra", ":l11_rp")
-	w.Bounds(10, ":l11_lo", ":l11_hi")
-	w.Charge(11, ":l12_net", ":l12_use")
-	w.Numbers(11, ":l12_cp", ":l12_bx", ":l12_ra", ":l12_rp")
-	w.Bounds(11, ":l12_lo", ":l12_hi")
-	w.Charge(12, ":l13_net", ":l13_use")
-	w.Numbers(12, ":l13_cp", ":l13_bx", ":l13_ra", ":l13_rp")
-	w.Bounds(12, ":l13_lo", ":l13_hi")
-	w.End()
+	w.Reshape(manyReshapeUpdate, manyReshapeCondition, "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10", "l11",
+		"l12", "l13")
 }
 
 // Key implements codec.Resource.
-func (many) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#many")}
-}
+func (many) Key(entity string) codec.Item { return codec.Key(entity, Many) }
 
 // Decode implements codec.Resource.
 func (many) Decode(dst *bucket.Image, item codec.Item) error {
@@ -387,32 +320,15 @@ func (many) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ManyBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#many"),
-		"GSI2PK":    codec.S("RESOURCE#many"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Many),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.L1, b.L2, b.L3, b.L4, b.L5, b.L6, b.L7, b.L8, b.L9, b.L10, b.L11, b.L12, b.L13},
 	}
-	codec.PutBalance(item, &b.L1, "b_l1_tk", "b_l1_cp", "b_l1_bx", "b_l1_ra", "b_l1_rp", "b_l1_tc")
-	codec.PutBalance(item, &b.L2, "b_l2_tk", "b_l2_cp", "b_l2_bx", "b_l2_ra", "b_l2_rp", "b_l2_tc")
-	codec.PutBalance(item, &b.L3, "b_l3_tk", "b_l3_cp", "b_l3_bx", "b_l3_ra", "b_l3_rp", "b_l3_tc")
-	codec.PutBalance(item, &b.L4, "b_l4_tk", "b_l4_cp", "b_l4_bx", "b_l4_ra", "b_l4_rp", "b_l4_tc")
-	codec.PutBalance(item, &b.L5, "b_l5_tk", "b_l5_cp", "b_l5_bx", "b_l5_ra", "b_l5_rp", "b_l5_tc")
-	codec.PutBalance(item, &b.L6, "b_l6_tk", "b_l6_cp", "b_l6_bx", "b_l6_ra", "b_l6_rp", "b_l6_tc")
-	codec.PutBalance(item, &b.L7, "b_l7_tk", "b_l7_cp", "b_l7_bx", "b_l7_ra", "b_l7_rp", "b_l7_tc")
-	codec.PutBalance(item, &b.L8, "b_l8_tk", "b_l8_cp", "b_l8_bx", "b_l8_ra", "b_l8_rp", "b_l8_tc")
-	codec.PutBalance(item, &b.L9, "b_l9_tk", "b_l9_cp", "b_l9_bx", "b_l9_ra", "b_l9_rp", "b_l9_tc")
-	codec.PutBalance(item, &b.L10, "b_l10_tk", "b_l10_cp", "b_l10_bx", "b_l10_ra", "b_l10_rp", "b_l10_tc")
-	codec.PutBalance(item, &b.L11, "b_l11_tk", "b_l11_cp", "b_l11_bx", "b_l11_ra", "b_l11_rp", "b_l11_tc")
-	codec.PutBalance(item, &b.L12, "b_l12_tk", "b_l12_cp", "b_l12_bx", "b_l12_ra", "b_l12_rp", "b_l12_tc")
-	codec.PutBalance(item, &b.L13, "b_l13_tk", "b_l13_cp", "b_l13_bx", "b_l13_ra", "b_l13_rp", "b_l13_tc")
-	return item
+	return codec.Marshal(b.Entity, Many, &i, "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10", "l11", "l12",
+		"l13")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

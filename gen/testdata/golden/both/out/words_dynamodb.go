@@ -15,18 +15,7 @@ const wordsCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (words) Create(w *codec.Write) {
-	b := WordsBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		End:      w.Full(0),
-		EndBurst: w.Full(1),
-		Now:      w.Full(2),
-		A:        w.Full(3),
-	}
-	w.Put(b.MarshalItem(), wordsCreateCondition)
+	w.Create(Words, wordsCreateCondition, "end", "end_burst", "now", "a_")
 }
 
 const wordsNormalUpdate = `
@@ -145,32 +134,11 @@ AND (attribute_not_exists(b_a__tk) OR b_a__tk BETWEEN :a__lo AND :a__hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (words) Reshape(w *codec.Write) {
-	w.Begin(wordsReshapeUpdate, wordsReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":end_net", ":end_use")
-	w.Numbers(0, ":end_cp", ":end_bx", ":end_ra", ":end_rp")
-	w.Bounds(0, ":end_lo", ":end_hi")
-	w.Charge(1, ":end_burst_net", ":end_burst_use")
-	w.Numbers(1, ":end_burst_cp", ":end_burst_bx", ":end_burst_ra", ":end_burst_rp")
-	w.Bounds(1, ":end_burst_lo", ":end_burst_hi")
-	w.Charge(2, ":now_net", ":now_use")
-	w.Numbers(2, ":now_cp", ":now_bx", ":now_ra", ":now_rp")
-	w.Bounds(2, ":now_lo", ":now_hi")
-	w.Charge(3, ":a__net", ":a__use")
-	w.Numbers(3, ":a__cp", ":a__bx", ":a__ra", ":a__rp")
-	w.Bounds(3, ":a__lo", ":a__hi")
-	w.End()
+	w.Reshape(wordsReshapeUpdate, wordsReshapeCondition, "end", "end_burst", "now", "a_")
 }
 
 // Key implements codec.Resource.
-func (words) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#words")}
-}
+func (words) Key(entity string) codec.Item { return codec.Key(entity, Words) }
 
 // Decode implements codec.Resource.
 func (words) Decode(dst *bucket.Image, item codec.Item) error {
@@ -198,24 +166,14 @@ func (words) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *WordsBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#words"),
-		"GSI2PK":    codec.S("RESOURCE#words"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Words),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.End, b.EndBurst, b.Now, b.A},
 	}
-	codec.PutBalance(item, &b.End, "b_end_tk", "b_end_cp", "b_end_bx", "b_end_ra", "b_end_rp", "b_end_tc")
-	codec.PutBalance(item, &b.EndBurst, "b_end_burst_tk", "b_end_burst_cp", "b_end_burst_bx", "b_end_burst_ra",
-		"b_end_burst_rp", "b_end_burst_tc")
-	codec.PutBalance(item, &b.Now, "b_now_tk", "b_now_cp", "b_now_bx", "b_now_ra", "b_now_rp", "b_now_tc")
-	codec.PutBalance(item, &b.A, "b_a__tk", "b_a__cp", "b_a__bx", "b_a__ra", "b_a__rp", "b_a__tc")
-	return item
+	return codec.Marshal(b.Entity, Words, &i, "end", "end_burst", "now", "a_")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

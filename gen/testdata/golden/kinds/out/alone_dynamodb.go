@@ -31,15 +31,7 @@ const aloneOfUserCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (aloneOfUser) Create(w *codec.Write) {
-	b := AloneBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPM:      w.Full(0),
-	}
-	w.Put(b.MarshalItem(), aloneOfUserCreateCondition)
+	w.Create(Alone, aloneOfUserCreateCondition, "rpm", "")
 }
 
 const aloneOfUserNormalUpdate = `
@@ -112,17 +104,7 @@ AND (attribute_not_exists(b_rpm_tk) OR b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (aloneOfUser) Reshape(w *codec.Write) {
-	w.Begin(aloneOfUserReshapeUpdate, aloneOfUserReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rpm_net", ":rpm_use")
-	w.Numbers(0, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
-	w.Bounds(0, ":rpm_lo", ":rpm_hi")
-	w.End()
+	w.Reshape(aloneOfUserReshapeUpdate, aloneOfUserReshapeCondition, "rpm", "")
 }
 
 // Decode implements codec.Resource.
@@ -153,15 +135,7 @@ const aloneOfProjectCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (aloneOfProject) Create(w *codec.Write) {
-	b := AloneBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		TPM:      w.Full(1),
-	}
-	w.Put(b.MarshalItem(), aloneOfProjectCreateCondition)
+	w.Create(Alone, aloneOfProjectCreateCondition, "", "tpm")
 }
 
 const aloneOfProjectNormalUpdate = `
@@ -234,17 +208,7 @@ AND (attribute_not_exists(b_tpm_tk) OR b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (aloneOfProject) Reshape(w *codec.Write) {
-	w.Begin(aloneOfProjectReshapeUpdate, aloneOfProjectReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(1, ":tpm_net", ":tpm_use")
-	w.Numbers(1, ":tpm_cp", ":tpm_bx", ":tpm_ra", ":tpm_rp")
-	w.Bounds(1, ":tpm_lo", ":tpm_hi")
-	w.End()
+	w.Reshape(aloneOfProjectReshapeUpdate, aloneOfProjectReshapeCondition, "", "tpm")
 }
 
 // Decode implements codec.Resource.
@@ -267,9 +231,7 @@ func (aloneOfProject) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 }
 
 // Key implements codec.Resource.
-func (alone) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#alone")}
-}
+func (alone) Key(entity string) codec.Item { return codec.Key(entity, Alone) }
 
 // Decode reads a bucket of any kind: limits that its kind does not have are Missing.
 func (alone) Decode(dst *bucket.Image, item codec.Item) error {
@@ -283,21 +245,14 @@ func (alone) Decode(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *AloneBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#alone"),
-		"GSI2PK":    codec.S("RESOURCE#alone"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Alone),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPM, b.TPM},
 	}
-	codec.PutBalance(item, &b.RPM, "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
-	codec.PutBalance(item, &b.TPM, "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
-	return item
+	return codec.Marshal(b.Entity, Alone, &i, "rpm", "tpm")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

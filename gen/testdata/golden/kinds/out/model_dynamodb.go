@@ -33,16 +33,7 @@ const modelOfUserCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (modelOfUser) Create(w *codec.Write) {
-	b := ModelBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPM:      w.Full(0),
-		RPD:      w.Full(2),
-	}
-	w.Put(b.MarshalItem(), modelOfUserCreateCondition)
+	w.Create(Model, modelOfUserCreateCondition, "rpm", "", "rpd")
 }
 
 const modelOfUserNormalUpdate = `
@@ -131,20 +122,7 @@ AND (attribute_not_exists(b_rpd_tk) OR b_rpd_tk BETWEEN :rpd_lo AND :rpd_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (modelOfUser) Reshape(w *codec.Write) {
-	w.Begin(modelOfUserReshapeUpdate, modelOfUserReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rpm_net", ":rpm_use")
-	w.Numbers(0, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
-	w.Bounds(0, ":rpm_lo", ":rpm_hi")
-	w.Charge(2, ":rpd_net", ":rpd_use")
-	w.Numbers(2, ":rpd_cp", ":rpd_bx", ":rpd_ra", ":rpd_rp")
-	w.Bounds(2, ":rpd_lo", ":rpd_hi")
-	w.End()
+	w.Reshape(modelOfUserReshapeUpdate, modelOfUserReshapeCondition, "rpm", "", "rpd")
 }
 
 // Decode implements codec.Resource.
@@ -177,15 +155,7 @@ const modelOfProjectCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (modelOfProject) Create(w *codec.Write) {
-	b := ModelBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		TPM:      w.Full(1),
-	}
-	w.Put(b.MarshalItem(), modelOfProjectCreateCondition)
+	w.Create(Model, modelOfProjectCreateCondition, "", "tpm", "")
 }
 
 const modelOfProjectNormalUpdate = `
@@ -260,17 +230,7 @@ AND (attribute_not_exists(b_tpm_tk) OR b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (modelOfProject) Reshape(w *codec.Write) {
-	w.Begin(modelOfProjectReshapeUpdate, modelOfProjectReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(1, ":tpm_net", ":tpm_use")
-	w.Numbers(1, ":tpm_cp", ":tpm_bx", ":tpm_ra", ":tpm_rp")
-	w.Bounds(1, ":tpm_lo", ":tpm_hi")
-	w.End()
+	w.Reshape(modelOfProjectReshapeUpdate, modelOfProjectReshapeCondition, "", "tpm", "")
 }
 
 // Decode implements codec.Resource.
@@ -301,16 +261,7 @@ const modelOfOrgCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (modelOfOrg) Create(w *codec.Write) {
-	b := ModelBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		TPM:      w.Full(1),
-		RPD:      w.Full(2),
-	}
-	w.Put(b.MarshalItem(), modelOfOrgCreateCondition)
+	w.Create(Model, modelOfOrgCreateCondition, "", "tpm", "rpd")
 }
 
 const modelOfOrgNormalUpdate = `
@@ -399,20 +350,7 @@ AND (attribute_not_exists(b_rpd_tk) OR b_rpd_tk BETWEEN :rpd_lo AND :rpd_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (modelOfOrg) Reshape(w *codec.Write) {
-	w.Begin(modelOfOrgReshapeUpdate, modelOfOrgReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(1, ":tpm_net", ":tpm_use")
-	w.Numbers(1, ":tpm_cp", ":tpm_bx", ":tpm_ra", ":tpm_rp")
-	w.Bounds(1, ":tpm_lo", ":tpm_hi")
-	w.Charge(2, ":rpd_net", ":rpd_use")
-	w.Numbers(2, ":rpd_cp", ":rpd_bx", ":rpd_ra", ":rpd_rp")
-	w.Bounds(2, ":rpd_lo", ":rpd_hi")
-	w.End()
+	w.Reshape(modelOfOrgReshapeUpdate, modelOfOrgReshapeCondition, "", "tpm", "rpd")
 }
 
 // Decode implements codec.Resource.
@@ -437,9 +375,7 @@ func (modelOfOrg) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 }
 
 // Key implements codec.Resource.
-func (model) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#model")}
-}
+func (model) Key(entity string) codec.Item { return codec.Key(entity, Model) }
 
 // Decode reads a bucket of any kind: limits that its kind does not have are Missing.
 func (model) Decode(dst *bucket.Image, item codec.Item) error {
@@ -454,22 +390,14 @@ func (model) Decode(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ModelBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#model"),
-		"GSI2PK":    codec.S("RESOURCE#model"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Model),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPM, b.TPM, b.RPD},
 	}
-	codec.PutBalance(item, &b.RPM, "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
-	codec.PutBalance(item, &b.TPM, "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
-	codec.PutBalance(item, &b.RPD, "b_rpd_tk", "b_rpd_cp", "b_rpd_bx", "b_rpd_ra", "b_rpd_rp", "b_rpd_tc")
-	return item
+	return codec.Marshal(b.Entity, Model, &i, "rpm", "tpm", "rpd")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -15,38 +15,8 @@ const apiCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (api) Create(w *codec.Write) {
-	b := APIBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Aax:      w.Full(0),
-		Abx:      w.Full(1),
-		Acx:      w.Full(2),
-		Adx:      w.Full(3),
-		Aex:      w.Full(4),
-		Afx:      w.Full(5),
-		Agx:      w.Full(6),
-		Ahx:      w.Full(7),
-		Aix:      w.Full(8),
-		Ajx:      w.Full(9),
-		Akx:      w.Full(10),
-		Alx:      w.Full(11),
-		Amx:      w.Full(12),
-		Anx:      w.Full(13),
-		Aox:      w.Full(14),
-		Apx:      w.Full(15),
-		Aqx:      w.Full(16),
-		Arx:      w.Full(17),
-		Asx:      w.Full(18),
-		Atx:      w.Full(19),
-		Aux:      w.Full(20),
-		Avx:      w.Full(21),
-		Awx:      w.Full(22),
-		Axx:      w.Full(23),
-	}
-	w.Put(b.MarshalItem(), apiCreateCondition)
+	w.Create(API, apiCreateCondition, "aax", "abx", "acx", "adx", "aex", "afx", "agx", "ahx", "aix", "ajx", "akx", "alx",
+		"amx", "anx", "aox", "apx", "aqx", "arx", "asx", "atx", "aux", "avx", "awx", "axx")
 }
 
 const apiNormalUpdate = `
@@ -463,92 +433,12 @@ AND (attribute_not_exists(b_axx_tk) OR b_axx_tk BETWEEN :axx_lo AND :axx_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (api) Reshape(w *codec.Write) {
-	w.Begin(apiReshapeUpdate, apiReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":aax_net", ":aax_use")
-	w.Numbers(0, ":aax_cp", ":aax_bx", ":aax_ra", ":aax_rp")
-	w.Bounds(0, ":aax_lo", ":aax_hi")
-	w.Charge(1, ":abx_net", ":abx_use")
-	w.Numbers(1, ":abx_cp", ":abx_bx", ":abx_ra", ":abx_rp")
-	w.Bounds(1, ":abx_lo", ":abx_hi")
-	w.Charge(2, ":acx_net", ":acx_use")
-	w.Numbers(2, ":acx_cp", ":acx_bx", ":acx_ra", ":acx_rp")
-	w.Bounds(2, ":acx_lo", ":acx_hi")
-	w.Charge(3, ":adx_net", ":adx_use")
-	w.Numbers(3, ":adx_cp", ":adx_bx", ":adx_ra", ":adx_rp")
-	w.Bounds(3, ":adx_lo", ":adx_hi")
-	w.Charge(4, ":aex_net", ":aex_use")
-	w.Numbers(4, ":aex_cp", ":aex_bx", ":aex_ra", ":aex_rp")
-	w.Bounds(4, ":aex_lo", ":aex_hi")
-	w.Charge(5, ":afx_net", ":afx_use")
-	w.Numbers(5, ":afx_cp", ":afx_bx", ":afx_ra", ":afx_rp")
-	w.Bounds(5, ":afx_lo", ":afx_hi")
-	w.Charge(6, ":agx_net", ":agx_use")
-	w.Numbers(6, ":agx_cp", ":agx_bx", ":agx_ra", ":agx_rp")
-	w.Bounds(6, ":agx_lo", ":agx_hi")
-	w.Charge(7, ":ahx_net", ":ahx_use")
-	w.Numbers(7, ":ahx_cp", ":ahx_bx", ":ahx_ra", ":ahx_rp")
-	w.Bounds(7, ":ahx_lo", ":ahx_hi")
-	w.Charge(8, ":aix_net", ":aix_use")
-	w.Numbers(8, ":aix_cp", ":aix_bx", ":aix_ra", ":aix_rp")
-	w.Bounds(8, ":aix_lo", ":aix_hi")
-	w.Charge(9, ":ajx_net", ":ajx_use")
-	w.Numbers(9, ":ajx_cp", ":ajx_bx", ":ajx_ra", ":ajx_rp")
-	w.Bounds(9, ":ajx_lo", ":ajx_hi")
-	w.Charge(10, ":akx_net", ":akx_use")
-	w.Numbers(10, ":akx_cp", ":akx_bx", ":akx_ra", ":akx_rp")
-	w.Bounds(10, ":akx_lo", ":akx_hi")
-	w.Charge(11, ":alx_net", ":alx_use")
-	w.Numbers(11, ":alx_cp", ":alx_bx", ":alx_ra", ":alx_rp")
-	w.Bounds(11, ":alx_lo", ":alx_hi")
-	w.Charge(12, ":amx_net", ":amx_use")
-	w.Numbers(12, ":amx_cp", ":amx_bx", ":amx_ra", ":amx_rp")
-	w.Bounds(12, ":amx_lo", ":amx_hi")
-	w.Charge(13, ":anx_net", ":anx_use")
-	w.Numbers(13, ":anx_cp", ":anx_bx", ":anx_ra", ":anx_rp")
-	w.Bounds(13, ":anx_lo", ":anx_hi")
-	w.Charge(14, ":aox_net", ":aox_use")
-	w.Numbers(14, ":aox_cp", ":aox_bx", ":aox_ra", ":aox_rp")
-	w.Bounds(14, ":aox_lo", ":aox_hi")
-	w.Charge(15, ":apx_net", ":apx_use")
-	w.Numbers(15, ":apx_cp", ":apx_bx", ":apx_ra", ":apx_rp")
-	w.Bounds(15, ":apx_lo", ":apx_hi")
-	w.Charge(16, ":aqx_net", ":aqx_use")
-	w.Numbers(16, ":aqx_cp", ":aqx_bx", ":aqx_ra", ":aqx_rp")
-	w.Bounds(16, ":aqx_lo", ":aqx_hi")
-	w.Charge(17, ":arx_net", ":arx_use")
-	w.Numbers(17, ":arx_cp", ":arx_bx", ":arx_ra", ":arx_rp")
-	w.Bounds(17, ":arx_lo", ":arx_hi")
-	w.Charge(18, ":asx_net", ":asx_use")
-	w.Numbers(18, ":asx_cp", ":asx_bx", ":asx_ra", ":asx_rp")
-	w.Bounds(18, ":asx_lo", ":asx_hi")
-	w.Charge(19, ":atx_net", ":atx_use")
-	w.Numbers(19, ":atx_cp", ":atx_bx", ":atx_ra", ":atx_rp")
-	w.Bounds(19, ":atx_lo", ":atx_hi")
-	w.Charge(20, ":aux_net", ":aux_use")
-	w.Numbers(20, ":aux_cp", ":aux_bx", ":aux_ra", ":aux_rp")
-	w.Bounds(20, ":aux_lo", ":aux_hi")
-	w.Charge(21, ":avx_net", ":avx_use")
-	w.Numbers(21, ":avx_cp", ":avx_bx", ":avx_ra", ":avx_rp")
-	w.Bounds(21, ":avx_lo", ":avx_hi")
-	w.Charge(22, ":awx_net", ":awx_use")
-	w.Numbers(22, ":awx_cp", ":awx_bx", ":awx_ra", ":awx_rp")
-	w.Bounds(22, ":awx_lo", ":awx_hi")
-	w.Charge(23, ":axx_net", ":axx_use")
-	w.Numbers(23, ":axx_cp", ":axx_bx", ":axx_ra", ":axx_rp")
-	w.Bounds(23, ":axx_lo", ":axx_hi")
-	w.End()
+	w.Reshape(apiReshapeUpdate, apiReshapeCondition, "aax", "abx", "acx", "adx", "aex", "afx", "agx", "ahx", "aix", "ajx",
+		"akx", "alx", "amx", "anx", "aox", "apx", "aqx", "arx", "asx", "atx", "aux", "avx", "awx", "axx")
 }
 
 // Key implements codec.Resource.
-func (api) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#api")}
-}
+func (api) Key(entity string) codec.Item { return codec.Key(entity, API) }
 
 // Decode implements codec.Resource.
 func (api) Decode(dst *bucket.Image, item codec.Item) error {
@@ -630,43 +520,16 @@ func (api) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *APIBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#api"),
-		"GSI2PK":    codec.S("RESOURCE#api"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(API),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Aax, b.Abx, b.Acx, b.Adx, b.Aex, b.Afx, b.Agx, b.Ahx, b.Aix, b.Ajx, b.Akx, b.Alx, b.Amx,
+			b.Anx, b.Aox, b.Apx, b.Aqx, b.Arx, b.Asx, b.Atx, b.Aux, b.Avx, b.Awx, b.Axx},
 	}
-	codec.PutBalance(item, &b.Aax, "b_aax_tk", "b_aax_cp", "b_aax_bx", "b_aax_ra", "b_aax_rp", "b_aax_tc")
-	codec.PutBalance(item, &b.Abx, "b_abx_tk", "b_abx_cp", "b_abx_bx", "b_abx_ra", "b_abx_rp", "b_abx_tc")
-	codec.PutBalance(item, &b.Acx, "b_acx_tk", "b_acx_cp", "b_acx_bx", "b_acx_ra", "b_acx_rp", "b_acx_tc")
-	codec.PutBalance(item, &b.Adx, "b_adx_tk", "b_adx_cp", "b_adx_bx", "b_adx_ra", "b_adx_rp", "b_adx_tc")
-	codec.PutBalance(item, &b.Aex, "b_aex_tk", "b_aex_cp", "b_aex_bx", "b_aex_ra", "b_aex_rp", "b_aex_tc")
-	codec.PutBalance(item, &b.Afx, "b_afx_tk", "b_afx_cp", "b_afx_bx", "b_afx_ra", "b_afx_rp", "b_afx_tc")
-	codec.PutBalance(item, &b.Agx, "b_agx_tk", "b_agx_cp", "b_agx_bx", "b_agx_ra", "b_agx_rp", "b_agx_tc")
-	codec.PutBalance(item, &b.Ahx, "b_ahx_tk", "b_ahx_cp", "b_ahx_bx", "b_ahx_ra", "b_ahx_rp", "b_ahx_tc")
-	codec.PutBalance(item, &b.Aix, "b_aix_tk", "b_aix_cp", "b_aix_bx", "b_aix_ra", "b_aix_rp", "b_aix_tc")
-	codec.PutBalance(item, &b.Ajx, "b_ajx_tk", "b_ajx_cp", "b_ajx_bx", "b_ajx_ra", "b_ajx_rp", "b_ajx_tc")
-	codec.PutBalance(item, &b.Akx, "b_akx_tk", "b_akx_cp", "b_akx_bx", "b_akx_ra", "b_akx_rp", "b_akx_tc")
-	codec.PutBalance(item, &b.Alx, "b_alx_tk", "b_alx_cp", "b_alx_bx", "b_alx_ra", "b_alx_rp", "b_alx_tc")
-	codec.PutBalance(item, &b.Amx, "b_amx_tk", "b_amx_cp", "b_amx_bx", "b_amx_ra", "b_amx_rp", "b_amx_tc")
-	codec.PutBalance(item, &b.Anx, "b_anx_tk", "b_anx_cp", "b_anx_bx", "b_anx_ra", "b_anx_rp", "b_anx_tc")
-	codec.PutBalance(item, &b.Aox, "b_aox_tk", "b_aox_cp", "b_aox_bx", "b_aox_ra", "b_aox_rp", "b_aox_tc")
-	codec.PutBalance(item, &b.Apx, "b_apx_tk", "b_apx_cp", "b_apx_bx", "b_apx_ra", "b_apx_rp", "b_apx_tc")
-	codec.PutBalance(item, &b.Aqx, "b_aqx_tk", "b_aqx_cp", "b_aqx_bx", "b_aqx_ra", "b_aqx_rp", "b_aqx_tc")
-	codec.PutBalance(item, &b.Arx, "b_arx_tk", "b_arx_cp", "b_arx_bx", "b_arx_ra", "b_arx_rp", "b_arx_tc")
-	codec.PutBalance(item, &b.Asx, "b_asx_tk", "b_asx_cp", "b_asx_bx", "b_asx_ra", "b_asx_rp", "b_asx_tc")
-	codec.PutBalance(item, &b.Atx, "b_atx_tk", "b_atx_cp", "b_atx_bx", "b_atx_ra", "b_atx_rp", "b_atx_tc")
-	codec.PutBalance(item, &b.Aux, "b_aux_tk", "b_aux_cp", "b_aux_bx", "b_aux_ra", "b_aux_rp", "b_aux_tc")
-	codec.PutBalance(item, &b.Avx, "b_avx_tk", "b_avx_cp", "b_avx_bx", "b_avx_ra", "b_avx_rp", "b_avx_tc")
-	codec.PutBalance(item, &b.Awx, "b_awx_tk", "b_awx_cp", "b_awx_bx", "b_awx_ra", "b_awx_rp", "b_awx_tc")
-	codec.PutBalance(item, &b.Axx, "b_axx_tk", "b_axx_cp", "b_axx_bx", "b_axx_ra", "b_axx_rp", "b_axx_tc")
-	return item
+	return codec.Marshal(b.Entity, API, &i, "aax", "abx", "acx", "adx", "aex", "afx", "agx", "ahx", "aix", "ajx", "akx",
+		"alx", "amx", "anx", "aox", "apx", "aqx", "arx", "asx", "atx", "aux", "avx", "awx", "axx")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -15,20 +15,7 @@ const abcdCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (abcd) Create(w *codec.Write) {
-	b := ABCDBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Select:   w.Full(0),
-		Func:     w.Full(1),
-		B:        w.Full(2),
-		BB:       w.Full(3),
-		BNet:     w.Full(4),
-		EntityID: w.Full(5),
-	}
-	w.Put(b.MarshalItem(), abcdCreateCondition)
+	w.Create(ABCD, abcdCreateCondition, "select", "func", "b", "b_b", "b_net", "entity_id")
 }
 
 const abcdNormalUpdate = `
@@ -176,38 +163,11 @@ AND (attribute_not_exists(b_entity_id_tk) OR b_entity_id_tk BETWEEN :entity_id_l
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (abcd) Reshape(w *codec.Write) {
-	w.Begin(abcdReshapeUpdate, abcdReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":select_net", ":select_use")
-	w.Numbers(0, ":select_cp", ":select_bx", ":select_ra", ":select_rp")
-	w.Bounds(0, ":select_lo", ":select_hi")
-	w.Charge(1, ":func_net", ":func_use")
-	w.Numbers(1, ":func_cp", ":func_bx", ":func_ra", ":func_rp")
-	w.Bounds(1, ":func_lo", ":func_hi")
-	w.Charge(2, ":b_net", ":b_use")
-	w.Numbers(2, ":b_cp", ":b_bx", ":b_ra", ":b_rp")
-	w.Bounds(2, ":b_lo", ":b_hi")
-	w.Charge(3, ":b_b_net", ":b_b_use")
-	w.Numbers(3, ":b_b_cp", ":b_b_bx", ":b_b_ra", ":b_b_rp")
-	w.Bounds(3, ":b_b_lo", ":b_b_hi")
-	w.Charge(4, ":b_net_net", ":b_net_use")
-	w.Numbers(4, ":b_net_cp", ":b_net_bx", ":b_net_ra", ":b_net_rp")
-	w.Bounds(4, ":b_net_lo", ":b_net_hi")
-	w.Charge(5, ":entity_id_net", ":entity_id_use")
-	w.Numbers(5, ":entity_id_cp", ":entity_id_bx", ":entity_id_ra", ":entity_id_rp")
-	w.Bounds(5, ":entity_id_lo", ":entity_id_hi")
-	w.End()
+	w.Reshape(abcdReshapeUpdate, abcdReshapeCondition, "select", "func", "b", "b_b", "b_net", "entity_id")
 }
 
 // Key implements codec.Resource.
-func (abcd) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#a.b/c-d")}
-}
+func (abcd) Key(entity string) codec.Item { return codec.Key(entity, ABCD) }
 
 // Decode implements codec.Resource.
 func (abcd) Decode(dst *bucket.Image, item codec.Item) error {
@@ -242,27 +202,14 @@ func (abcd) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ABCDBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#a.b/c-d"),
-		"GSI2PK":    codec.S("RESOURCE#a.b/c-d"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(ABCD),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Select, b.Func, b.B, b.BB, b.BNet, b.EntityID},
 	}
-	codec.PutBalance(item, &b.Select, "b_select_tk", "b_select_cp", "b_select_bx", "b_select_ra", "b_select_rp",
-		"b_select_tc")
-	codec.PutBalance(item, &b.Func, "b_func_tk", "b_func_cp", "b_func_bx", "b_func_ra", "b_func_rp", "b_func_tc")
-	codec.PutBalance(item, &b.B, "b_b_tk", "b_b_cp", "b_b_bx", "b_b_ra", "b_b_rp", "b_b_tc")
-	codec.PutBalance(item, &b.BB, "b_b_b_tk", "b_b_b_cp", "b_b_b_bx", "b_b_b_ra", "b_b_b_rp", "b_b_b_tc")
-	codec.PutBalance(item, &b.BNet, "b_b_net_tk", "b_b_net_cp", "b_b_net_bx", "b_b_net_ra", "b_b_net_rp", "b_b_net_tc")
-	codec.PutBalance(item, &b.EntityID, "b_entity_id_tk", "b_entity_id_cp", "b_entity_id_bx", "b_entity_id_ra",
-		"b_entity_id_rp", "b_entity_id_tc")
-	return item
+	return codec.Marshal(b.Entity, ABCD, &i, "select", "func", "b", "b_b", "b_net", "entity_id")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

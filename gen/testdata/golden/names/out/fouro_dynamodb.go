@@ -15,16 +15,7 @@ const fourOCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (fourO) Create(w *codec.Write) {
-	b := FourOBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		API:      w.Full(0),
-		API2:     w.Full(1),
-	}
-	w.Put(b.MarshalItem(), fourOCreateCondition)
+	w.Create(FourO, fourOCreateCondition, "api", "api_")
 }
 
 const fourONormalUpdate = `
@@ -111,26 +102,11 @@ AND (attribute_not_exists(b_api__tk) OR b_api__tk BETWEEN :api__lo AND :api__hi)
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (fourO) Reshape(w *codec.Write) {
-	w.Begin(fourOReshapeUpdate, fourOReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":api_net", ":api_use")
-	w.Numbers(0, ":api_cp", ":api_bx", ":api_ra", ":api_rp")
-	w.Bounds(0, ":api_lo", ":api_hi")
-	w.Charge(1, ":api__net", ":api__use")
-	w.Numbers(1, ":api__cp", ":api__bx", ":api__ra", ":api__rp")
-	w.Bounds(1, ":api__lo", ":api__hi")
-	w.End()
+	w.Reshape(fourOReshapeUpdate, fourOReshapeCondition, "api", "api_")
 }
 
 // Key implements codec.Resource.
-func (fourO) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#4o")}
-}
+func (fourO) Key(entity string) codec.Item { return codec.Key(entity, FourO) }
 
 // Decode implements codec.Resource.
 func (fourO) Decode(dst *bucket.Image, item codec.Item) error {
@@ -154,21 +130,14 @@ func (fourO) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *FourOBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#4o"),
-		"GSI2PK":    codec.S("RESOURCE#4o"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(FourO),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.API, b.API2},
 	}
-	codec.PutBalance(item, &b.API, "b_api_tk", "b_api_cp", "b_api_bx", "b_api_ra", "b_api_rp", "b_api_tc")
-	codec.PutBalance(item, &b.API2, "b_api__tk", "b_api__cp", "b_api__bx", "b_api__ra", "b_api__rp", "b_api__tc")
-	return item
+	return codec.Marshal(b.Entity, FourO, &i, "api", "api_")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -15,16 +15,7 @@ const functionCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (function) Create(w *codec.Write) {
-	b := FunctionBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Range:    w.Full(0),
-		R2D2:     w.Full(1),
-	}
-	w.Put(b.MarshalItem(), functionCreateCondition)
+	w.Create(Function, functionCreateCondition, "range", "r2_d2")
 }
 
 const functionNormalUpdate = `
@@ -111,26 +102,11 @@ AND (attribute_not_exists(b_r2_d2_tk) OR b_r2_d2_tk BETWEEN :r2_d2_lo AND :r2_d2
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (function) Reshape(w *codec.Write) {
-	w.Begin(functionReshapeUpdate, functionReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":range_net", ":range_use")
-	w.Numbers(0, ":range_cp", ":range_bx", ":range_ra", ":range_rp")
-	w.Bounds(0, ":range_lo", ":range_hi")
-	w.Charge(1, ":r2_d2_net", ":r2_d2_use")
-	w.Numbers(1, ":r2_d2_cp", ":r2_d2_bx", ":r2_d2_ra", ":r2_d2_rp")
-	w.Bounds(1, ":r2_d2_lo", ":r2_d2_hi")
-	w.End()
+	w.Reshape(functionReshapeUpdate, functionReshapeCondition, "range", "r2_d2")
 }
 
 // Key implements codec.Resource.
-func (function) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#func")}
-}
+func (function) Key(entity string) codec.Item { return codec.Key(entity, Function) }
 
 // Decode implements codec.Resource.
 func (function) Decode(dst *bucket.Image, item codec.Item) error {
@@ -155,21 +131,14 @@ func (function) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *FunctionBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#func"),
-		"GSI2PK":    codec.S("RESOURCE#func"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Function),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Range, b.R2D2},
 	}
-	codec.PutBalance(item, &b.Range, "b_range_tk", "b_range_cp", "b_range_bx", "b_range_ra", "b_range_rp", "b_range_tc")
-	codec.PutBalance(item, &b.R2D2, "b_r2_d2_tk", "b_r2_d2_cp", "b_r2_d2_bx", "b_r2_d2_ra", "b_r2_d2_rp", "b_r2_d2_tc")
-	return item
+	return codec.Marshal(b.Entity, Function, &i, "range", "r2_d2")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -15,24 +15,8 @@ const kindCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (kind) Create(w *codec.Write) {
-	b := KindBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Lookup:   w.Full(0),
-		Cond:     w.Full(1),
-		Missing:  w.Full(2),
-		Names:    w.Full(3),
-		Values:   w.Full(4),
-		Bound:    w.Full(5),
-		Sk:       w.Full(6),
-		Override: w.Full(7),
-		Config:   w.Full(8),
-		Begin:    w.Full(9),
-	}
-	w.Put(b.MarshalItem(), kindCreateCondition)
+	w.Create(Kind, kindCreateCondition, "lookup", "cond", "missing", "names", "values", "limit", "sk", "override",
+		"config", "begin")
 }
 
 const kindNormalUpdate = `
@@ -240,50 +224,12 @@ AND (attribute_not_exists(b_begin_tk) OR b_begin_tk BETWEEN :begin_lo AND :begin
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (kind) Reshape(w *codec.Write) {
-	w.Begin(kindReshapeUpdate, kindReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":lookup_net", ":lookup_use")
-	w.Numbers(0, ":lookup_cp", ":lookup_bx", ":lookup_ra", ":lookup_rp")
-	w.Bounds(0, ":lookup_lo", ":lookup_hi")
-	w.Charge(1, ":cond_net", ":cond_use")
-	w.Numbers(1, ":cond_cp", ":cond_bx", ":cond_ra", ":cond_rp")
-	w.Bounds(1, ":cond_lo", ":cond_hi")
-	w.Charge(2, ":missing_net", ":missing_use")
-	w.Numbers(2, ":missing_cp", ":missing_bx", ":missing_ra", ":missing_rp")
-	w.Bounds(2, ":missing_lo", ":missing_hi")
-	w.Charge(3, ":names_net", ":names_use")
-	w.Numbers(3, ":names_cp", ":names_bx", ":names_ra", ":names_rp")
-	w.Bounds(3, ":names_lo", ":names_hi")
-	w.Charge(4, ":values_net", ":values_use")
-	w.Numbers(4, ":values_cp", ":values_bx", ":values_ra", ":values_rp")
-	w.Bounds(4, ":values_lo", ":values_hi")
-	w.Charge(5, ":limit_net", ":limit_use")
-	w.Numbers(5, ":limit_cp", ":limit_bx", ":limit_ra", ":limit_rp")
-	w.Bounds(5, ":limit_lo", ":limit_hi")
-	w.Charge(6, ":sk_net", ":sk_use")
-	w.Numbers(6, ":sk_cp", ":sk_bx", ":sk_ra", ":sk_rp")
-	w.Bounds(6, ":sk_lo", ":sk_hi")
-	w.Charge(7, ":override_net", ":override_use")
-	w.Numbers(7, ":override_cp", ":override_bx", ":override_ra", ":override_rp")
-	w.Bounds(7, ":override_lo", ":override_hi")
-	w.Charge(8, ":config_net", ":config_use")
-	w.Numbers(8, ":config_cp", ":config_bx", ":config_ra", ":config_rp")
-	w.Bounds(8, ":config_lo", ":config_hi")
-	w.Charge(9, ":begin_net", ":begin_use")
-	w.Numbers(9, ":begin_cp", ":begin_bx", ":begin_ra", ":begin_rp")
-	w.Bounds(9, ":begin_lo", ":begin_hi")
-	w.End()
+	w.Reshape(kindReshapeUpdate, kindReshapeCondition, "lookup", "cond", "missing", "names", "values", "limit", "sk",
+		"override", "config", "begin")
 }
 
 // Key implements codec.Resource.
-func (kind) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#kind")}
-}
+func (kind) Key(entity string) codec.Item { return codec.Key(entity, Kind) }
 
 // Decode implements codec.Resource.
 func (kind) Decode(dst *bucket.Image, item codec.Item) error {
@@ -331,34 +277,16 @@ func (kind) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *KindBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#kind"),
-		"GSI2PK":    codec.S("RESOURCE#kind"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Kind),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Lookup, b.Cond, b.Missing, b.Names, b.Values, b.Bound, b.Sk, b.Override, b.Config,
+			b.Begin},
 	}
-	codec.PutBalance(item, &b.Lookup, "b_lookup_tk", "b_lookup_cp", "b_lookup_bx", "b_lookup_ra", "b_lookup_rp",
-		"b_lookup_tc")
-	codec.PutBalance(item, &b.Cond, "b_cond_tk", "b_cond_cp", "b_cond_bx", "b_cond_ra", "b_cond_rp", "b_cond_tc")
-	codec.PutBalance(item, &b.Missing, "b_missing_tk", "b_missing_cp", "b_missing_bx", "b_missing_ra", "b_missing_rp",
-		"b_missing_tc")
-	codec.PutBalance(item, &b.Names, "b_names_tk", "b_names_cp", "b_names_bx", "b_names_ra", "b_names_rp", "b_names_tc")
-	codec.PutBalance(item, &b.Values, "b_values_tk", "b_values_cp", "b_values_bx", "b_values_ra", "b_values_rp",
-		"b_values_tc")
-	codec.PutBalance(item, &b.Bound, "b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp", "b_limit_tc")
-	codec.PutBalance(item, &b.Sk, "b_sk_tk", "b_sk_cp", "b_sk_bx", "b_sk_ra", "b_sk_rp", "b_sk_tc")
-	codec.PutBalance(item, &b.Override, "b_override_tk", "b_override_cp", "b_override_bx", "b_override_ra",
-		"b_override_rp", "b_override_tc")
-	codec.PutBalance(item, &b.Config, "b_config_tk", "b_config_cp", "b_config_bx", "b_config_ra", "b_config_rp",
-		"b_config_tc")
-	codec.PutBalance(item, &b.Begin, "b_begin_tk", "b_begin_cp", "b_begin_bx", "b_begin_ra", "b_begin_rp", "b_begin_tc")
-	return item
+	return codec.Marshal(b.Entity, Kind, &i, "lookup", "cond", "missing", "names", "values", "limit", "sk", "override",
+		"config", "begin")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

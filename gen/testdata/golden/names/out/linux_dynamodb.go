@@ -15,15 +15,7 @@ const linuxCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (linux) Create(w *codec.Write) {
-	b := LinuxBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Amd64:    w.Full(0),
-	}
-	w.Put(b.MarshalItem(), linuxCreateCondition)
+	w.Create(Linux, linuxCreateCondition, "amd64")
 }
 
 const linuxNormalUpdate = `
@@ -95,23 +87,11 @@ AND (attribute_not_exists(b_amd64_tk) OR b_amd64_tk BETWEEN :amd64_lo AND :amd64
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (linux) Reshape(w *codec.Write) {
-	w.Begin(linuxReshapeUpdate, linuxReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":amd64_net", ":amd64_use")
-	w.Numbers(0, ":amd64_cp", ":amd64_bx", ":amd64_ra", ":amd64_rp")
-	w.Bounds(0, ":amd64_lo", ":amd64_hi")
-	w.End()
+	w.Reshape(linuxReshapeUpdate, linuxReshapeCondition, "amd64")
 }
 
 // Key implements codec.Resource.
-func (linux) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#linux")}
-}
+func (linux) Key(entity string) codec.Item { return codec.Key(entity, Linux) }
 
 // Decode implements codec.Resource.
 func (linux) Decode(dst *bucket.Image, item codec.Item) error {
@@ -133,20 +113,14 @@ func (linux) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *LinuxBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#linux"),
-		"GSI2PK":    codec.S("RESOURCE#linux"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Linux),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Amd64},
 	}
-	codec.PutBalance(item, &b.Amd64, "b_amd64_tk", "b_amd64_cp", "b_amd64_bx", "b_amd64_ra", "b_amd64_rp", "b_amd64_tc")
-	return item
+	return codec.Marshal(b.Entity, Linux, &i, "amd64")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -15,15 +15,7 @@ const storedCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (stored) Create(w *codec.Write) {
-	b := StoredBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Chain:    w.Full(0),
-	}
-	w.Put(b.MarshalItem(), storedCreateCondition)
+	w.Create(Stored, storedCreateCondition, "chain")
 }
 
 const storedNormalUpdate = `
@@ -95,23 +87,11 @@ AND (attribute_not_exists(b_chain_tk) OR b_chain_tk BETWEEN :chain_lo AND :chain
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (stored) Reshape(w *codec.Write) {
-	w.Begin(storedReshapeUpdate, storedReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":chain_net", ":chain_use")
-	w.Numbers(0, ":chain_cp", ":chain_bx", ":chain_ra", ":chain_rp")
-	w.Bounds(0, ":chain_lo", ":chain_hi")
-	w.End()
+	w.Reshape(storedReshapeUpdate, storedReshapeCondition, "chain")
 }
 
 // Key implements codec.Resource.
-func (stored) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#stored")}
-}
+func (stored) Key(entity string) codec.Item { return codec.Key(entity, Stored) }
 
 // Decode implements codec.Resource.
 func (stored) Decode(dst *bucket.Image, item codec.Item) error {
@@ -133,20 +113,14 @@ func (stored) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *StoredBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#stored"),
-		"GSI2PK":    codec.S("RESOURCE#stored"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Stored),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Chain},
 	}
-	codec.PutBalance(item, &b.Chain, "b_chain_tk", "b_chain_cp", "b_chain_bx", "b_chain_ra", "b_chain_rp", "b_chain_tc")
-	return item
+	return codec.Marshal(b.Entity, Stored, &i, "chain")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

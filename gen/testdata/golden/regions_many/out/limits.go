@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation5 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation5
+const _ = store.Generation6
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1

@@ -15,16 +15,7 @@ const apiCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (api) Create(w *codec.Write) {
-	b := APIBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPS:      w.Full(0),
-		RPD:      w.Full(1),
-	}
-	w.Put(b.MarshalItem(), apiCreateCondition)
+	w.Create(API, apiCreateCondition, "rps", "rpd")
 }
 
 const apiNormalUpdate = `
@@ -113,26 +104,11 @@ AND (attribute_not_exists(b_rpd_tk) OR b_rpd_tk BETWEEN :rpd_lo AND :rpd_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (api) Reshape(w *codec.Write) {
-	w.Begin(apiReshapeUpdate, apiReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rps_net", ":rps_use")
-	w.Numbers(0, ":rps_cp", ":rps_bx", ":rps_ra", ":rps_rp")
-	w.Bounds(0, ":rps_lo", ":rps_hi")
-	w.Charge(1, ":rpd_net", ":rpd_use")
-	w.Numbers(1, ":rpd_cp", ":rpd_bx", ":rpd_ra", ":rpd_rp")
-	w.Bounds(1, ":rpd_lo", ":rpd_hi")
-	w.End()
+	w.Reshape(apiReshapeUpdate, apiReshapeCondition, "rps", "rpd")
 }
 
 // Key implements codec.Resource.
-func (api) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#api")}
-}
+func (api) Key(entity string) codec.Item { return codec.Key(entity, API) }
 
 // Decode implements codec.Resource.
 func (api) Decode(dst *bucket.Image, item codec.Item) error {
@@ -155,21 +131,14 @@ func (api) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *APIBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#api"),
-		"GSI2PK":    codec.S("RESOURCE#api"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(API),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPS, b.RPD},
 	}
-	codec.PutBalance(item, &b.RPS, "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
-	codec.PutBalance(item, &b.RPD, "b_rpd_tk", "b_rpd_cp", "b_rpd_bx", "b_rpd_ra", "b_rpd_rp", "b_rpd_tc")
-	return item
+	return codec.Marshal(b.Entity, API, &i, "rps", "rpd")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -15,18 +15,7 @@ const jobsCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (jobs) Create(w *codec.Write) {
-	b := JobsBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		Rate:     w.Full(0),
-		CPU:      w.Full(1),
-		Tiny:     w.Full(2),
-		Odd:      w.Full(3),
-	}
-	w.Put(b.MarshalItem(), jobsCreateCondition)
+	w.Create(Jobs, jobsCreateCondition, "rate", "cpu", "tiny", "odd")
 }
 
 const jobsNormalUpdate = `
@@ -143,32 +132,11 @@ AND (attribute_not_exists(b_odd_tk) OR b_odd_tk BETWEEN :odd_lo AND :odd_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (jobs) Reshape(w *codec.Write) {
-	w.Begin(jobsReshapeUpdate, jobsReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rate_net", ":rate_use")
-	w.Numbers(0, ":rate_cp", ":rate_bx", ":rate_ra", ":rate_rp")
-	w.Bounds(0, ":rate_lo", ":rate_hi")
-	w.Charge(1, ":cpu_net", ":cpu_use")
-	w.Numbers(1, ":cpu_cp", ":cpu_bx", ":cpu_ra", ":cpu_rp")
-	w.Bounds(1, ":cpu_lo", ":cpu_hi")
-	w.Charge(2, ":tiny_net", ":tiny_use")
-	w.Numbers(2, ":tiny_cp", ":tiny_bx", ":tiny_ra", ":tiny_rp")
-	w.Bounds(2, ":tiny_lo", ":tiny_hi")
-	w.Charge(3, ":odd_net", ":odd_use")
-	w.Numbers(3, ":odd_cp", ":odd_bx", ":odd_ra", ":odd_rp")
-	w.Bounds(3, ":odd_lo", ":odd_hi")
-	w.End()
+	w.Reshape(jobsReshapeUpdate, jobsReshapeCondition, "rate", "cpu", "tiny", "odd")
 }
 
 // Key implements codec.Resource.
-func (jobs) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#jobs")}
-}
+func (jobs) Key(entity string) codec.Item { return codec.Key(entity, Jobs) }
 
 // Decode implements codec.Resource.
 func (jobs) Decode(dst *bucket.Image, item codec.Item) error {
@@ -197,23 +165,14 @@ func (jobs) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *JobsBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#jobs"),
-		"GSI2PK":    codec.S("RESOURCE#jobs"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Jobs),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.Rate, b.CPU, b.Tiny, b.Odd},
 	}
-	codec.PutBalance(item, &b.Rate, "b_rate_tk", "b_rate_cp", "b_rate_bx", "b_rate_ra", "b_rate_rp", "b_rate_tc")
-	codec.PutBalance(item, &b.CPU, "b_cpu_tk", "b_cpu_cp", "b_cpu_bx", "b_cpu_ra", "b_cpu_rp", "b_cpu_tc")
-	codec.PutBalance(item, &b.Tiny, "b_tiny_tk", "b_tiny_cp", "b_tiny_bx", "b_tiny_ra", "b_tiny_rp", "b_tiny_tc")
-	codec.PutBalance(item, &b.Odd, "b_odd_tk", "b_odd_cp", "b_odd_bx", "b_odd_ra", "b_odd_rp", "b_odd_tc")
-	return item
+	return codec.Marshal(b.Entity, Jobs, &i, "rate", "cpu", "tiny", "odd")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.

@@ -15,17 +15,7 @@ const chatCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (chat) Create(w *codec.Write) {
-	b := ChatBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RPM:      w.Full(0),
-		TPM:      w.Full(1),
-		TPD:      w.Full(2),
-	}
-	w.Put(b.MarshalItem(), chatCreateCondition)
+	w.Create(Chat, chatCreateCondition, "rpm", "tpm", "tpd")
 }
 
 const chatNormalUpdate = `
@@ -127,29 +117,11 @@ AND (attribute_not_exists(b_tpd_tk) OR b_tpd_tk BETWEEN :tpd_lo AND :tpd_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (chat) Reshape(w *codec.Write) {
-	w.Begin(chatReshapeUpdate, chatReshapeCondition)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":rpm_net", ":rpm_use")
-	w.Numbers(0, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
-	w.Bounds(0, ":rpm_lo", ":rpm_hi")
-	w.Charge(1, ":tpm_net", ":tpm_use")
-	w.Numbers(1, ":tpm_cp", ":tpm_bx", ":tpm_ra", ":tpm_rp")
-	w.Bounds(1, ":tpm_lo", ":tpm_hi")
-	w.Charge(2, ":tpd_net", ":tpd_use")
-	w.Numbers(2, ":tpd_cp", ":tpd_bx", ":tpd_ra", ":tpd_rp")
-	w.Bounds(2, ":tpd_lo", ":tpd_hi")
-	w.End()
+	w.Reshape(chatReshapeUpdate, chatReshapeCondition, "rpm", "tpm", "tpd")
 }
 
 // Key implements codec.Resource.
-func (chat) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#chat")}
-}
+func (chat) Key(entity string) codec.Item { return codec.Key(entity, Chat) }
 
 // Decode implements codec.Resource.
 func (chat) Decode(dst *bucket.Image, item codec.Item) error {
@@ -174,22 +146,14 @@ func (chat) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ChatBucket) MarshalItem() map[string]types.AttributeValue {
-	item := map[string]types.AttributeValue{
-		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#chat"),
-		"GSI2PK":    codec.S("RESOURCE#chat"),
-		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
-		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(Chat),
-		"rf":        codec.N(b.Refilled),
-		"cv":        codec.N(b.Version),
-		"op":        codec.S(b.Op),
-		"ttl":       codec.N(b.TTL),
+	i := bucket.Image{
+		Refilled: b.Refilled,
+		Version:  b.Version,
+		Op:       b.Op,
+		TTL:      b.TTL,
+		Balances: []bucket.Balance{b.RPM, b.TPM, b.TPD},
 	}
-	codec.PutBalance(item, &b.RPM, "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
-	codec.PutBalance(item, &b.TPM, "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
-	codec.PutBalance(item, &b.TPD, "b_tpd_tk", "b_tpd_cp", "b_tpd_bx", "b_tpd_ra", "b_tpd_rp", "b_tpd_tc")
-	return item
+	return codec.Marshal(b.Entity, Chat, &i, "rpm", "tpm", "tpd")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
