@@ -49,17 +49,29 @@ func Overrides[L comparable](t *testing.T, to func(L, []*runtime.Rate) []*runtim
 // convert gives each field a value of its own, and holds both conversions against these values.
 func convert[S, V comparable](to func(S, []V) []V, from func([]V) S, s *S, fields []*V,
 	value func(n int) V) []error {
+	return hold(fields, value, func() (any, []V) { return *s, to(*s, nil) }, func(v []V) (any, bool) {
+		got := from(v)
+		return got, got == *s
+	})
+}
+
+// hold is convert without the type of the struct, so that the compiler makes no copy for each. to returns
+// the struct and its vector; from returns the struct of a vector, and whether it is that of fields.
+func hold[V comparable](
+	fields []*V, value func(n int) V, to func() (any, []V), from func([]V) (any, bool),
+) []error {
 	want := make([]V, len(fields))
 	for i, field := range fields {
 		want[i] = value(i + 1)
 		*field = want[i]
 	}
 	var errs []error
-	if got := to(*s, nil); !slices.Equal(got, want) {
-		errs = append(errs, fmt.Errorf("%+v became %v, want %v", *s, got, want))
+	s, got := to()
+	if !slices.Equal(got, want) {
+		errs = append(errs, fmt.Errorf("%+v became %v, want %v", s, got, want))
 	}
-	if got := from(want); got != *s {
-		errs = append(errs, fmt.Errorf("%v became %+v, want %+v", want, got, *s))
+	if got, same := from(want); !same {
+		errs = append(errs, fmt.Errorf("%v became %+v, want %+v", want, got, s))
 	}
 	return errs
 }

@@ -18,9 +18,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
-// Bucket is a pointer to the generated bucket B of a resource.
-type Bucket[B any] interface {
-	*B
+// Bucket is a pointer to the generated bucket of a resource.
+type Bucket interface {
 	MarshalItem() map[string]types.AttributeValue
 	UnmarshalItem(item map[string]types.AttributeValue) error
 }
@@ -28,9 +27,7 @@ type Bucket[B any] interface {
 // Test checks the builders and readers of r against an item that this package spells out. kind is the index
 // of a kind that has a bucket of r, and b points to a bucket. balances point to those of its limits that the
 // kind has, in schema order. Test overwrites the bucket.
-func Test[B comparable, P Bucket[B]](
-	t *testing.T, r codec.Resource, kind int, b P, balances ...*bucket.Balance,
-) {
+func Test(t *testing.T, r codec.Resource, kind int, b Bucket, balances ...*bucket.Balance) {
 	t.Helper()
 	c := newCase(r, kind, b, balances)
 	for _, check := range c.checks() {
@@ -74,22 +71,20 @@ func Benchmark(b *testing.B, r codec.Resource, kind int) {
 }
 
 // testCase is a resource under test. Its methods return the faults that they find.
-type testCase[B comparable, P Bucket[B]] struct {
+type testCase struct {
 	codec.Resource
 	kind     int
 	name     string   // of the resource
 	limits   []string // that the kind has, in schema order
 	at       []int    // of each of limits, its index in vectors
 	absent   []string // the other limits of the resource
-	bucket   P
+	bucket   Bucket
 	balances []*bucket.Balance // of bucket
 }
 
-func newCase[B comparable, P Bucket[B]](
-	r codec.Resource, kind int, b P, balances []*bucket.Balance,
-) *testCase[B, P] {
+func newCase(r codec.Resource, kind int, b Bucket, balances []*bucket.Balance) *testCase {
 	spec := r.Spec()
-	c := &testCase[B, P]{Resource: r, kind: kind, name: spec.Resource, bucket: b, balances: balances}
+	c := &testCase{Resource: r, kind: kind, name: spec.Resource, bucket: b, balances: balances}
 	for i, limit := range spec.Limits {
 		if spec.Kinds[kind].Has(i) {
 			c.limits, c.at = append(c.limits, limit), append(c.at, i)
@@ -106,7 +101,7 @@ type check struct {
 	run  func() []error
 }
 
-func (c *testCase[B, P]) checks() []check {
+func (c *testCase) checks() []check {
 	return []check{
 		{"table", c.table},
 		{"item", c.item},
@@ -141,7 +136,7 @@ func balance(i int) bucket.Balance {
 
 // stored is the item of a bucket, by the runtime's table of attributes: generated code has a table of its
 // own.
-func (c *testCase[B, P]) stored() codec.Item {
+func (c *testCase) stored() codec.Item {
 	entity := c.Spec().Kinds[c.kind].Prefix + "1"
 	values := item.BucketIdentity(entity, c.name)
 	maps.Copy(values, codec.Item{
@@ -161,7 +156,7 @@ func put(into codec.Item, limit string, b bucket.Balance) {
 }
 
 // table holds the number of attributes against the runtime's table, by which readers tell unknown limits.
-func (c *testCase[B, P]) table() []error {
+func (c *testCase) table() []error {
 	var errs []error
 	got := c.stored()
 	for _, attr := range item.BucketAttributes {
@@ -177,7 +172,7 @@ func (c *testCase[B, P]) table() []error {
 
 // item reads the stored item and writes it back: with an attribute of a later version, and without the first
 // limit.
-func (c *testCase[B, P]) item() []error {
+func (c *testCase) item() []error {
 	var errs []error
 	later := c.stored()
 	later["later"] = codec.S("of a later version")
@@ -237,7 +232,7 @@ func named(reader, attr string, err error) []error {
 }
 
 // malformed spoils each number, for both readers.
-func (c *testCase[B, P]) malformed() []error {
+func (c *testCase) malformed() []error {
 	attrs := []string{"rf", "cv", "ttl"}
 	for _, limit := range c.limits {
 		attrs = append(attrs, attributes(limit)...)
@@ -246,14 +241,14 @@ func (c *testCase[B, P]) malformed() []error {
 	for _, attr := range attrs {
 		spoiled := c.stored()
 		spoiled[attr] = codec.Bound(math.MaxInt64) // 38 digits
-		errs = append(errs, named("UnmarshalItem", attr, P(new(B)).UnmarshalItem(spoiled))...)
+		errs = append(errs, named("UnmarshalItem", attr, c.bucket.UnmarshalItem(spoiled))...)
 		errs = append(errs, named("Decode", attr, c.Decode(new(bucket.Image), spoiled))...)
 	}
 	return errs
 }
 
 // image decodes the item of Create, whole and without its first limit.
-func (c *testCase[B, P]) image() []error {
+func (c *testCase) image() []error {
 	w := sample(c, c.kind)
 	c.Create(w)
 	var i bucket.Image
@@ -281,7 +276,7 @@ func (c *testCase[B, P]) image() []error {
 
 // others decodes an item that still holds limits which its kind does not have: each is extra, and has no
 // balance.
-func (c *testCase[B, P]) others() []error {
+func (c *testCase) others() []error {
 	full := c.stored()
 	var want []bucket.Named
 	for n, limit := range c.absent {
@@ -305,7 +300,7 @@ func (c *testCase[B, P]) others() []error {
 }
 
 // decodeBalances decodes the balances of an item: these alone, and each of them is required.
-func (c *testCase[B, P]) decodeBalances() []error {
+func (c *testCase) decodeBalances() []error {
 	want := make([]bucket.Balance, len(c.limits)+len(c.absent))
 	attrs := []string{"rf"}
 	for n, limit := range c.limits {
@@ -344,7 +339,7 @@ func builders(r codec.Resource) []struct {
 }
 
 // expressions holds the text of each path against its values. One Write serves all paths, as in a store.
-func (c *testCase[B, P]) expressions() []error {
+func (c *testCase) expressions() []error {
 	var errs []error
 	w := sample(c, c.kind)
 	for _, p := range builders(c) {
@@ -357,7 +352,7 @@ func (c *testCase[B, P]) expressions() []error {
 }
 
 // allocations bounds the allocations of a hot path and of a reader whose Write or image is used again.
-func (c *testCase[B, P]) allocations() []error {
+func (c *testCase) allocations() []error {
 	var errs []error
 	most := func(name string, most float64, use func()) {
 		if n := testing.AllocsPerRun(100, use); n > most {
