@@ -15,7 +15,7 @@ import (
 // the entity's override, its kind's, the schema. Config is safe for concurrent use.
 type Config[E Entity, L any] struct {
 	untyped config
-	rates   rates[L]
+	rates   *rates[L]
 }
 
 // config is the untyped part.
@@ -32,8 +32,8 @@ type rates[L any] struct {
 
 // Override is what is overridden of one resource, for an entity or a kind. It is safe for concurrent use.
 type Override[L any] struct {
-	untyped override
-	rates   rates[L]
+	untyped *override
+	rates   *rates[L]
 }
 
 // override is the untyped part.
@@ -67,9 +67,9 @@ func (c *Config[E, L]) Entity(entity E) *Override[L] {
 	return &Override[L]{untyped: c.untyped.ofEntity(entity), rates: c.rates}
 }
 
-func (r config) ofEntity(entity Entity) override {
+func (r config) ofEntity(entity Entity) *override {
 	link, stored, err := r.core.nearest(r.spec.Resource, entity)
-	return override{config: r, kind: link.Kind, at: stored, err: err, entity: entity}
+	return &override{config: r, kind: link.Kind, at: stored, err: err, entity: entity}
 }
 
 // Kind is the override of every entity of entity's kind; entity's id is not looked at.
@@ -77,12 +77,12 @@ func (c *Config[E, L]) Kind(entity E) *Override[L] {
 	return &Override[L]{untyped: c.untyped.ofKind(entity), rates: c.rates}
 }
 
-func (r config) ofKind(entity Entity) override {
+func (r config) ofKind(entity Entity) *override {
 	if entity == nil {
 		return r.ofEntity(entity)
 	}
 	kind := entity.Chain(nil)[0].Kind
-	return override{config: r, kind: kind, at: r.spec.Kinds[kind].Name}
+	return &override{config: r, kind: kind, at: r.spec.Kinds[kind].Name}
 }
 
 // Explain returns what overrides and schema have for entity, and which limits each decides: the entity's
@@ -310,7 +310,7 @@ func BindConfig[E Entity, L any](
 ) *Config[E, L] {
 	return &Config[E, L]{
 		untyped: config{&resource{core: b.core, def: def, spec: def.Spec()}},
-		rates:   rates[L]{toLimits, fromLimits},
+		rates:   &rates[L]{toLimits, fromLimits},
 	}
 }
 

@@ -75,7 +75,10 @@ func N(v int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(v, 10)}
 }
 
-// Key returns the primary key of the bucket of an entity, as stored, on a resource.
+// Key returns the primary key of the bucket of an entity, as stored, on a resource. It is not inlined, since
+// generated code would have a copy for each resource.
+//
+//go:noinline
 func Key(entity, resource string) Item { return item.BucketKey(entity, resource) }
 
 // Marshal returns a bucket as it is stored: img of an entity on a resource. limits names img's balances by
