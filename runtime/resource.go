@@ -161,12 +161,12 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 	}
 	buckets, now := call.Parts[0].Buckets, r.untyped.now()
 	least := balances.Whole(balances.Least(r.untyped.spec, buckets, now))
-	snap := &Snapshot[C]{Available: r.costs.fromVector(least)}
-	for _, v := range balances.Views(r.untyped.spec, buckets, now) {
-		snap.Buckets = append(snap.Buckets, BucketSnapshot[C]{
-			Entity: v.Entity, Available: r.costs.fromVector(v.Available), Capacity: r.costs.fromVector(v.Capacity),
-			Burst: r.costs.fromVector(v.Burst), Full: v.Full, Exists: v.Exists,
-		})
+	snap := &Snapshot[C]{Available: r.costs.fromVector(least), Buckets: make([]BucketSnapshot[C], len(buckets))}
+	for i, v := range balances.Views(r.untyped.spec, buckets, now) {
+		b := &snap.Buckets[i]
+		b.Entity, b.Full, b.Exists = v.Entity, v.Full, v.Exists
+		b.Available, b.Capacity = r.costs.fromVector(v.Available), r.costs.fromVector(v.Capacity)
+		b.Burst = r.costs.fromVector(v.Burst)
 	}
 	return snap, nil
 }
