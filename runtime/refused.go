@@ -31,7 +31,7 @@ func (r *resource) refused(
 	}
 	vector := append(v.milli[:0], cost...)
 	if empty, err := tokens.Scale(r.spec, links[0].Kind, true, vector); empty || err != nil {
-		return nil
+		return nil //nolint:nilerr // the caller asks the store, which returns err
 	}
 	denied := r.core.session.Refused(r.def, links, vector, now)
 	if f := r.core.env.Observer.Denied; f != nil && denied != nil {

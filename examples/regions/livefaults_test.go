@@ -29,8 +29,8 @@ var errUnreadable = errors.New("permission denied")
 
 // pause stands still as long as the process is stopped.
 func (f *faulty) pause() {
-	if left := time.UnixMilli(f.stopped.Load()).Sub(time.Now()); left > 0 {
-		time.Sleep(left) // in a bubble
+	if left := time.Until(time.UnixMilli(f.stopped.Load())); left > 0 {
+		time.Sleep(left) //nolint:forbidigo // in a bubble
 	}
 }
 

@@ -23,6 +23,7 @@ func BenchmarkCycle(b *testing.B) {
 }
 
 func benchmarkCycle(b *testing.B, stream bool) {
+	b.Helper()
 	const entities, resources = 2000, 10
 	w := &manyBuckets{now: time.UnixMilli(1_700_000_000_000), objects: map[string][]byte{}}
 	regions := &store.Regions{Names: []string{"ap", "eu", "us"}, Floor: 5, Window: window}

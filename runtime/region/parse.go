@@ -12,18 +12,18 @@ import (
 // that are as they were then are shared with it, so nobody changes them.
 func parseQuickly(object []byte, before *Snapshot) (*Snapshot, bool) {
 	const begin = `,"entries":[`
-	at := bytes.Index(object, []byte(begin))
-	if at < 0 {
+	head, entries, found := bytes.Cut(object, []byte(begin))
+	if !found {
 		return nil, false
 	}
-	head := append(bytes.Clone(object[:at]), '}')
+	head = append(bytes.Clone(head), '}')
 	s := new(Snapshot)
 	d := json.NewDecoder(bytes.NewReader(head))
 	d.DisallowUnknownFields()
 	if d.Decode(s) != nil || d.InputOffset() != int64(len(head)) || s.Version != Version {
 		return nil, false
 	}
-	p := snapshotParser{rest: object[at+len(begin):], slab: []Holding{}}
+	p := snapshotParser{rest: entries, slab: []Holding{}}
 	if before != nil {
 		p.before = before.Entries
 		s.Entries = make([]Entry, 0, len(p.before)+len(p.before)/16)

@@ -59,7 +59,7 @@ func TestSim(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		setFlag(t, checks, strconv.Itoa(longform.Histories(t, "histories", histories, 160)/2))
 	}
-	t.Run("read", func(t *testing.T) { simulate(t, func(w *regionsim.World) {}, regionsim.Kinds()) })
+	t.Run("read", func(t *testing.T) { simulate(t, func(*regionsim.World) {}, regionsim.Kinds()) })
 	t.Run("stream", func(t *testing.T) {
 		simulate(t, followed, slices.Concat(regionsim.Kinds(), regionsim.StreamKinds()))
 	})

@@ -69,7 +69,7 @@ func Run(
 	for {
 		err := p.Run(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // this is how it ends
 		}
 		select {
 		case <-into.Ready():

@@ -147,7 +147,7 @@ func (w *world) spend(users ...int) {
 // window has a window pass, and then a cycle.
 func (w *world) window() *region.Report {
 	w.Helper()
-	time.Sleep(time.Minute) // in a bubble
+	time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 	synctest.Wait()
 	r, err := w.sync.Cycle(w.Context())
 	if err != nil {
@@ -181,11 +181,11 @@ func TestFeed(t *testing.T) {
 		if w.table.reads != 1 {
 			t.Errorf("%d reads, want 1", w.table.reads)
 		}
-		time.Sleep(50 * time.Minute)
+		time.Sleep(50 * time.Minute) //nolint:forbidigo // in a bubble
 		if r := w.window(); r.Read != "" {
 			t.Errorf("read for %q before an hour has passed", r.Read)
 		}
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble
 		if r := w.window(); r.Read != "audit" || w.table.reads != 2 {
 			t.Errorf("%q, %d reads, want an audit", r.Read, w.table.reads)
 		}
@@ -218,7 +218,7 @@ func TestFeedAudit(t *testing.T) {
 		if r := heard(); r.Quotas != 0 {
 			t.Errorf("%d quotas of buckets that nobody told of", r.Quotas)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
 		w.spend(1)
 		if r := heard(); r.Read != "audit" || r.Quotas != 2 {
 			t.Errorf("%q: %d quotas, want those of the bucket that is used", r.Read, r.Quotas)

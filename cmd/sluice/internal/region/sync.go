@@ -119,15 +119,14 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 func (c syncCommand) check(
 	ctx context.Context, p program.Env, place snapshotsPlace, sync *region.Sync,
 ) error {
-	for noted := false; ; {
+	for noted := false; ctx.Err() == nil; {
 		err := sync.Check(ctx)
 		if !place.missing(err) {
 			return err
 		}
-		if noted = c.wait(ctx, p, err, noted); ctx.Err() != nil {
-			return nil
-		}
+		noted = c.wait(ctx, p, err, noted)
 	}
+	return nil
 }
 
 // idleFor returns the pause between two reads of a shard. It is a part of the age of rates, and a read costs
@@ -162,15 +161,17 @@ func (c syncCommand) tune(config *region.Config, window time.Duration) error {
 func (c syncCommand) open(
 	ctx context.Context, p program.Env, place snapshotsPlace, awsRegion string,
 ) (region.Snapshots, error) {
-	for noted := false; ; {
+	if c.Once || c.DryRun {
+		return place.open(ctx, awsRegion)
+	}
+	for noted := false; ctx.Err() == nil; {
 		snapshots, err := place.open(ctx, awsRegion)
-		if c.Once || c.DryRun || !place.missing(err) {
+		if !place.missing(err) {
 			return snapshots, err
 		}
-		if noted = c.wait(ctx, p, err, noted); ctx.Err() != nil {
-			return nil, nil
-		}
+		noted = c.wait(ctx, p, err, noted)
 	}
+	return nil, nil
 }
 
 // wait waits a moment for what is missing, after saying so once.
@@ -211,8 +212,8 @@ func (c syncCommand) follow(
 	}
 	end(nil)
 	<-ended
-	if ctx.Err() != nil { // how it ends
-		return nil
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // this is how a sync ends
 	}
 	return err
 }
