@@ -93,6 +93,19 @@ func (b *cachedBucket) invalidate(fills int64) {
 	b.img, b.fills = nil, max(b.fills, fills)
 }
 
+// useOverrides resolves b's limits from the overrides of its entity and of its kind, each unless a later read
+// of it is known.
+func (b *cachedBucket) useOverrides(own, ofKind *override) *limitSet {
+	ofKind = b.keepKind(b.kind, ofKind)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.own != nil && b.own.number > own.number {
+		own = b.own
+	}
+	b.setOverrides(own, ofKind)
+	return b.inForce
+}
+
 // setOverrides computes b's limits from own and ofKind, unless they were computed from these already. The
 // caller holds the lock.
 func (b *cachedBucket) setOverrides(own, ofKind *override) {
@@ -115,7 +128,7 @@ func (b *cachedBucket) setOverrides(own, ofKind *override) {
 // entity's and the kind's. The version grows with each write of one of them, and falls if one is evicted.
 func resolved(spec *store.Spec, kind int, overrides ...store.Stored) (limits []bucket.Limit, version int64) {
 	for _, o := range overrides {
-		n, _ := strconv.ParseInt(string(o.Revision), 10, 64) // "" is 0; decodeOverride has refused other text
+		n, _ := strconv.ParseInt(string(o.Revision), 10, 64) // "" is 0; text.Override has refused others
 		version += n
 	}
 	return store.Resolve(spec.Kinds[kind].Limits, overrides...), version

@@ -31,14 +31,6 @@ func (o outcome) String() string {
 	return [...]string{"applied", "refused", "unapplied", "unknown", "failed", "unloaded"}[o]
 }
 
-// transient is the codes of errors after which Redis has written nothing, and which pass by themselves or
-// are fixed by an operator of Redis. A script reads all it needs before it writes, and Redis rejects its
-// first write or none.
-var transient = []string{
-	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "OOM", "MISCONF", "BUSY",
-	"MOVED", "ASK", "max number of clients reached",
-}
-
 // classify returns the outcome of a script call that ended with err.
 func (s *Store) classify(err error) outcome {
 	if err == nil {
@@ -52,12 +44,8 @@ func (s *Store) classify(err error) outcome {
 		if strings.HasPrefix(text, "NOSCRIPT") {
 			return unloadedScript
 		}
-		for _, code := range transient {
-			// Redis before 7 wraps the error of a script's command: "Error running script ...: -OOM command
-			// not allowed ...".
-			if strings.HasPrefix(text, code) || strings.Contains(text, ": -"+code+" ") {
-				return unapplied
-			}
+		if remedy.Passes(text) {
+			return unapplied
 		}
 		return failed
 	}

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -197,22 +195,11 @@ func (s *Store) setMembers(ctx context.Context, key string) ([]string, error) {
 	return all, nil
 }
 
-// decodeOverride decodes the hash of an override, which may be empty. It skips limits that spec does not
-// know, those of another binary. It fails with a *store.SetupError.
+// decodeOverride decodes the hash of an override, which may be empty. It fails with a *store.SetupError.
 func (k keys) decodeOverride(
 	spec *store.Spec, at string, hash map[string]string,
 ) (store.Stored, error) {
-	stored := store.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
-	if len(hash) == 0 {
-		return stored, nil
-	}
-	stored.Revision = store.Revision(hash["ver"])
-	_, err := strconv.ParseInt(hash["ver"], 10, 64)
-	for i, name := range spec.Limits {
-		if limit, ok := hash[text.LimitField(name)]; ok && err == nil {
-			stored.Limits[i], err = text.ParseLimit(name, limit)
-		}
-	}
+	stored, err := text.Override(spec, at, hash)
 	if err != nil {
 		return store.Stored{}, &store.SetupError{
 			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, store.Quote(at)),

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/underway"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -115,6 +116,9 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 		return nil, err
 	}
 	opened.queues.single = newQueue(opened)
+	opened.reads = underway.Reads[overrideKey, *override]{
+		Tasks: &opened.background, Now: opened.now, Joinable: lookups.TTL(min(env.CacheTTL, s.slowAfter)),
+	}
 	for _, def := range defs {
 		generated, ok := def.(Scripter)
 		if !ok {
@@ -144,6 +148,7 @@ type session struct {
 	buckets    *lru.Cache[bucketKey, *cachedBucket]
 	lookups    *lookups.Members
 	queues     queues
+	reads      underway.Reads[overrideKey, *override]
 	background background.Tasks
 	fills      atomic.Int64 // counts the fills that the session has made, failed ones too
 }

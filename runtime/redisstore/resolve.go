@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/underway"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -15,8 +17,9 @@ import (
 type override struct {
 	store.Stored
 
-	read    int64 // when, ms
+	read    int64 // when the read began, ms
 	changes int64 // the resource's changed counter at that time
+	number  int64 // of the read: higher than those of earlier ones
 }
 
 // resolver resolves the limits in force, from overrides in the session's cache or in Redis.
@@ -52,65 +55,58 @@ func (s resolver) resolve(r *request) error {
 	return s.readOverrides(r, now)
 }
 
-// overrideRead is the read of one override.
-type overrideRead struct {
+// overrideKey says which override a read is of. A read from before this session wrote overrides of the
+// resource has another key than those after it.
+type overrideKey struct {
 	*resource
-	at      string
-	changes int64 // the resource's changed counter before the read
-	command *redis.MapStringStringCmd
+	at      string // an entity or a kind
+	changes int64  // the resource's changed counter
 }
 
-// overrideReads is the reads of one pipeline, each of them once.
-type overrideReads struct {
-	all         []*overrideRead
-	own, ofKind []*overrideRead // by portion; nil where nothing is to be read
+type overrideRead = underway.Read[overrideKey, *override]
+
+// unresolved is a bucket whose limits are not resolved yet, and which of the reads it needs.
+type unresolved struct {
+	*cachedBucket
+	portion     int // of the request
+	own, ofKind int // ofKind is -1 where the cached override serves
 }
 
-// newOverrideReads returns the reads that r's portions without limits need.
-func (s resolver) newOverrideReads(r *request, now int64) *overrideReads {
-	reads := &overrideReads{
-		own: make([]*overrideRead, len(r.portions)), ofKind: make([]*overrideRead, len(r.portions)),
-	}
+// unresolved returns the buckets of r's portions without limits, and what to read for them.
+func (s resolver) unresolved(r *request, now int64) (all []unresolved, keys []overrideKey) {
 	for i := range r.portions {
 		p := &r.portions[i]
 		if p.inForce != nil {
 			continue
 		}
-		reads.own[i] = reads.add(p.resource, p.entity)
+		next := unresolved{cachedBucket: p.cachedBucket, portion: i, own: len(keys), ofKind: -1}
+		changes := p.changed.Load()
+		keys = append(keys, overrideKey{p.resource, p.entity, changes})
 		if !s.current(p.resource, p.kinds[p.kind].Load(), now) {
-			reads.ofKind[i] = reads.add(p.resource, p.spec.Kinds[p.kind].Name)
+			next.ofKind = len(keys)
+			keys = append(keys, overrideKey{p.resource, p.spec.Kinds[p.kind].Name, changes})
 		}
+		all = append(all, next)
 	}
-	return reads
+	return all, keys
 }
 
-// add returns the read of the override at an entity or a kind.
-func (o *overrideReads) add(of *resource, at string) *overrideRead {
-	for _, read := range o.all {
-		if read.resource == of && read.at == at {
-			return read
-		}
+// resolve returns the limits in force by what was read, or nil unless all reads that u needs have succeeded.
+func (u *unresolved) resolve(reads []*overrideRead) *limitSet {
+	own, ok := reads[u.own].Value()
+	ofKind := u.kinds[u.kind].Load()
+	if ok && u.ofKind >= 0 {
+		ofKind, ok = reads[u.ofKind].Value()
 	}
-	read := &overrideRead{resource: of, at: at, changes: of.changed.Load()}
-	o.all = append(o.all, read)
-	return read
+	if !ok {
+		return nil
+	}
+	return u.useOverrides(own, ofKind)
 }
 
-// exec reads all from Redis. It reports whether any override was found.
-func (o *overrideReads) exec(ctx context.Context, s resolver) (found bool, err error) {
-	pipe := s.client.Pipeline()
-	for _, read := range o.all {
-		read.command = pipe.HGetAll(ctx, s.keys.config(read.spec.Resource, read.at))
-	}
-	err = exec(ctx, pipe)
-	for _, read := range o.all {
-		found = found || len(read.command.Val()) > 0
-	}
-	return found, err
-}
-
-// readOverrides reads the overrides of those of r's buckets whose limits are not resolved yet. If Redis
-// does not answer, expired overrides serve for another second: a failed read is no reason to deny.
+// readOverrides reads the overrides of those of r's buckets whose limits are not resolved yet. It joins the
+// reads that are under way for other callers. If Redis does not answer, expired overrides serve for another
+// second: a failed read is no reason to deny.
 func (s resolver) readOverrides(r *request, now int64) error {
 	ctx := r.ctx
 	if !r.deadline.IsZero() { // half of the remaining time is for the charge
@@ -118,51 +114,62 @@ func (s resolver) readOverrides(r *request, now int64) error {
 		ctx, cancel = context.WithTimeout(ctx, max(minAttempt, until(r.deadline)/2))
 		defer cancel()
 	}
-	reads := s.newOverrideReads(r, now)
 	event := store.StoreEvent{Call: callPipeline, Path: "levels", Resource: r.portions[0].spec.Resource}
-	err := s.read(ctx, event, func(ctx context.Context) (bool, error) { return reads.exec(ctx, s) })
-	switch _, down := errors.AsType[*store.UnavailableError](err); {
-	case down:
-		return s.useExpired(r, now, err)
-	case err != nil:
-		return err
-	}
-	for i := range r.portions {
-		p := &r.portions[i]
-		if reads.own[i] == nil {
-			continue
+	all, keys := s.unresolved(r, now)
+	reads := s.reads.Join(keys, func(begun []*overrideRead) {
+		s.sendReads(context.WithoutCancel(ctx), event, begun)
+	}, func(reads []*overrideRead) {
+		for i := range all {
+			all[i].resolve(reads)
 		}
-		ofKind := p.kinds[p.kind].Load()
-		if reads.ofKind[i] != nil {
-			if ofKind, err = s.decodeRead(reads.ofKind[i], now); err != nil {
-				return err
+	})
+	for _, read := range reads {
+		if _, err := read.Wait(ctx); err != nil {
+			err = s.readError(ctx, &event, err)
+			if _, down := errors.AsType[*store.UnavailableError](err); down {
+				return s.useExpired(r, now, err)
 			}
-		}
-		own, err := s.decodeRead(reads.own[i], now)
-		if err != nil {
 			return err
 		}
-		p.useOverrides(own, ofKind)
+	}
+	for i := range all {
+		r.portions[all[i].portion].inForce = all[i].resolve(reads)
 	}
 	return nil
 }
 
-// useOverrides resolves the portion's limits from the overrides of its entity and of its kind.
-func (p *portion) useOverrides(own, ofKind *override) {
-	p.kinds[p.kind].Store(ofKind)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cachedBucket.setOverrides(own, ofKind)
-	p.inForce = p.cachedBucket.inForce
+// sendReads sends reads in one pipeline. One that fails, as where the key holds something else, leaves the
+// others as they are.
+func (s resolver) sendReads(ctx context.Context, event store.StoreEvent, reads []*overrideRead) {
+	event.Began = s.env.Clock.Now()
+	pipe := s.client.Pipeline()
+	replies := make([]*redis.MapStringStringCmd, len(reads))
+	for i, read := range reads {
+		replies[i] = pipe.HGetAll(ctx, s.keys.config(read.Key.spec.Resource, read.Key.at))
+	}
+	_, err := pipe.Exec(ctx)
+	found, ofOne := false, false
+	for _, reply := range replies {
+		found, ofOne = found || len(reply.Val()) > 0, ofOne || reply.Err() != nil
+	}
+	for i, read := range reads {
+		if failure := replies[i].Err(); failure != nil || err != nil && !ofOne {
+			read.Set(nil, onKey(s.keys.config(read.Key.spec.Resource, read.Key.at), cmp.Or(failure, err)))
+			continue
+		}
+		read.Set(s.decodeRead(read, replies[i].Val()))
+	}
+	event.Outcome = readOutcome(found, err)
+	s.report(ctx, event)
 }
 
 // decodeRead returns the override that was read.
-func (s resolver) decodeRead(read *overrideRead, now int64) (*override, error) {
-	stored, err := s.keys.decodeOverride(read.spec, read.at, read.command.Val())
+func (s resolver) decodeRead(read *overrideRead, hash map[string]string) (*override, error) {
+	stored, err := s.keys.decodeOverride(read.Key.spec, read.Key.at, hash)
 	if err != nil {
 		return nil, err
 	}
-	return &override{Stored: stored, read: now, changes: read.changes}, nil
+	return &override{stored, read.Began, read.Key.changes, read.Number}, nil
 }
 
 // useExpired resolves r's limits from expired overrides, which serve for another second. It returns err if a
@@ -183,9 +190,9 @@ func (s resolver) useExpired(r *request, now int64, err error) error {
 			if s.current(p.resource, o, now) {
 				return o
 			}
-			return &override{o.Stored, s.graceRead(now), p.changed.Load()}
+			return &override{o.Stored, s.graceRead(now), p.changed.Load(), o.number}
 		}
-		p.useOverrides(extend(own), extend(ofKind))
+		p.inForce = p.useOverrides(extend(own), extend(ofKind))
 	}
 	return nil
 }
@@ -216,24 +223,34 @@ func (s *session) read(
 	case <-ctx.Done():
 		r.err = ctx.Err()
 	}
-	switch {
-	case r.err != nil:
-		event.Outcome = "failed"
-	case r.found:
-		event.Outcome = "found"
-	default:
-		event.Outcome = "missing"
-	}
+	event.Outcome = readOutcome(r.found, r.err)
 	s.report(ctx, event)
+	return s.readError(ctx, &event, r.err)
+}
+
+// readOutcome returns the StoreEvent.Outcome of a read.
+func readOutcome(found bool, err error) string {
 	switch {
-	case r.err == nil:
-		return nil
-	case errors.Is(r.err, context.Canceled):
-		return fmt.Errorf("sluice: %s: %w", event.Path, r.err)
-	case errors.Is(r.err, context.DeadlineExceeded):
-		return &store.UnavailableError{Resource: event.Resource, Attempts: 1, Err: r.err}
+	case err != nil:
+		return "failed"
+	case found:
+		return "found"
 	}
-	err := s.operationError(ctx, r.err)
+	return "missing"
+}
+
+// readError returns the error for a caller, whose context is ctx, of a read that ended with err.
+func (s *Store) readError(ctx context.Context, event *store.StoreEvent, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("sluice: %s: %w", event.Path, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return &store.UnavailableError{Resource: event.Resource, Attempts: 1, Err: err}
+	}
+	if malformed, ok := errors.AsType[*store.SetupError](err); ok {
+		return malformed
+	}
+	err = s.operationError(ctx, err)
 	if down, ok := errors.AsType[*store.UnavailableError](err); ok {
 		down.Resource, down.Attempts = event.Resource, 1
 	}

@@ -43,6 +43,19 @@ func (r *resource) script(n int) *script {
 	return r.scripts[0]
 }
 
+// keepKind caches the override of a kind, unless a later read is cached, and returns what is cached then.
+func (r *resource) keepKind(kind int, read *override) *override {
+	for {
+		known := r.kinds[kind].Load()
+		if known != nil && known.number > read.number {
+			return known
+		}
+		if r.kinds[kind].CompareAndSwap(known, read) {
+			return read
+		}
+	}
+}
+
 // resource returns the resource opened as def. It searches a slice: there are few resources, and comparing an
 // interface is faster than hashing it.
 func (s *session) resource(def store.Definition) *resource {

@@ -3,6 +3,7 @@ package remedy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -43,6 +44,24 @@ func Of(err error, prefix string, hashTags bool) (what, do string) {
 			"acquire buckets with different roots one by one, and use a Prefix without '{'"
 	}
 	return "Redis refused the call", "check the client's configuration"
+}
+
+// transient is the codes of errors after which Redis has written nothing, and which pass by themselves or
+// are fixed by an operator of Redis. A script reads all it needs before it writes, and Redis rejects its
+// first write or none.
+var transient = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "OOM", "MISCONF", "BUSY",
+	"MOVED", "ASK", "max number of clients reached",
+}
+
+// Passes reports whether the text of an answer, without ERR, is an error that passes by itself, and after
+// which Redis has written nothing.
+func Passes(text string) bool {
+	return slices.ContainsFunc(transient, func(code string) bool {
+		// Redis before 7 wraps the error of a script's command: "Error running script ...: -OOM command not
+		// allowed ...".
+		return strings.HasPrefix(text, code) || strings.Contains(text, ": -"+code+" ")
+	})
 }
 
 // isDenied reports whether err says that the user does not have a right. For a command within a script the
