@@ -62,3 +62,34 @@ func TestClosed(t *testing.T) {
 		t.Errorf("Dial: %v", err)
 	}
 }
+
+// TestBuffered: two ends that both write before they read do not wait for each other, and a closed one fails.
+func TestBuffered(t *testing.T) {
+	here, there := net.Pipe()
+	client, server := pipenet.Buffered(here), pipenet.Buffered(there)
+	for _, end := range []net.Conn{client, server} {
+		if n, err := end.Write([]byte("ping")); n != 4 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	for _, end := range []net.Conn{client, server} {
+		got := make([]byte, 4)
+		if _, err := io.ReadFull(end, got); string(got) != "ping" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	for range 2 {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := client.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,479 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/internal/test/pipenet"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// coldReads counts the reads of overrides, and holds their replies while held is open.
+type coldReads struct {
+	noReads
+
+	mu        sync.Mutex
+	keys      map[string]int // how often each was read
+	pipelines int
+	held      chan struct{} // nil to hold nothing
+	failure   error         // what is answered then, in place of the reply
+}
+
+func (c *coldReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if cmds[0].Name() != "hgetall" {
+			return err
+		}
+		c.mu.Lock()
+		if c.keys == nil {
+			c.keys = map[string]int{}
+		}
+		for _, cmd := range cmds {
+			c.keys[cmd.Args()[1].(string)]++
+		}
+		c.pipelines++
+		held := c.held
+		c.mu.Unlock()
+		if held != nil {
+			<-held
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.failure != nil {
+				return c.failure
+			}
+		}
+		return err
+	}
+}
+
+// hold makes replies wait from now on, until the function that it returns is called. With a failure they are
+// not delivered then: the reads fail with it. That function makes further replies wait for nothing.
+func (c *coldReads) hold() (deliver func(failure error)) {
+	held := make(chan struct{})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = held
+	return func(failure error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.held, c.failure = nil, failure
+		close(held)
+	}
+}
+
+// free makes further replies wait for nothing.
+func (c *coldReads) free() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = nil
+}
+
+// sent returns the number of reads and of pipelines since the last time, and how often the same was read at
+// most.
+func (c *coldReads) sent() (reads, pipelines, most int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.keys {
+		reads += n
+		most = max(most, n)
+	}
+	pipelines = c.pipelines
+	c.keys, c.pipelines = nil, 0
+	return reads, pipelines, most
+}
+
+// want compares the reads and pipelines since the last time.
+func (c *coldReads) want(t *testing.T, reads, pipelines int) {
+	t.Helper()
+	if r, p, _ := c.sent(); r != reads || p != pipelines {
+		t.Errorf("%d HGETALLs in %d pipelines, want %d in %d", r, p, reads, pipelines)
+	}
+}
+
+// cold runs f in a bubble, with a process that knows no overrides. A read may be joined for joinable.
+func cold(t *testing.T, joinable time.Duration, f func(*testing.T, *process, *coldReads, *handClock)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{mini: miniredis.NewMiniRedis(), addr: "127.0.0.1:0", prefix: "sluice-test:", slowAfter: joinable}
+		t.Cleanup(s.mini.Close)
+		client := s.client(t, func(o *redis.Options) {
+			o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+				conn, err := s.mini.Dial()
+				if err != nil {
+					return nil, err
+				}
+				return pipenet.Buffered(conn), nil
+			}
+		})
+		reads, clock := &coldReads{}, &handClock{}
+		client.AddHook(reads)
+		f(t, s.process(t, client, slow(), runtime.WithClock(clock)), reads, clock)
+	})
+}
+
+// callers200 is 200 callers: the same user of project 1, or a user each.
+func callers200(same bool) []caller {
+	all := make([]caller, 200)
+	for i := range all {
+		if all[i] = (caller{"1", "1"}); !same {
+			all[i].user = strconv.Itoa(i)
+		}
+	}
+	return all
+}
+
+// askAll starts an acquire of each, which ends once the test lets it, and waits until all wait.
+func (d *process) askAll(ctx context.Context, all []caller, opts ...runtime.CallOption) []*pendingCall {
+	calls := make([]*pendingCall, len(all))
+	for i, entity := range all {
+		calls[i] = d.ask(ctx, entity, tokens2{0, 1}, opts...)
+	}
+	synctest.Wait()
+	return calls
+}
+
+// TestColdCallers: 200 callers at once who need overrides read each of them once, whether the process knows
+// none or those that it knows have expired. Callers of one entity send one pipeline, and so one event.
+func TestColdCallers(t *testing.T) {
+	for name, test := range map[string]struct {
+		same             bool
+		reads, pipelines int
+		event            string
+	}{
+		"one entity":           {true, 4, 1, "levels missing"},
+		"users of one project": {false, 200 + 3, 200, "levels missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+				for _, state := range []string{"cold", "expired"} {
+					deliver := reads.hold()
+					calls := d.askAll(t.Context(), callers200(test.same))
+					deliver(nil)
+					for _, call := range calls {
+						if err := call.end(); err != nil {
+							t.Fatal(state, err)
+						}
+					}
+					if n, pipelines, most := reads.sent(); n != test.reads || pipelines != test.pipelines || most != 1 {
+						t.Errorf("%s: %d HGETALLs in %d pipelines, %d of the same, want %d in %d, 1 of the same",
+							state, n, pipelines, most, test.reads, test.pipelines)
+					}
+					if n := d.events.drop(test.event); n != test.pipelines {
+						t.Errorf("%s: %d events %q, want %d", state, n, test.event, test.pipelines)
+					}
+					clock.pass(time.Minute)
+				}
+			})
+		})
+	}
+}
+
+// TestColdCallersControl: where no read is joined, each of 200 callers reads all.
+func TestColdCallersControl(t *testing.T) {
+	cold(t, 0, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+		deliver := reads.hold()
+		calls := d.askAll(t.Context(), callers200(true))
+		deliver(nil)
+		for _, call := range calls {
+			if err := call.end(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reads.want(t, 800, 200)
+	})
+}
+
+// drop returns how many events there were of a kind since the last time, and forgets all.
+func (e *events) drop(event string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, had := range e.store {
+		if had == event {
+			n++
+		}
+	}
+	e.store = nil
+	return n
+}
+
+// TestSetDuringRead: a call after an override was set does not join a read from before, and its limits stay in
+// force when that read ends.
+func TestSetDuringRead(t *testing.T) {
+	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+		deliver := reads.hold()
+		first := d.askAll(t.Context(), []caller{alice})[0]
+		reads.free()
+		_, err := d.session.Overrides().Set(t.Context(), slow().spec, store.Stored{At: "user-alice",
+			Limits: rpm(30)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.left(t, alice, tokens2{30, 6000})
+		reads.want(t, 4, 2)
+		deliver(nil)
+		if err := first.end(); err != nil {
+			t.Fatal(err)
+		}
+		d.left(t, alice, tokens2{30, 5999})
+		reads.want(t, 0, 0)
+	})
+}
+
+// TestColdCallerLeaves: a caller whose context ends does not end the read that it began. Others who wait for
+// it get their answer, and what was read is kept although nobody waits.
+func TestColdCallerLeaves(t *testing.T) {
+	for name, others := range map[string][]caller{"others wait": {alice, alice}, "nobody waits": nil} {
+		t.Run(name, func(t *testing.T) {
+			cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+				ctx, cancel := context.WithCancel(t.Context())
+				deliver := reads.hold()
+				leader := d.askAll(ctx, []caller{alice})[0]
+				calls := d.askAll(t.Context(), others)
+				cancel()
+				if err := leader.end(); !errors.Is(err, context.Canceled) {
+					t.Errorf("%v, want that its context was cancelled", err)
+				}
+				deliver(nil)
+				for _, call := range calls {
+					if err := call.end(); err != nil {
+						t.Error(err)
+					}
+				}
+				synctest.Wait()
+				d.left(t, alice, tokens2{60, int64(6000 - len(others))})
+				reads.want(t, 2, 1)
+			})
+		})
+	}
+}
+
+// TestColdCloseWaits: Close waits for a read whose callers have all left.
+func TestColdCloseWaits(t *testing.T) {
+	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+		ctx, cancel := context.WithCancel(t.Context())
+		deliver := reads.hold()
+		call := d.askAll(ctx, []caller{alice})[0]
+		cancel()
+		if err := call.end(); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		soon, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := d.Close(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close during a read: %v", err)
+		}
+		deliver(nil)
+		if err := d.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSilentRead: while Redis does not answer, cold callers fail at half of their time, each at its own, and
+// callers whose overrides have expired go by these. All have sent one pipeline. Its failure is not kept.
+func TestSilentRead(t *testing.T) {
+	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+		d.left(t, bob, tokens2{60, 6000})
+		clock.pass(time.Minute)
+		reads.sent()
+		deliver, began := reads.hold(), time.Now()
+		var calls []*pendingCall
+		for i := range 10 {
+			budget := time.Duration(i+1) * time.Second
+			calls = append(calls, d.askAll(t.Context(), []caller{alice, bob}, runtime.Budget(budget))...)
+		}
+		for i, call := range calls {
+			err := call.end()
+			if took, want := time.Since(began), time.Duration(i/2+1)*time.Second/2; took < want || i%2 == 0 && took > want {
+				t.Errorf("call %d ended after %v, want %v", i, took, want)
+			}
+			down, isDown := errors.AsType[*store.UnavailableError](err)
+			switch {
+			case i%2 == 1 && err != nil:
+				t.Errorf("call %d: %v, want it to go by expired overrides", i, err)
+			case i%2 == 0 && (!isDown || down.Resource != "gpt-4" || down.Attempts != 1 ||
+				!errors.Is(err, context.DeadlineExceeded)):
+				t.Errorf("call %d: %#v, want an UnavailableError", i, err)
+			}
+		}
+		if n, pipelines, most := reads.sent(); n != 3 || pipelines != 2 || most != 1 {
+			t.Errorf("%d HGETALLs in %d pipelines, %d of the same, want 3 in 2", n, pipelines, most)
+		}
+		deliver(redisError("LOADING"))
+		synctest.Wait()
+		d.left(t, alice, tokens2{60, 6000})
+		reads.want(t, 1, 1) // the kind's expired override serves for a second
+	})
+}
+
+// TestFailedReadOfMany: if a read fails, all who wait for it get an error of their own, or go by their expired
+// overrides, and the next call reads again.
+func TestFailedReadOfMany(t *testing.T) {
+	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+		for _, expired := range []bool{false, true} {
+			deliver := reads.hold()
+			calls := d.askAll(t.Context(), callers200(true))
+			deliver(redisError("LOADING"))
+			different := map[error]bool{}
+			for _, call := range calls {
+				err := call.end()
+				different[err] = true
+				if expired != (err == nil) || !expired && !isA[*store.UnavailableError](err) {
+					t.Fatalf("expired %t: %v", expired, err)
+				}
+			}
+			if want := len(calls); !expired && len(different) != want {
+				t.Errorf("%d errors, want %d", len(different), want)
+			}
+			reads.want(t, 4, 1)
+			if clock.pass(time.Second); !expired {
+				d.left(t, caller{"1", "1"}, tokens2{60, 6000})
+				reads.want(t, 4, 1)
+			}
+			clock.pass(time.Minute)
+		}
+	})
+}
+
+// TestMalformedOverrideOfAnother: callers that have joined the read of a project's override do not fail as that
+// of the user fails who began it.
+func TestMalformedOverrideOfAnother(t *testing.T) {
+	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+		k := d.store.keys
+		for user, write := range map[string]func(key string) error{
+			"malformed": func(key string) error { return d.store.client.HSet(t.Context(), key, "ver", "x").Err() },
+			"no hash":   func(key string) error { return d.store.client.Set(t.Context(), key, "x", 0).Err() },
+		} {
+			if err := write(k.config("gpt-4", "user-"+user)); err != nil {
+				t.Fatal(err)
+			}
+			deliver := reads.hold()
+			project := "of " + user
+			first := d.askAll(t.Context(), []caller{{user, project}})[0]
+			second := d.askAll(t.Context(), []caller{{"1 " + user, project}})[0]
+			deliver(nil)
+			if err := first.end(); !isA[*store.SetupError](err) {
+				t.Errorf("%s: %v, want a SetupError", user, err)
+			}
+			if err := second.end(); err != nil {
+				t.Errorf("%s: another user got %v", user, err)
+			}
+			if _, _, most := reads.sent(); most != 1 {
+				t.Errorf("%s: the same was read %d times", user, most)
+			}
+		}
+	})
+}
+
+// TestHungRead: a read is joined for a while only, so that one that hangs does not hold up all later callers.
+// What it returns in the end does not replace what was read after it.
+func TestHungRead(t *testing.T) {
+	cold(t, slowAfter, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+		deliver := reads.hold()
+		calls := d.askAll(t.Context(), []caller{alice})
+		clock.pass(slowAfter - time.Millisecond)
+		calls = append(calls, d.askAll(t.Context(), []caller{alice})...)
+		reads.free()
+		reads.want(t, 2, 1)
+		other := New(d.store.client, Prefix(d.store.keys.prefix)).Overrides()
+		_, err := other.Set(t.Context(), slow().spec, store.Stored{At: "user-alice", Limits: rpm(30)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.pass(time.Millisecond)
+		d.left(t, alice, tokens2{30, 6000})
+		reads.want(t, 2, 1)
+		deliver(nil)
+		for _, call := range calls {
+			if err := call.end(); err != nil {
+				t.Error(err)
+			}
+		}
+		d.left(t, alice, tokens2{30, 5998})
+		reads.want(t, 0, 0)
+		clock.pass(time.Minute - time.Millisecond)
+		d.left(t, alice, tokens2{30, 5998})
+		reads.want(t, 0, 0)
+		clock.pass(time.Millisecond)
+		d.left(t, alice, tokens2{30, 5998})
+		reads.want(t, 2, 1)
+	})
+}
+
+// TestJoinedReadAge: overrides are cached from when their read began, not from when a caller joined it.
+func TestJoinedReadAge(t *testing.T) {
+	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+		deliver := reads.hold()
+		calls := d.askAll(t.Context(), []caller{alice})
+		clock.pass(59 * time.Second)
+		calls = append(calls, d.askAll(t.Context(), []caller{alice})...)
+		deliver(nil)
+		for _, call := range calls {
+			if err := call.end(); err != nil {
+				t.Error(err)
+			}
+		}
+		reads.want(t, 2, 1)
+		clock.pass(time.Second)
+		d.left(t, alice, tokens2{60, 5998})
+		reads.want(t, 2, 1)
+	})
+}
+
+// TestOwnSetsAreSeen: of many calls, of a few entities, none goes by overrides from before a Set of this
+// process that had returned when the call began.
+func TestOwnSetsAreSeen(t *testing.T) {
+	s := newServer(t)
+	d := s.process(t, s.client(t), slow())
+	var mu sync.Mutex
+	set := map[string]int64{"user-1": 60, "user-2": 60}
+	known := func() map[string]int64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(set)
+	}
+	var running sync.WaitGroup
+	for at := range known() {
+		running.Go(func() {
+			var revision store.Revision
+			for n := int64(61); n < 90; n++ {
+				next, err := d.session.Overrides().Set(t.Context(), slow().spec,
+					store.Stored{At: at, Limits: rpm(n), Revision: revision})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				revision = next
+				mu.Lock()
+				set[at] = n
+				mu.Unlock()
+			}
+		})
+	}
+	for range 8 {
+		running.Go(func() {
+			for i := range 60 {
+				user := []string{"1", "2"}[i%2]
+				least := known()["user-"+user]
+				snap, err := d.Peek(t.Context(), caller{user: user})
+				if err != nil || snap.Available[0] < least {
+					t.Errorf("user-%s has %d, %v, want at least %d", user, snap.Available[0], err, least)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+}
