@@ -109,6 +109,7 @@ func cold(t *testing.T, joinable time.Duration, f func(*testing.T, *process, *co
 		s := &server{mini: miniredis.NewMiniRedis(), addr: "127.0.0.1:0", prefix: "sluice-test:", slowAfter: joinable}
 		t.Cleanup(s.mini.Close)
 		client := s.client(t, func(o *redis.Options) {
+			o.PoolSize = 1000 // the client's timers of those who wait for a connection outlive the bubble
 			o.Dialer = func(context.Context, string, string) (net.Conn, error) {
 				conn, err := s.mini.Dial()
 				if err != nil {
