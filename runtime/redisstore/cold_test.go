@@ -3,10 +3,11 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"maps"
+	"fmt"
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,10 +152,9 @@ func TestColdCallers(t *testing.T) {
 	for name, test := range map[string]struct {
 		same             bool
 		reads, pipelines int
-		event            string
 	}{
-		"one entity":           {true, 4, 1, "levels missing"},
-		"users of one project": {false, 200 + 3, 200, "levels missing"},
+		"one entity":           {true, 4, 1},
+		"users of one project": {false, 200 + 3, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
@@ -171,8 +171,8 @@ func TestColdCallers(t *testing.T) {
 						t.Errorf("%s: %d HGETALLs in %d pipelines, %d of the same, want %d in %d, 1 of the same",
 							state, n, pipelines, most, test.reads, test.pipelines)
 					}
-					if n := d.events.drop(test.event); n != test.pipelines {
-						t.Errorf("%s: %d events %q, want %d", state, n, test.event, test.pipelines)
+					if n := d.events.levels(); n != test.pipelines {
+						t.Errorf("%s: %d events, want %d", state, n, test.pipelines)
 					}
 					clock.pass(time.Minute)
 				}
@@ -196,12 +196,12 @@ func TestColdCallersControl(t *testing.T) {
 	})
 }
 
-// drop returns how many events there were of a kind since the last time, and forgets all.
-func (e *events) drop(event string) (n int) {
+// levels returns how many reads of overrides were reported since the last time.
+func (e *events) levels() (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, had := range e.store {
-		if had == event {
+	for _, event := range e.store {
+		if event == "levels missing" {
 			n++
 		}
 	}
@@ -433,48 +433,69 @@ func TestJoinedReadAge(t *testing.T) {
 	})
 }
 
-// TestOwnSetsAreSeen: of many calls, of a few entities, none goes by overrides from before a Set of this
-// process that had returned when the call began.
+// TestOwnSetsAreSeen: no call goes by overrides from before a Set of this process that had returned when the
+// call began.
 func TestOwnSetsAreSeen(t *testing.T) {
 	s := newServer(t)
 	d := s.process(t, s.client(t), slow())
+	if unseen := unseenSets(t, d, d); len(unseen) > 0 {
+		t.Errorf("calls went by limits from before a Set: %q", unseen)
+	}
+}
+
+// TestOwnSetsAreSeenControl: of what another process sets, calls that go by cached overrides see nothing.
+func TestOwnSetsAreSeenControl(t *testing.T) {
+	s := newServer(t)
+	d := s.process(t, s.client(t), slow())
+	d.left(t, caller{user: "1"}, tokens2{60, 6000})
+	if unseen := unseenSets(t, d, s.process(t, s.client(t), slow())); len(unseen) == 0 {
+		t.Error("calls saw all that another process has set")
+	}
+}
+
+// unseenSets has many goroutines of d call, while those of by raise the limits of the same two users. It
+// returns the calls that went by limits below those that were set when they began.
+func unseenSets(t *testing.T, d, by *process) (unseen []string) {
+	t.Helper()
+	users := []string{"1", "2"}
+	var set [2]atomic.Int64
 	var mu sync.Mutex
-	set := map[string]int64{"user-1": 60, "user-2": 60}
-	known := func() map[string]int64 {
-		mu.Lock()
-		defer mu.Unlock()
-		return maps.Clone(set)
+	peek := func(i int) {
+		least := set[i].Load()
+		snap, err := d.Peek(t.Context(), caller{user: users[i]})
+		switch {
+		case err != nil:
+			t.Error(err)
+		case snap.Available[0] < least:
+			mu.Lock()
+			defer mu.Unlock()
+			unseen = append(unseen, fmt.Sprintf("%s: %d, not %d", users[i], snap.Available[0], least))
+		}
 	}
 	var running sync.WaitGroup
-	for at := range known() {
+	for i, user := range users {
 		running.Go(func() {
 			var revision store.Revision
-			for n := int64(61); n < 90; n++ {
-				next, err := d.session.Overrides().Set(t.Context(), slow().spec,
-					store.Stored{At: at, Limits: rpm(n), Revision: revision})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				revision = next
-				mu.Lock()
-				set[at] = n
-				mu.Unlock()
+			var err error
+			for n := int64(61); n < 90 && err == nil; n++ {
+				revision, err = by.session.Overrides().Set(t.Context(), slow().spec,
+					store.Stored{At: "user-" + user, Limits: rpm(n), Revision: revision})
+				set[i].Store(n)
+			}
+			if err != nil {
+				t.Error(err)
 			}
 		})
 	}
 	for range 8 {
 		running.Go(func() {
 			for i := range 60 {
-				user := []string{"1", "2"}[i%2]
-				least := known()["user-"+user]
-				snap, err := d.Peek(t.Context(), caller{user: user})
-				if err != nil || snap.Available[0] < least {
-					t.Errorf("user-%s has %d, %v, want at least %d", user, snap.Available[0], err, least)
-					return
-				}
+				peek(i % 2)
 			}
 		})
 	}
 	running.Wait()
+	peek(0)
+	peek(1)
+	return unseen
 }
