@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,31 +48,39 @@ func (c *coldReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 		c.pipelines++
 		held := c.held
 		c.mu.Unlock()
-		if held != nil {
-			<-held
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if c.failure != nil {
-				return c.failure
-			}
+		if held == nil {
+			return err
 		}
-		return err
+		select {
+		case <-held:
+		case <-ctx.Done(): // as a client fails that has ContextTimeoutEnabled
+			return ctx.Err()
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return cmp.Or(c.failure, err)
 	}
 }
 
-// hold makes replies wait from now on, until the function that it returns is called. With a failure they are
-// not delivered then: the reads fail with it. That function makes further replies wait for nothing.
-func (c *coldReads) hold() (deliver func(failure error)) {
+// hold makes replies wait from now on, until the function that it returns is called, once. With a failure,
+// they are not delivered then: the reads fail with it. Further replies wait for nothing.
+func (c *coldReads) hold(t *testing.T) (deliver func(failure error)) {
+	t.Helper()
 	held := make(chan struct{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held = held
-	return func(failure error) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.held, c.failure = nil, failure
-		close(held)
+	var once sync.Once
+	deliver = func(failure error) {
+		once.Do(func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.held, c.failure = nil, failure
+			close(held)
+		})
 	}
+	t.Cleanup(func() { deliver(nil) }) // before the process is closed, which waits for its reads
+	return deliver
 }
 
 // free makes further replies wait for nothing.
@@ -159,7 +168,7 @@ func TestColdCallers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
 				for _, state := range []string{"cold", "expired"} {
-					deliver := reads.hold()
+					deliver := reads.hold(t)
 					calls := d.askAll(t.Context(), callers200(test.same))
 					deliver(nil)
 					for _, call := range calls {
@@ -184,7 +193,7 @@ func TestColdCallers(t *testing.T) {
 // TestColdCallersControl: where no read is joined, each of 200 callers reads all.
 func TestColdCallersControl(t *testing.T) {
 	cold(t, 0, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
-		deliver := reads.hold()
+		deliver := reads.hold(t)
 		calls := d.askAll(t.Context(), callers200(true))
 		deliver(nil)
 		for _, call := range calls {
@@ -213,7 +222,7 @@ func (e *events) levels() (n int) {
 // force when that read ends.
 func TestSetDuringRead(t *testing.T) {
 	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
-		deliver := reads.hold()
+		deliver := reads.hold(t)
 		first := d.askAll(t.Context(), []caller{alice})[0]
 		reads.free()
 		_, err := d.session.Overrides().Set(t.Context(), slow().spec, store.Stored{At: "user-alice",
@@ -239,7 +248,7 @@ func TestColdCallerLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
 				ctx, cancel := context.WithCancel(t.Context())
-				deliver := reads.hold()
+				deliver := reads.hold(t)
 				leader := d.askAll(ctx, []caller{alice})[0]
 				calls := d.askAll(t.Context(), others)
 				cancel()
@@ -264,7 +273,7 @@ func TestColdCallerLeaves(t *testing.T) {
 func TestColdCloseWaits(t *testing.T) {
 	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
 		ctx, cancel := context.WithCancel(t.Context())
-		deliver := reads.hold()
+		deliver := reads.hold(t)
 		call := d.askAll(ctx, []caller{alice})[0]
 		cancel()
 		if err := call.end(); !errors.Is(err, context.Canceled) {
@@ -289,7 +298,7 @@ func TestSilentRead(t *testing.T) {
 		d.left(t, bob, tokens2{60, 6000})
 		clock.pass(time.Minute)
 		reads.sent()
-		deliver, began := reads.hold(), time.Now()
+		deliver, began := reads.hold(t), time.Now()
 		var calls []*pendingCall
 		for i := range 10 {
 			budget := time.Duration(i+1) * time.Second
@@ -324,7 +333,7 @@ func TestSilentRead(t *testing.T) {
 func TestFailedReadOfMany(t *testing.T) {
 	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
 		for _, expired := range []bool{false, true} {
-			deliver := reads.hold()
+			deliver := reads.hold(t)
 			calls := d.askAll(t.Context(), callers200(true))
 			deliver(redisError("LOADING"))
 			different := map[error]bool{}
@@ -360,7 +369,7 @@ func TestMalformedOverrideOfAnother(t *testing.T) {
 			if err := write(k.config("gpt-4", "user-"+user)); err != nil {
 				t.Fatal(err)
 			}
-			deliver := reads.hold()
+			deliver := reads.hold(t)
 			project := "of " + user
 			first := d.askAll(t.Context(), []caller{{user, project}})[0]
 			second := d.askAll(t.Context(), []caller{{"1 " + user, project}})[0]
@@ -382,7 +391,7 @@ func TestMalformedOverrideOfAnother(t *testing.T) {
 // What it returns in the end does not replace what was read after it.
 func TestHungRead(t *testing.T) {
 	cold(t, slowAfter, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
-		deliver := reads.hold()
+		deliver := reads.hold(t)
 		calls := d.askAll(t.Context(), []caller{alice})
 		clock.pass(slowAfter - time.Millisecond)
 		calls = append(calls, d.askAll(t.Context(), []caller{alice})...)
@@ -416,7 +425,7 @@ func TestHungRead(t *testing.T) {
 // TestJoinedReadAge: overrides are cached from when their read began, not from when a caller joined it.
 func TestJoinedReadAge(t *testing.T) {
 	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
-		deliver := reads.hold()
+		deliver := reads.hold(t)
 		calls := d.askAll(t.Context(), []caller{alice})
 		clock.pass(59 * time.Second)
 		calls = append(calls, d.askAll(t.Context(), []caller{alice})...)
