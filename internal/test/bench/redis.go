@@ -31,6 +31,7 @@ func redisExperiments(c conditions) []experiment {
 		race{"redis, 1 limit, 1 hot key, coalesced, 128 callers", together, one, few, lots, 0}.againstRate(c),
 		mostOfCoalescing(c),
 		ceilings(c),
+		coldCallers(c),
 	}
 }
 
