@@ -33,7 +33,7 @@ type options struct {
 	buckets int
 	jitter  func() float64 // in [0, 1)
 
-	slowAfter time.Duration // then a pipeline no longer counts against maxPipelines
+	slowAfter time.Duration // then a pipeline no longer counts against maxPipelines, and no call joins a read
 }
 
 // Defaults of options.

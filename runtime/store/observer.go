@@ -10,7 +10,8 @@ import (
 // chains several.
 //
 // Callbacks run on the caller's goroutine, except these, which run on a goroutine of the store:
-//   - Store and Skew, for a request that serves several callers or none, and for script calls of Redis;
+//   - Store and Skew, for a request that serves several callers or none, and on Redis for script calls and
+//     reads of overrides;
 //   - Settled, Released and Failed, for a lazy settle or release.
 //
 // They must not panic: on a goroutine of the store nothing recovers, and the process ends.
