@@ -116,7 +116,9 @@ func (c *coldReads) want(t *testing.T, reads, pipelines int) {
 func cold(t *testing.T, joinable time.Duration, f func(*testing.T, *process, *coldReads, *handClock)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{mini: miniredis.NewMiniRedis(), addr: "127.0.0.1:0", prefix: "sluice-test:", slowAfter: joinable}
+		s := &server{
+			mini: miniredis.NewMiniRedis(), addr: "127.0.0.1:0", prefix: "sluice-test:", slowAfter: joinable,
+		}
 		t.Cleanup(s.mini.Close)
 		client := s.client(t, func(o *redis.Options) {
 			o.PoolSize = 1000 // the client's timers of those who wait for a connection outlive the bubble
@@ -180,7 +182,7 @@ func TestColdCallers(t *testing.T) {
 						t.Errorf("%s: %d HGETALLs in %d pipelines, %d of the same, want %d in %d, 1 of the same",
 							state, n, pipelines, most, test.reads, test.pipelines)
 					}
-					if n := d.events.levels(); n != test.pipelines {
+					if n := d.events.reads(); n != test.pipelines {
 						t.Errorf("%s: %d events, want %d", state, n, test.pipelines)
 					}
 					clock.pass(time.Minute)
@@ -205,8 +207,8 @@ func TestColdCallersControl(t *testing.T) {
 	})
 }
 
-// levels returns how many reads of overrides were reported since the last time.
-func (e *events) levels() (n int) {
+// reads returns how many reads of overrides were reported since the last time.
+func (e *events) reads() (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, event := range e.store {
@@ -218,8 +220,8 @@ func (e *events) levels() (n int) {
 	return n
 }
 
-// TestSetDuringRead: a call after an override was set does not join a read from before, and its limits stay in
-// force when that read ends.
+// TestSetDuringRead: a call after an override was set does not join a read from before, and its limits stay
+// in force when that read ends.
 func TestSetDuringRead(t *testing.T) {
 	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
 		deliver := reads.hold(t)
@@ -306,7 +308,8 @@ func TestSilentRead(t *testing.T) {
 		}
 		for i, call := range calls {
 			err := call.end()
-			if took, want := time.Since(began), time.Duration(i/2+1)*time.Second/2; took < want || i%2 == 0 && took > want {
+			took, want := time.Since(began), time.Duration(i/2+1)*time.Second/2
+			if took < want || i%2 == 0 && took > want {
 				t.Errorf("call %d ended after %v, want %v", i, took, want)
 			}
 			down, isDown := errors.AsType[*store.UnavailableError](err)
@@ -328,8 +331,8 @@ func TestSilentRead(t *testing.T) {
 	})
 }
 
-// TestFailedReadOfMany: if a read fails, all who wait for it get an error of their own, or go by their expired
-// overrides, and the next call reads again.
+// TestFailedReadOfMany: if a read fails, all who wait for it get an error of their own, or go by their
+// expired overrides, and the next call reads again.
 func TestFailedReadOfMany(t *testing.T) {
 	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
 		for _, expired := range []bool{false, true} {
@@ -357,8 +360,8 @@ func TestFailedReadOfMany(t *testing.T) {
 	})
 }
 
-// TestMalformedOverrideOfAnother: callers that have joined the read of a project's override do not fail as that
-// of the user fails who began it.
+// TestMalformedOverrideOfAnother: callers that have joined the read of a project's override do not fail
+// because of the user's override that was read in the same pipeline.
 func TestMalformedOverrideOfAnother(t *testing.T) {
 	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
 		k := d.store.keys
@@ -388,7 +391,7 @@ func TestMalformedOverrideOfAnother(t *testing.T) {
 }
 
 // TestHungRead: a read is joined for a while only, so that one that hangs does not hold up all later callers.
-// What it returns in the end does not replace what was read after it.
+// Its result does not replace one that was read after it.
 func TestHungRead(t *testing.T) {
 	cold(t, slowAfter, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
 		deliver := reads.hold(t)
@@ -422,8 +425,8 @@ func TestHungRead(t *testing.T) {
 	})
 }
 
-// TestJoinedReadAge: overrides are cached from when their read began, not from when a caller joined it.
-func TestJoinedReadAge(t *testing.T) {
+// TestAgeOfSharedRead: overrides are cached from when their read began, not from when a caller joined it.
+func TestAgeOfSharedRead(t *testing.T) {
 	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
 		deliver := reads.hold(t)
 		calls := d.askAll(t.Context(), []caller{alice})
@@ -447,8 +450,8 @@ func TestJoinedReadAge(t *testing.T) {
 func TestOwnSetsAreSeen(t *testing.T) {
 	s := newServer(t)
 	d := s.process(t, s.client(t), slow())
-	if unseen := unseenSets(t, d, d); len(unseen) > 0 {
-		t.Errorf("calls went by limits from before a Set: %q", unseen)
+	if stale := staleCalls(t, d, d); len(stale) > 0 {
+		t.Errorf("calls went by limits from before a Set: %q", stale)
 	}
 }
 
@@ -457,14 +460,14 @@ func TestOwnSetsAreSeenControl(t *testing.T) {
 	s := newServer(t)
 	d := s.process(t, s.client(t), slow())
 	d.left(t, caller{user: "1"}, tokens2{60, 6000})
-	if unseen := unseenSets(t, d, s.process(t, s.client(t), slow())); len(unseen) == 0 {
+	if stale := staleCalls(t, d, s.process(t, s.client(t), slow())); len(stale) == 0 {
 		t.Error("calls saw all that another process has set")
 	}
 }
 
-// unseenSets has many goroutines of d call, while those of by raise the limits of the same two users. It
+// staleCalls has many goroutines of d call, while those of by raise the limits of the same two users. It
 // returns the calls that went by limits below those that were set when they began.
-func unseenSets(t *testing.T, d, by *process) (unseen []string) {
+func staleCalls(t *testing.T, d, by *process) (stale []string) {
 	t.Helper()
 	users := []string{"1", "2"}
 	var set [2]atomic.Int64
@@ -478,7 +481,7 @@ func unseenSets(t *testing.T, d, by *process) (unseen []string) {
 		case snap.Available[0] < least:
 			mu.Lock()
 			defer mu.Unlock()
-			unseen = append(unseen, fmt.Sprintf("%s: %d, not %d", users[i], snap.Available[0], least))
+			stale = append(stale, fmt.Sprintf("%s: %d, not %d", users[i], snap.Available[0], least))
 		}
 	}
 	var running sync.WaitGroup
@@ -506,5 +509,5 @@ func unseenSets(t *testing.T, d, by *process) (unseen []string) {
 	running.Wait()
 	peek(0)
 	peek(1)
-	return unseen
+	return stale
 }

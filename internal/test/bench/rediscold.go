@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// coldCallers has many goroutines of a process that knows no overrides call for a user and its project at
-// once: of the two buckets, it reads the overrides of the entity and of the kind.
+// coldCallers has many goroutines of a process call at once for a user and its project, of whose overrides
+// the process knows nothing. Each of the two buckets has those of its entity and those of its kind.
 func coldCallers(c conditions) experiment {
 	const callers = 200
 	return experiment{

@@ -54,7 +54,7 @@ func (b *buffered) Write(p []byte) (int, error) {
 	}
 }
 
-// Close implements net.Conn. What is not written yet is lost.
+// Close implements net.Conn. Data that is not written yet is lost.
 func (b *buffered) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return b.Conn.Close()
