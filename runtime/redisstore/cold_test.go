@@ -112,28 +112,26 @@ func (c *coldReads) want(t *testing.T, reads, pipelines int) {
 	}
 }
 
-// cold runs f in a bubble, with a process that knows no overrides. A read may be joined for joinable.
-func cold(t *testing.T, joinable time.Duration, f func(*testing.T, *process, *coldReads, *handClock)) {
+// cold returns a process that knows no overrides, for a bubble. A read may be joined for joinable.
+func cold(t *testing.T, joinable time.Duration) (*process, *coldReads, *handClock) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{
-			mini: miniredis.NewMiniRedis(), addr: "127.0.0.1:0", prefix: "sluice-test:", slowAfter: joinable,
-		}
-		t.Cleanup(s.mini.Close)
-		client := s.client(t, func(o *redis.Options) {
-			o.PoolSize = 1000 // the client's timers of those who wait for a connection outlive the bubble
-			o.Dialer = func(context.Context, string, string) (net.Conn, error) {
-				conn, err := s.mini.Dial()
-				if err != nil {
-					return nil, err
-				}
-				return pipenet.Buffered(conn), nil
+	s := &server{
+		mini: miniredis.NewMiniRedis(), addr: "127.0.0.1:0", prefix: "sluice-test:", slowAfter: joinable,
+	}
+	t.Cleanup(s.mini.Close)
+	client := s.client(t, func(o *redis.Options) {
+		o.PoolSize = 1000 // the client's timers of those who wait for a connection outlive the bubble
+		o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+			conn, err := s.mini.Dial()
+			if err != nil {
+				return nil, err
 			}
-		})
-		reads, clock := &coldReads{}, &handClock{}
-		client.AddHook(reads)
-		f(t, s.process(t, client, slow(), runtime.WithClock(clock)), reads, clock)
+			return pipenet.Buffered(conn), nil
+		}
 	})
+	reads, clock := &coldReads{}, &handClock{}
+	client.AddHook(reads)
+	return s.process(t, client, slow(), runtime.WithClock(clock)), reads, clock
 }
 
 // callers200 is 200 callers: the same user of project 1, or a user each.
@@ -168,7 +166,8 @@ func TestColdCallers(t *testing.T) {
 		"users of one project": {false, 200 + 3, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+			synctest.Test(t, func(t *testing.T) {
+				d, reads, clock := cold(t, time.Hour)
 				for _, state := range []string{"cold", "expired"} {
 					deliver := reads.hold(t)
 					calls := d.askAll(t.Context(), callers200(test.same))
@@ -194,7 +193,8 @@ func TestColdCallers(t *testing.T) {
 
 // TestColdCallersControl: where no read is joined, each of 200 callers reads all.
 func TestColdCallersControl(t *testing.T) {
-	cold(t, 0, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+	synctest.Test(t, func(t *testing.T) {
+		d, reads, _ := cold(t, 0)
 		deliver := reads.hold(t)
 		calls := d.askAll(t.Context(), callers200(true))
 		deliver(nil)
@@ -223,7 +223,8 @@ func (e *events) reads() (n int) {
 // TestSetDuringRead: a call after an override was set does not join a read from before, and its limits stay
 // in force when that read ends.
 func TestSetDuringRead(t *testing.T) {
-	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+	synctest.Test(t, func(t *testing.T) {
+		d, reads, _ := cold(t, time.Hour)
 		deliver := reads.hold(t)
 		first := d.askAll(t.Context(), []caller{alice})[0]
 		reads.free()
@@ -248,7 +249,8 @@ func TestSetDuringRead(t *testing.T) {
 func TestColdCallerLeaves(t *testing.T) {
 	for name, others := range map[string][]caller{"others wait": {alice, alice}, "nobody waits": nil} {
 		t.Run(name, func(t *testing.T) {
-			cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+			synctest.Test(t, func(t *testing.T) {
+				d, reads, _ := cold(t, time.Hour)
 				ctx, cancel := context.WithCancel(t.Context())
 				deliver := reads.hold(t)
 				leader := d.askAll(ctx, []caller{alice})[0]
@@ -273,7 +275,8 @@ func TestColdCallerLeaves(t *testing.T) {
 
 // TestColdCloseWaits: Close waits for a read whose callers have all left.
 func TestColdCloseWaits(t *testing.T) {
-	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+	synctest.Test(t, func(t *testing.T) {
+		d, reads, _ := cold(t, time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		deliver := reads.hold(t)
 		call := d.askAll(ctx, []caller{alice})[0]
@@ -296,7 +299,8 @@ func TestColdCloseWaits(t *testing.T) {
 // TestSilentRead: while Redis does not answer, cold callers fail at half of their time, each at its own, and
 // callers whose overrides have expired go by these. All have sent one pipeline. Its failure is not kept.
 func TestSilentRead(t *testing.T) {
-	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+	synctest.Test(t, func(t *testing.T) {
+		d, reads, clock := cold(t, time.Hour)
 		d.left(t, bob, tokens2{60, 6000})
 		clock.pass(time.Minute)
 		reads.sent()
@@ -334,7 +338,8 @@ func TestSilentRead(t *testing.T) {
 // TestFailedReadOfMany: if a read fails, all who wait for it get an error of their own, or go by their
 // expired overrides, and the next call reads again.
 func TestFailedReadOfMany(t *testing.T) {
-	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+	synctest.Test(t, func(t *testing.T) {
+		d, reads, clock := cold(t, time.Hour)
 		for _, expired := range []bool{false, true} {
 			deliver := reads.hold(t)
 			calls := d.askAll(t.Context(), callers200(true))
@@ -363,7 +368,8 @@ func TestFailedReadOfMany(t *testing.T) {
 // TestMalformedOverrideOfAnother: callers that have joined the read of a project's override do not fail
 // because of the user's override that was read in the same pipeline.
 func TestMalformedOverrideOfAnother(t *testing.T) {
-	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, _ *handClock) {
+	synctest.Test(t, func(t *testing.T) {
+		d, reads, _ := cold(t, time.Hour)
 		k := d.store.keys
 		for user, write := range map[string]func(key string) error{
 			"malformed": func(key string) error { return d.store.client.HSet(t.Context(), key, "ver", "x").Err() },
@@ -393,7 +399,8 @@ func TestMalformedOverrideOfAnother(t *testing.T) {
 // TestHungRead: a read is joined for a while only, so that one that hangs does not hold up all later callers.
 // Its result does not replace one that was read after it.
 func TestHungRead(t *testing.T) {
-	cold(t, slowAfter, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+	synctest.Test(t, func(t *testing.T) {
+		d, reads, clock := cold(t, slowAfter)
 		deliver := reads.hold(t)
 		calls := d.askAll(t.Context(), []caller{alice})
 		clock.pass(slowAfter - time.Millisecond)
@@ -427,7 +434,8 @@ func TestHungRead(t *testing.T) {
 
 // TestAgeOfSharedRead: overrides are cached from when their read began, not from when a caller joined it.
 func TestAgeOfSharedRead(t *testing.T) {
-	cold(t, time.Hour, func(t *testing.T, d *process, reads *coldReads, clock *handClock) {
+	synctest.Test(t, func(t *testing.T) {
+		d, reads, clock := cold(t, time.Hour)
 		deliver := reads.hold(t)
 		calls := d.askAll(t.Context(), []caller{alice})
 		clock.pass(59 * time.Second)
