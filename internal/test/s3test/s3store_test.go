@@ -27,13 +27,20 @@ const (
 // serve starts an S3 that has the bucket, and returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
-	backend := s3mem.New()
+	address, backend := serveEmpty(t)
 	if err := backend.CreateBucket(bucket); err != nil {
 		t.Fatal(err)
 	}
+	return address
+}
+
+// serveEmpty starts an S3 without a bucket, and returns its address and what it stores.
+func serveEmpty(t *testing.T) (address string, backend *s3mem.Backend) {
+	t.Helper()
+	backend = s3mem.New()
 	server := httptest.NewServer(gofakes3.New(backend).Server())
 	t.Cleanup(server.Close)
-	return server.URL
+	return server.URL, backend
 }
 
 // dial returns a client of the S3 at an address, in a region.
