@@ -169,8 +169,8 @@ func (r *regions) call() (end func()) {
 // recent is for how long a bucket's limit counts after a call: services call more often.
 const recent = 100 * time.Millisecond
 
-// look reads all tables, and fails if more than the whole limit is in force at now. What is in force in a
-// region is what a process would read there now, or what a process has just used, if that is more.
+// look reads all tables, and fails if more than the whole limit is in force at now. In a region the quota is
+// in force that a process would read there now, or the one that a call has just used, if that is more.
 func (r *regions) look(ctx context.Context, now time.Time) error {
 	sum := int64(0)
 	for _, s := range r.all {
@@ -239,8 +239,8 @@ func (r *regions) await(ctx context.Context, what string, done func() bool) {
 	}
 }
 
-// works waits until all regions are alive with more than the floor, and share out most of the limit, and each
-// has granted calls, and one has another quota than when works was called.
+// works waits until all regions are alive with more than the floor, and have most of the limit together. Each
+// has granted calls since works was called, and one has another quota.
 func (r *regions) works(ctx context.Context, after string) {
 	r.t.Helper()
 	granted, moves := make([]int64, len(r.all)), make([]int, len(r.all))
@@ -310,8 +310,8 @@ func TestRegionProcesses(t *testing.T) {
 	t.Logf("at most %d of %d were in force", r.most, r.whole)
 }
 
-// TestMoreInForce is the control of TestRegionProcesses: a look at quotas beyond the whole fails, and so does
-// one at a bucket that was just used with more than the stored quota.
+// TestMoreInForce is the control of TestRegionProcesses. A look at quotas beyond the whole limit fails. So does
+// a look at a bucket that was just used with more than the stored quota.
 func TestMoreInForce(t *testing.T) {
 	r := newRegions(t)
 	quota := func(i int, tokens int64) {

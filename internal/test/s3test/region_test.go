@@ -97,13 +97,13 @@ func TestWaitsForBucket(t *testing.T) {
 		}
 	})}
 	var out strings.Builder
-	code := cli.Program{Stdout: &out, Stderr: io.MultiWriter(waits, begun), Now: time.Now}.Run(ctx, strings.Fields(
-		"region sync --region eu-central-1 --snapshots s3://quota --endpoint "+serveTable(t)+
-			" --file ../../../examples/regionsync/limits.yaml"))
+	program := cli.Program{Stdout: &out, Stderr: io.MultiWriter(waits, begun), Now: time.Now}
+	code := program.Run(ctx, strings.Fields("region sync --region eu-central-1 --snapshots s3://quota --endpoint "+
+		serveTable(t)+" --file ../../../examples/regionsync/limits.yaml"))
 	said := waits.all.String()
 	first, rest, _ := strings.Cut(said, "\n")
-	if code != 0 || !strings.HasPrefix(first, "waiting: "+noBucket) || !strings.HasSuffix(first+"\n", noBucketCure) ||
-		strings.Contains(said, "DynamoDB") {
+	if code != 0 || !strings.HasPrefix(first, "waiting: "+noBucket) ||
+		!strings.HasSuffix(first+"\n", noBucketCure) || strings.Contains(said, "DynamoDB") {
 		t.Errorf("before the bucket was there: exit code %d\n%s", code, said)
 	}
 	if !strings.Contains(rest, begun.text) || strings.Contains(rest, waits.text) {
