@@ -310,8 +310,8 @@ func TestRegionProcesses(t *testing.T) {
 	t.Logf("at most %d of %d were in force", r.most, r.whole)
 }
 
-// TestMoreInForce is the control of TestRegionProcesses. A look at quotas beyond the whole limit fails. So does
-// a look at a bucket that was just used with more than the stored quota.
+// TestMoreInForce is the control of TestRegionProcesses. A look at quotas beyond the whole limit fails, as
+// does one at a bucket that was just used with more than the stored quota.
 func TestMoreInForce(t *testing.T) {
 	r := newRegions(t)
 	quota := func(i int, tokens int64) {

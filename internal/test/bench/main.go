@@ -171,6 +171,7 @@ func experiments(c conditions) ([]experiment, error) {
 	all = append(all, overloadExperiments(c)...)
 	all = append(all, denialExperiments(c)...)
 	all = append(all, cascadeExperiment(c))
+	all = append(all, regionExperiments(c)...)
 	all = append(all, trafficExperiments(c)...)
 	if _, err := exec.LookPath("redis-server"); err == nil {
 		all = append(all, redisExperiments(c)...)

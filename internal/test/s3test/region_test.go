@@ -98,8 +98,8 @@ func TestWaitsForBucket(t *testing.T) {
 	})}
 	var out strings.Builder
 	program := cli.Program{Stdout: &out, Stderr: io.MultiWriter(waits, begun), Now: time.Now}
-	code := program.Run(ctx, strings.Fields("region sync --region eu-central-1 --snapshots s3://quota --endpoint "+
-		serveTable(t)+" --file ../../../examples/regionsync/limits.yaml"))
+	code := program.Run(ctx, strings.Fields("region sync --region eu-central-1 --snapshots s3://quota "+
+		"--file ../../../examples/regionsync/limits.yaml --endpoint "+serveTable(t)))
 	said := waits.all.String()
 	first, rest, _ := strings.Cut(said, "\n")
 	if code != 0 || !strings.HasPrefix(first, "waiting: "+noBucket) ||
