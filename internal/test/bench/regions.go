@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"time"
 
@@ -53,8 +54,9 @@ func playMonth(entities int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := regionscale.MonthOf(s.Writes*quotas, s.Reads*quotas)
-	return []float64{100 * m.PartRead(), s.Writes * quotas, m.Dollars()}, err
+	writes := math.Round(s.Writes * quotas) // as docs/regions.md has it
+	m, err := regionscale.MonthOf(writes, s.Reads*quotas)
+	return []float64{100 * m.PartRead(), writes, m.Dollars()}, err
 }
 
 // regionCycle is what a cycle takes of this process. Its garbage, 35 MB, is not collected meanwhile: the heap
