@@ -3,8 +3,8 @@
 // It prints a row for each figure: its name, its goal, and the median of some runs with the least and the
 // most. The last column is ok if the median reaches the goal, and short if not. Figures that depend on the
 // machine are ratios of two things measured in turns, within one run. Exceptions are figures in ns, the CPU
-// of a build and of a region's cycle, and those that are only stated. Capacity units are those that the DynamoDB in the process
-// bills, failed conditions included.
+// of a build and of a region's cycle, and those that are only stated. Capacity units are those that the
+// DynamoDB in the process bills, failed conditions included.
 //
 // Rows of Redis are measured on a redis-server of its own, where there is one on PATH, and left out
 // elsewhere.
