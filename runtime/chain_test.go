@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -485,6 +486,7 @@ func TestPeekAChain(t *testing.T) {
 // TestTypedChainsAllocate as much as one bucket does, beside the ids as stored and, of more than two, their
 // list.
 func TestTypedChainsAllocate(t *testing.T) {
+	longform.NoRace(t, "a pool gives back other memory there")
 	allocs := func(def definition) float64 {
 		_, r := openAs(t, &fake{}, def)
 		bad := cost{TPM: -1} // the last that is looked at before the store is

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -134,6 +135,7 @@ func (h *halting) UpdateItem(
 // TestOutageOfUnknownOutcomes: writes that end with a 5xx may have been applied, and are given back. These
 // give-backs are retries too: once the budgets are spent, a call sends one request.
 func TestOutageOfUnknownOutcomes(t *testing.T) {
+	longform.NoRace(t, "TestOutageIsNotMultiplied runs the same goroutines")
 	api := &halting{}
 	halt := func(inner wire.API) wire.API { api.API = inner; return api }
 	onSimulated(t, halt, InFlight(64), func(c *callers) {

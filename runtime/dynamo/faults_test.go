@@ -489,6 +489,7 @@ func TestFaults(t *testing.T) { runStorms(t, nil) }
 
 // TestFaultsLean is TestFaults on the client of package lean.
 func TestFaultsLean(t *testing.T) {
+	longform.NoRace(t, "TestFaults and the tests of package lean run the same goroutines")
 	runStorms(t, func(api wire.API) wire.API {
 		client := api.(*dynamodb.Client)
 		return lean.New(aws.Config{}, func(o *dynamodb.Options) { *o = client.Options() })

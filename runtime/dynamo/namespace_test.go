@@ -18,6 +18,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/conformance/ondynamo"
 	"github.com/sluice-go/sluice/internal/test/errtext"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -54,6 +55,7 @@ func (s hashSpy) Do(r *http.Request) (*http.Response, error) {
 // TestConformanceInNamespace runs the suite of all stores in a namespace, where no request names a hash key
 // without it.
 func TestConformanceInNamespace(t *testing.T) {
+	longform.NoRace(t, "TestConformance runs the same goroutines")
 	var bare, others atomic.Int64
 	conform(t, func(c aws.HTTPClient) aws.HTTPClient { return hashSpy{c, &bare, &others} },
 		dynamo.Namespace("team-a"))

@@ -52,7 +52,7 @@ func form(seed uint64, w regionsim.World) regionsim.World {
 // control is TestSimFirstBurstControls.
 func TestSimFirstBurst(t *testing.T) {
 	t.Parallel()
-	worlds, granted := longform.Histories[uint64](t, "worlds of new entities", 400, 60), 0
+	worlds, granted := longform.Histories[uint64](t, "worlds of new entities", 400, 24), 0
 	for seed := range worlds {
 		r := play(t, form(seed, slow(seed, int(seed%5))))
 		if len(r.Violations) > 0 {

@@ -52,13 +52,20 @@ func calm(w regionsim.World) regionsim.World {
 // given. 12,000 of them were once played by hand.
 const histories = 1200
 
+// plays has rapid play half of so many histories in each run, in the usual form fewer, unless -rapid.checks is
+// given.
+func plays(t *testing.T, all, usual int) {
+	t.Helper()
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		setFlag(t, checks, strconv.Itoa(longform.Histories(t, "histories", all, usual)/2))
+	}
+}
+
 // TestSim: in random worlds with faults, quotas in force never sum to more than the limit, and no region has
 // less than the floor. Some windows after the last fault, every token is held by a region. A world played
 // twice gives the same result.
 func TestSim(t *testing.T) {
-	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		setFlag(t, checks, strconv.Itoa(longform.Histories(t, "histories", histories, 160)/2))
-	}
+	plays(t, histories, 60)
 	t.Run("read", func(t *testing.T) { simulate(t, func(*regionsim.World) {}, regionsim.Kinds()) })
 	t.Run("stream", func(t *testing.T) {
 		simulate(t, followed, slices.Concat(regionsim.Kinds(), regionsim.StreamKinds()))

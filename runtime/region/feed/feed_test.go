@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +40,7 @@ type world struct {
 	images *images.Images
 	table  *counted
 	sync   *region.Sync
-	fault  func(operation string) error // of the stream's calls; nil for none
+	down   atomic.Bool // the stream does not answer
 	log    logged
 }
 
@@ -54,12 +56,17 @@ func (c *counted) Each(ctx context.Context, resource string, f func(string, *buc
 }
 
 // logged is the messages logged.
-type logged struct{ messages []string }
+type logged struct {
+	mu       sync.Mutex
+	messages []string
+}
 
 func (l *logged) Enabled(context.Context, slog.Level) bool { return true }
 func (l *logged) WithAttrs([]slog.Attr) slog.Handler       { return l }
 func (l *logged) WithGroup(string) slog.Handler            { return l }
 func (l *logged) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.messages = append(l.messages, r.Message)
 	return nil
 }
@@ -87,10 +94,8 @@ type tapped struct {
 
 func (s tapped) GetRecords(ctx context.Context, in *dynamodbstreams.GetRecordsInput,
 	opts ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error) {
-	if s.w.fault != nil {
-		if err := s.w.fault("GetRecords"); err != nil {
-			return nil, err
-		}
+	if s.w.down.Load() {
+		return nil, errors.New("no answer")
 	}
 	return s.Streams.GetRecords(ctx, in, opts...)
 }
@@ -242,7 +247,7 @@ func TestFeedOutage(t *testing.T) {
 		w.window()
 		w.spend(1)
 		w.window()
-		w.fault = func(string) error { return errors.New("no answer") }
+		w.down.Store(true)
 		w.spend(2)
 		w.window()
 		w.window()
@@ -250,7 +255,7 @@ func TestFeedOutage(t *testing.T) {
 		if len(r.Failed) != 1 || r.Quotas != 2 || !r.Beating {
 			t.Errorf("%+v, want the heartbeat, what was known, and one failure", r)
 		}
-		w.fault = nil
+		w.down.Store(false)
 		w.spend(2) // its bucket expires after two minutes
 		w.window()
 		if r := w.window(); len(r.Failed) > 0 || r.Quotas != 4 || w.table.reads != 1 {

@@ -169,7 +169,7 @@ func TestLastCheckpoint(t *testing.T) {
 
 // TestTwo: two Pollers at once count what one does, and a checkpoint never moves back.
 func TestTwo(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range longform.Count[uint64](t, "histories of two readers", 3, 1) {
 		synctest.Test(t, func(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 2))
 			w := newWorld(t)
