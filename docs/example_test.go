@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
-// The functions below are quoted in README.md; docs_test.go holds the two together.
+// The functions below are quoted in docs/api.md; docs_test.go holds the two together.
 
 func open(ctx context.Context) (*limits.Limiter, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)

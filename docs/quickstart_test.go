@@ -57,9 +57,9 @@ func reply(w http.ResponseWriter) int64 {
 	return 7_000
 }
 
-// TestReadmeAnswers: what README.md shows of HTTP answers is what httplimit answers.
-func TestReadmeAnswers(t *testing.T) {
-	readme := read(t, "README.md")
+// TestHTTPAnswers compares the answers that docs/http.md shows with what httplimit answers.
+func TestHTTPAnswers(t *testing.T) {
+	page := read(t, "docs/http.md")
 	synctest.Test(t, func(t *testing.T) {
 		lim, err := limits.New(limittest.Store(t))
 		if err != nil {
@@ -86,22 +86,22 @@ func TestReadmeAnswers(t *testing.T) {
 		answers[http.StatusTooManyRequests] = answer(500)
 		for code, got := range answers {
 			line := fmt.Sprintf("HTTP/1.1 %d %s\n", code, http.StatusText(code))
-			_, shown, found := strings.Cut(readme, "```\n"+line)
+			_, shown, found := strings.Cut(page, "```\n"+line)
 			shown, _, _ = strings.Cut(shown, "```\n")
 			head, body, _ := strings.Cut(shown, "\n\n")
 			if !found || got.Code != code {
-				t.Fatalf("README.md has no %s; %d", line, got.Code)
+				t.Fatalf("docs/http.md has no %s; %d", line, got.Code)
 			}
 			for h := range strings.Lines(strings.TrimSuffix(head, "\n") + "\n") {
 				name, value, _ := strings.Cut(strings.TrimSuffix(h, "\n"), ": ")
 				if got.Header().Get(name) != value {
-					t.Errorf("%s: README.md shows %q, %q is answered", name, value, got.Header().Get(name))
+					t.Errorf("%s: docs/http.md shows %q, %q is answered", name, value, got.Header().Get(name))
 				}
 			}
 			var indented bytes.Buffer
 			_ = json.Indent(&indented, got.Body.Bytes(), "", "  ")
 			if indented.String() != body {
-				t.Errorf("README.md shows\n%s\nis answered\n%s", body, &indented)
+				t.Errorf("docs/http.md shows\n%s\nis answered\n%s", body, &indented)
 			}
 		}
 	})

@@ -14,15 +14,25 @@ import (
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
 
-// TestReadmeQuotesAllOfLimits: who copies the quotation has a file that generates.
-func TestReadmeQuotesAllOfLimits(t *testing.T) {
-	if !strings.Contains(read(t, "README.md"), "\n```yaml\n"+read(t, "limits.yaml")+"```\n") {
-		t.Error("README.md does not quote all of limits.yaml")
+// mostReadmeLines bounds README.md: the rest belongs on pages of docs.
+const mostReadmeLines = 220
+
+// TestReadmeIsShort holds README.md to its bound.
+func TestReadmeIsShort(t *testing.T) {
+	if n := strings.Count(read(t, "README.md"), "\n"); n > mostReadmeLines {
+		t.Errorf("README.md has %d lines, at most %d: move details to a page of docs", n, mostReadmeLines)
 	}
 }
 
-// TestReadmeRuns: what README shows of calls does what it says.
-func TestReadmeRuns(t *testing.T) {
+// TestDocsQuoteAllOfLimits lets readers copy the quoted file and generate from it.
+func TestDocsQuoteAllOfLimits(t *testing.T) {
+	if !strings.Contains(read(t, "docs/limits-yaml.md"), "\n```yaml\n"+read(t, "limits.yaml")+"```\n") {
+		t.Error("docs/limits-yaml.md does not quote all of limits.yaml")
+	}
+}
+
+// TestAPIRuns runs the calls that docs/api.md shows.
+func TestAPIRuns(t *testing.T) {
 	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
 	for name, show := range map[string]func(context.Context, *limits.Limiter) error{
 		"a call": func(ctx context.Context, lim *limits.Limiter) error {

@@ -231,7 +231,7 @@ func shell(t *testing.T, line string) string {
 	return out.String()
 }
 
-// redisDocs has what docs/redis.md and README.md show of commands on a Redis.
+// redisDocs has what docs/redis.md shows of commands on a Redis.
 func redisDocs(t *testing.T) doccheck.World {
 	t.Helper()
 	server, lim, _ := redisStore(t)

@@ -25,9 +25,9 @@ user-123 gpt-4#hour#2026-11-19T15: tpm -300000, writes 0
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil || !strings.Contains(string(readme), "-event examples/aggregator/event.json\n"+want+"```\n") {
-		t.Errorf("README.md does not show this: %v", err)
+	page, err := os.ReadFile("../../docs/usage.md")
+	if err != nil || !strings.Contains(string(page), "-event examples/aggregator/event.json\n"+want+"```\n") {
+		t.Errorf("docs/usage.md does not show this: %v", err)
 	}
 }
 

@@ -31,7 +31,7 @@ import (
 )
 
 // commands is the grammar that kong parses: a field for each command. A new command needs a field here, a
-// folder of its own, and a mention in README or docs, which a test asks for.
+// folder of its own, and its help in docs/command.md, which a test asks for.
 type commands struct {
 	Generate  generate.Command   `cmd:"" help:"Write the Go package that limits.yaml describes."`
 	Breaking  breaking.Command   `cmd:"" help:"List the breaking changes of limits.yaml."`
