@@ -87,3 +87,9 @@ func read(t *testing.T, name string) string {
 	}
 	return string(data)
 }
+
+// unwrapped returns a file in one line, so that a text is found wherever the lines of a paragraph break.
+func unwrapped(t *testing.T, name string) string {
+	t.Helper()
+	return strings.Join(strings.Fields(read(t, name)), " ")
+}

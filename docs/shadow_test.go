@@ -100,7 +100,7 @@ func TestDocsShadowMetric(t *testing.T) {
 	counted := counters.Snapshot()
 	shadowed, all := counted.Sum(metrics.Decisions, metrics.Outcome, "shadowed"), counted.Sum(metrics.Decisions)
 	if shadowed != 1 || all != 2 ||
-		!strings.Contains(read(t, "docs/shadow.md"), "outcome `shadowed` of\n  `"+metrics.Decisions.Name+"`") {
+		!strings.Contains(unwrapped(t, "docs/shadow.md"), "outcome `shadowed` of `"+metrics.Decisions.Name+"`") {
 		t.Errorf("%v of %v decisions are shadowed", shadowed, all)
 	}
 }

@@ -151,7 +151,7 @@ func TestDocsUsageSizes(t *testing.T) {
 		}
 		sizes = append(sizes, size(out.Item))
 	}
-	docs := read(t, "docs/usage.md")
+	docs := unwrapped(t, "docs/usage.md")
 	if said := fmt.Sprintf("A watermark takes %d bytes of its item, %d for Lambda,", sizes[7]-sizes[6],
 		len("w_lambda")+40); !strings.Contains(
 		docs,
