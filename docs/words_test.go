@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -17,9 +16,6 @@ const (
 	mostColumns = 110
 )
 
-// notYetPlain are pages that were written before the lint. Take a page out once it has no findings.
-var notYetPlain = []string{"docs/schema.md"}
-
 // TestWords holds the prose of README, CONTRIBUTING and docs to what can be counted of plain English.
 func TestWords(t *testing.T) {
 	pages := []string{"README.md", "CONTRIBUTING.md"}
@@ -31,16 +27,8 @@ func TestWords(t *testing.T) {
 		pages = append(pages, found...)
 	}
 	for _, page := range pages {
-		wrong := checkWords(page, read(t, page))
-		if !slices.Contains(notYetPlain, page) {
-			for _, w := range wrong {
-				t.Error(w)
-			}
-			continue
-		}
-		t.Logf("%s: %d findings", page, len(wrong))
-		if len(wrong) == 0 {
-			t.Errorf("%s has no findings: take it out of notYetPlain", page)
+		for _, wrong := range checkWords(page, read(t, page)) {
+			t.Error(wrong)
 		}
 	}
 }
