@@ -35,6 +35,7 @@ var questions = []question{
 	{"migrate table one item per limit", "migration.md"},
 	{"change live schema", "changing.md#what-becomes-of-buckets"},
 	{"what cost dollars", "costs.md#dollars"},
+	{"sluice cannot do", "limits.md"},
 }
 
 // TestQuestions looks up common questions as a reader does: in the contents, README.md and docs/README.md.
