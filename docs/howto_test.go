@@ -1,0 +1,139 @@
+package docs_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/test/doccheck"
+)
+
+// page is a tutorial or a how-to page.
+type page struct {
+	world  func(*testing.T) doccheck.World // nil: no more than an empty folder
+	notRun int                             // how many of its blocks nothing holds
+}
+
+// howTos are the pages of docs/how-to.
+var howTos = map[string]page{
+	"docs/how-to/per-ip.md":               {},
+	"docs/how-to/per-customer.md":         {world: customers},
+	"docs/how-to/daily-limits.md":         {},
+	"docs/how-to/skip-or-401.md":          {},
+	"docs/how-to/unknown-cost.md":         {},
+	"docs/how-to/bulk-changes.md":         {world: customers},
+	"docs/how-to/erase-a-user.md":         {world: leaver},
+	"docs/how-to/several-services.md":     {world: customers},
+	"docs/how-to/testing.md":              {},
+	"docs/how-to/ci.md":                   {world: changes, notRun: 1},
+	"docs/how-to/alarms.md":               {},
+	"docs/how-to/regions.md":              {notRun: 1},
+	"docs/how-to/from-redis-rate.md":      {},
+	"docs/how-to/from-per-limit-items.md": {notRun: 1},
+	"docs/how-to/change-a-live-schema.md": {world: changes},
+	"docs/how-to/cost-estimate.md":        {world: leaver},
+}
+
+// TestHowTo holds every block of the how-to pages to what it shows, and the list of pages to the pages.
+func TestHowTo(t *testing.T) { checkPages(t, "docs/how-to", howTos) }
+
+// checkPages holds the pages of a folder to what they show, as TestDocs does.
+func checkPages(t *testing.T, folder string, pages map[string]page) {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := read(t, folder+"/README.md")
+	for _, file := range files {
+		name := path.Base(file)
+		p, listed := pages[file]
+		if name != "README.md" && (!listed || !strings.Contains(list, "]("+name+")")) {
+			t.Errorf("%s is missing in %s/README.md or in the pages of the test", file, folder)
+		}
+		t.Run(name, func(t *testing.T) {
+			text := read(t, file)
+			alone(t)
+			w := doccheck.World{Sluice: sluiceAt(time.Now)}
+			if p.world != nil {
+				w = p.world(t)
+			} else {
+				t.Chdir(t.TempDir())
+			}
+			w.Root, w.Schema = root, "limits.yaml"
+			r := doccheck.Check(t.Context(), w, file, text)
+			if *update {
+				if err := os.WriteFile(filepath.Join(root, file), []byte(r.Fixed), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, wrong := range append(r.Wrong, unruly(file, text)...) {
+				t.Error(wrong)
+			}
+			if len(r.NotRun) != p.notRun {
+				t.Errorf("%d blocks are not run, want %d:\n%s", len(r.NotRun), p.notRun, strings.Join(r.NotRun, "\n"))
+			}
+		})
+	}
+	for file := range pages {
+		if !slices.Contains(files, file) {
+			t.Errorf("there is no %s", file)
+		}
+	}
+}
+
+var (
+	// sentences of prose end with these.
+	sentenceEnd = regexp.MustCompile(`[.!?:]["')]?(\s+|$)`)
+	openings    = regexp.MustCompile(`^(Who|What|Where|Whoever|Of which)\b`)
+	marks       = regexp.MustCompile("(?m)^<!--.*-->$|^(#|\\|).*$")
+)
+
+// unruly returns the sentences of a page that are longer than 30 words or open with a pronoun, and the lines
+// of its prose that are longer than 110 columns.
+func unruly(file, text string) (wrong []string) {
+	prose := marks.ReplaceAllString(fenced.ReplaceAllString(text, "\n"), "\n")
+	for paragraph := range strings.SplitSeq(prose, "\n\n") {
+		for line := range strings.Lines(paragraph) {
+			if len([]rune(strings.TrimSuffix(line, "\n"))) > 110 {
+				wrong = append(wrong, file+": more than 110 columns: "+line)
+			}
+		}
+		for s := range strings.SplitSeq(sentenceEnd.ReplaceAllString(paragraph, "\x00"), "\x00") {
+			s = strings.TrimSpace(s)
+			if n := len(strings.Fields(s)); n > 25 {
+				wrong = append(wrong, file+": a sentence of more than 25 words: "+s)
+			}
+			if openings.MatchString(s) {
+				wrong = append(wrong, file+": a sentence that opens with a pronoun: "+s)
+			}
+		}
+	}
+	return wrong
+}
+
+// TestUnruly is the control: each rule finds what breaks it.
+func TestUnruly(t *testing.T) {
+	for text, want := range map[string]string{
+		"A sentence. Another one.":                                    "",
+		"# Who\n\n```\nWho is it\n```\n":                              "",
+		"Who asks is told.":                                           "opens with a pronoun",
+		"A fine one. What follows is not.":                            "opens with a pronoun",
+		strings.Repeat("word ", 26) + ".":                             "more than 25 words",
+		strings.Repeat("word ", 12) + ". " + strings.Repeat("x", 111): "more than 110 columns",
+	} {
+		got := strings.Join(unruly("x.md", text), "\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
