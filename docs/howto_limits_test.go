@@ -102,7 +102,8 @@ func long(ctx context.Context, gpt4 limits.GPT4Acquirer, user limits.User, pages
 	var used int64
 	for _, page := range pages {
 		if used+page > lease.Cost().TPM { // the reservation is too small
-			if err := lease.More(ctx, limits.GPT4Cost{TPM: 1_000}); err != nil {
+			more := max(1_000, used+page-lease.Cost().TPM)
+			if err := lease.More(ctx, limits.GPT4Cost{TPM: more}); err != nil {
 				return errors.Join(err, lease.Settle(ctx, limits.GPT4Cost{TPM: used}))
 			}
 		}
