@@ -52,8 +52,8 @@ func calm(w regionsim.World) regionsim.World {
 // given. 12,000 of them were once played by hand.
 const histories = 1200
 
-// plays has rapid play half of so many histories in each run, in the usual form fewer, unless -rapid.checks is
-// given.
+// plays has rapid play half of so many histories in each run, unless -rapid.checks is given. The usual form
+// has fewer.
 func plays(t *testing.T, all, usual int) {
 	t.Helper()
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
