@@ -95,7 +95,7 @@ var (
 	// sentences of prose end with these.
 	sentenceEnd = regexp.MustCompile(`[.!?:]["')]?(\s+|$)`)
 	openings    = regexp.MustCompile(`^(Who|What|Where|Whoever|Of which)\b`)
-	marks       = regexp.MustCompile("(?m)^<!--.*-->$|^(#|\\|).*$")
+	marks       = regexp.MustCompile(`(?m)^<!--.*-->$|^(#|\|).*$`)
 )
 
 // unruly returns the sentences of a page that are longer than 30 words or open with a pronoun, and the lines

@@ -14,11 +14,11 @@ import (
 	"github.com/sluice-go/sluice/examples/beside/limits"
 )
 
-// fleet returns as many processes of the service as options say, on one table.
-func fleet(t *testing.T, processes int, opts ...runtime.Option) (all []*server) {
+// fleet returns two processes of the service, with options, on one table.
+func fleet(t *testing.T, opts ...runtime.Option) (all []*server) {
 	t.Helper()
 	engine, seen := memdynamo.New(), &comparison{} // a DynamoDB in this process; one count for all
-	for range processes {
+	for range 2 {
 		lim, err := limits.New(limittest.StoreOn(t, engine), opts...)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func play(t *testing.T, processes []*server) (admitted int) {
 // TestShadow: two processes of the old limiter admit twice the limit, and sluice says so.
 func TestShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		processes := fleet(t, 2)
+		processes := fleet(t)
 		t.Log("admitted to customer acme in 10 s:", play(t, processes))
 		t.Log(processes[0].seen)
 	})
@@ -56,7 +56,7 @@ func TestShadow(t *testing.T) {
 // TestEnforced: out of shadow, sluice holds all processes together to 10 requests a second.
 func TestEnforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		processes := fleet(t, 2, runtime.WithCallDefaults(runtime.Shadow(false)))
+		processes := fleet(t, runtime.WithCallDefaults(runtime.Shadow(false)))
 		admitted := play(t, processes)
 		t.Log("admitted to customer acme in 10 s:", admitted)
 		if admitted > 10+10*10 { // the burst, and what comes back in 10 s

@@ -22,12 +22,12 @@ var (
 func TestTutorial(t *testing.T) {
 	var logged []string
 	synctest.Test(t, func(t *testing.T) {
-		processes := fleet(t, 2)
+		processes := fleet(t)
 		logged = append(logged, fmt.Sprint("admitted to customer acme in 10 s: ", play(t, processes)))
 		logged = append(logged, processes[0].seen.String())
 	})
 	synctest.Test(t, func(t *testing.T) {
-		processes := fleet(t, 2, runtime.WithCallDefaults(runtime.Shadow(false)))
+		processes := fleet(t, runtime.WithCallDefaults(runtime.Shadow(false)))
 		logged = append(logged, fmt.Sprint("admitted to customer acme in 10 s: ", play(t, processes)))
 	})
 	source := readFile(t, "main_test.go")

@@ -105,10 +105,10 @@ func TestGiveBackGuard(t *testing.T) {
 	for _, rate := range []float64{0.1, 10, 100} {
 		for _, processes := range []int{1, 4, 16} {
 			t.Run(fmt.Sprintf("%d x %v per second", processes, rate), func(t *testing.T) {
+				t.Parallel()
 				if processes > 4 {
 					longform.Only(t, "4 processes are several writers too")
 				}
-				t.Parallel()
 				never, kept := settles(t, processes, rate, guard(false)), settles(t, processes, rate, plan.Choose)
 				always := settles(t, processes, rate, guard(true))
 				asItIs, stays := kept.units()-never.units(), always.units()-never.units()

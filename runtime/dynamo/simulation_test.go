@@ -290,10 +290,10 @@ func TestContention(t *testing.T) {
 		{100_000, 4, 0, 1.25}, {100_000, 16, 0, 1.22}, {100_000, 64, 0, 1.22},
 	} {
 		t.Run(fmt.Sprintf("%d per second, %d writers", load.rate, load.writers), func(t *testing.T) {
+			t.Parallel()
 			if load.writers > 16 {
 				longform.Only(t, "16 writers pay as much")
 			}
-			t.Parallel()
 			h := busy(load.rate, load.writers)
 			h.spend = load.spend
 			r := h.run(t, embeddings)
@@ -329,10 +329,10 @@ func TestOverload(t *testing.T) {
 			150 * time.Millisecond, 1.90},
 	} {
 		t.Run(fmt.Sprintf("%d writers %s", load.writers, load.name), func(t *testing.T) {
+			t.Parallel()
 			if load.writers > 16 {
 				longform.Only(t, "16 writers race in the same way")
 			}
-			t.Parallel()
 			h := busy(1000, load.writers)
 			h.think = upTo(1 + load.think)
 			r := h.run(t, embeddings)

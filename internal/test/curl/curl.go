@@ -55,7 +55,7 @@ func play(t *testing.T, handler http.Handler, command string) (printed string, e
 	}
 	if args[0] == "sleep" {
 		seconds, err := time.ParseDuration(args[1] + "s")
-		time.Sleep(seconds) //nolint:forbidigo // in a bubble
+		time.Sleep(seconds) // in a bubble
 		return "", err
 	}
 	method, url, body, header, showHeader := http.MethodGet, "", "", http.Header{}, false
