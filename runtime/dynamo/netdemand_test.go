@@ -158,6 +158,7 @@ func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (
 // TestNetDemand compares the arithmetic of batches, of any requests and after any other writes, with an ideal
 // bucket's.
 func TestNetDemand(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -180,6 +181,7 @@ func TestNetDemand(t *testing.T) {
 // TestNetDemandSees is TestNetDemand's negative control: a choice that nets what is given back with what is
 // taken, and so leaves the guards out, is caught.
 func TestNetDemandSees(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	netting := func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 		for i := range w.Take {

@@ -259,6 +259,7 @@ func said(changes []change, level string, spec *store.Spec, from, to time.Time) 
 // TestSimTableTransactions checks what the store relies on. An applied token has no effect again, and on
 // other writes it is an error. A transaction keeps all others from its items.
 func TestSimTableTransactions(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		table := newSimTable(1, nil)

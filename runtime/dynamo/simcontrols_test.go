@@ -329,6 +329,7 @@ func staleTTL(h *history) {
 // TestSimulationCatches shows that the oracle sees what each guard is there for: the same histories with a
 // guard broken.
 func TestSimulationCatches(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	t.Parallel()
 	gpt4, _ := generated(t)

@@ -155,12 +155,14 @@ func crowdsOverChains() map[string]history {
 
 // TestSimulationOfCrowds is TestSimulation where one write serves many.
 func TestSimulationOfCrowds(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	play(t, crowds(), 50)
 }
 
 // TestSimulationOfCrowdsOverChains is TestSimulationOverChains where one write serves many.
 func TestSimulationOfCrowdsOverChains(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	play(t, crowdsOverChains(), 20)
 }

@@ -94,6 +94,7 @@ func (p *process) settleHalf(ctx context.Context, def store.Definition) (time.Du
 // TestGiveBackGuard measures what the guard of give-backs costs (docs/protocol.md, "A request that arrives
 // twice"): without it, as it is, and if it stayed where other processes are known to write.
 func TestGiveBackGuard(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "it measures a cost")
 	t.Parallel()
 	guard := func(alone bool) chooser {

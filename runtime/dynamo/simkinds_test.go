@@ -213,12 +213,14 @@ func kindHistories(t testing.TB) map[string]history {
 
 // TestSimulationOfKinds is TestSimulationOverChains where each kind has limits of its own.
 func TestSimulationOfKinds(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	playOf(t, kindsApart(t, kinds.Model), kindHistories(t), 10)
 }
 
 // TestKindsDeny: the limits of each kind deny calls in these histories, and no others do.
 func TestKindsDeny(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	h := kindHistories(t)["atomic, drained"]
 	denied := map[string]bool{}

@@ -42,6 +42,7 @@ func kindControls() map[string]control {
 
 // TestKindsCatch shows that the books of TestSimulationOfKinds see each of these.
 func TestKindsCatch(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	t.Parallel()
 	model, all := kindsApart(t, kinds.Model), kindHistories(t)

@@ -243,6 +243,7 @@ func holdingBack(l *openLoad) {
 
 // TestScheduler holds what docs/design.md promises of the scheduler.
 func TestScheduler(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	gpt4, _ := generated(t)
 	seeds := longform.Histories[uint64](t, "histories of each load", 6, 2)
@@ -263,6 +264,7 @@ func TestScheduler(t *testing.T) {
 
 // TestSchedulerControls shows that each property is seen to fail where the scheduler is broken.
 func TestSchedulerControls(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	t.Parallel()
 	gpt4, _ := generated(t)

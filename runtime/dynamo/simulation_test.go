@@ -191,6 +191,7 @@ func chains() map[string]history {
 // TestSimulation plays thousands of histories with the real choice of path and the real expressions: no token
 // may be forged or lost.
 func TestSimulation(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	play(t, scenarios(), 100)
 }
@@ -198,6 +199,7 @@ func TestSimulation(t *testing.T) {
 // TestSimulationOverChains does the same with calls that charge several buckets. None may forge or lose a
 // token, and a call charges all its buckets alike: a parent was charged what its children were.
 func TestSimulationOverChains(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	play(t, chains(), 30)
 }
@@ -256,6 +258,7 @@ func every() map[string]history {
 // left may then join the next write or just miss it. So are changed overrides: whether their read ends before
 // the write beside it is planned is open.
 func TestSimulationIsRepeatable(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "it plays what TestSimulation plays, twice")
 	t.Parallel()
 	gpt4, _ := generated(t)
@@ -277,6 +280,7 @@ func TestSimulationIsRepeatable(t *testing.T) {
 // a tenth more allowed. Writers call as fast as replies come. 16 and 64 of them ask for more than 1000 a
 // second, so there the bucket is nearly full only until its stored tokens are spent.
 func TestContention(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "it measures a cost")
 	t.Parallel()
 	_, embeddings := generated(t)
@@ -315,6 +319,7 @@ func TestContention(t *testing.T) {
 // TestOverload compares the costs of a drained bucket, and of one at 8 tenths of its rate, with those
 // measured when this was written. It allows a tenth more; no design figure exists.
 func TestOverload(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "it measures a cost")
 	t.Parallel()
 	_, embeddings := generated(t)
@@ -350,6 +355,7 @@ func TestOverload(t *testing.T) {
 // TestRetryGuardAtNow shows the use of the guard at the instant of the call. With the attempt's instead,
 // writers on a nearly full bucket fall back to Normal and lose their races.
 func TestRetryGuardAtNow(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "it measures a cost")
 	t.Parallel()
 	_, embeddings := generated(t)

@@ -312,6 +312,7 @@ func deployments(t testing.TB) map[string]history {
 // TestDeployments: whatever version writes, of no limit a token is forged or lost, every bucket has the
 // limits of its revision, and is given those of each once.
 func TestDeployments(t *testing.T) {
+	skipOnLocal(t)
 	t.Parallel()
 	_, second, _, _ := versions(t)
 	playOf(t, second, deployments(t), 10)

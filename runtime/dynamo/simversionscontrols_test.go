@@ -102,6 +102,7 @@ func deploymentControls() map[string]control {
 
 // TestDeploymentsCatch shows that the books of TestDeployments see what each of these is there for.
 func TestDeploymentsCatch(t *testing.T) {
+	skipOnLocal(t)
 	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	t.Parallel()
 	_, second, _, _ := versions(t)

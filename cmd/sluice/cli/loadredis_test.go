@@ -27,7 +27,7 @@ func TestLoadRedis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, demo)
 			args := append([]string{"load", "--json", "--mix", "user:gpt-4", "--entities", "5", "--children", "2",
-				"--calls", "700", "--concurrency", "8"}, r.flags...)
+				"--calls", "700", "--duration", "5m", "--concurrency", "8"}, r.flags...)
 			code, out, errs := command(t.Context(), args...)
 			var s report
 			if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 {

@@ -118,7 +118,7 @@ func TestLoadInNamespace(t *testing.T) {
 	m := newMigration(t, demo)
 	m.flags = append(m.flags, "--namespace", "team-a")
 	for _, cleanup := range []bool{false, true} {
-		args := append([]string{"load", "--calls", "20"}, m.flags...)
+		args := append([]string{"load", "--calls", "20", "--duration", "5m"}, m.flags...)
 		if cleanup {
 			args = append(args, "--cleanup")
 		}
