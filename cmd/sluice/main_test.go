@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
 // Scripts run this test binary under the name of sluice: the command as users have it.
@@ -18,6 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	longform.NoRace(t, "package cli's tests run those commands that do several things at a time")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
