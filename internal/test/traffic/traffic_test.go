@@ -16,7 +16,7 @@ var short = regexp.MustCompile(
 		`^siblings: 64, 4 x 100/s, hold 10 ms|^closed: (4 x 16|16 x 1) `)
 
 // TestBars offers loads and holds their figures against the bars. In the long form it draws arrivals and
-// faults three times. The race detector sees the same callers in TestScheduler, TestSimulationOfCrowds and
+// faults twice. The race detector sees the same callers in TestScheduler, TestSimulationOfCrowds and
 // TestSimulationOfCrowdsOverChains, whose oracles need no bars.
 func TestBars(t *testing.T) {
 	longform.NoRace(t, "it measures costs; simulations in runtime/dynamo have the same callers")
@@ -25,7 +25,7 @@ func TestBars(t *testing.T) {
 	if longform.Count(t, "loads", len(rows), len(fast)) == len(fast) {
 		rows = fast
 	}
-	draws := longform.Count[uint64](t, "draws of each random load", 3, 1)
+	draws := longform.Count[uint64](t, "draws of each random load", 2, 1)
 	for _, row := range rows {
 		seeds := uint64(1)
 		if row.Load.Rate > 0 || row.Load.Throttled > 0 {

@@ -168,7 +168,7 @@ func hash(s string) (h uint64) {
 func size(t *testing.T, n int) int {
 	t.Helper()
 	if dynamotest.OnLocal(t) {
-		return n / 10
+		return n / 40
 	}
 	return longform.Count(t, "buckets", n, n/10)
 }
