@@ -51,7 +51,7 @@ type Report struct {
 	Beating  bool    // the heartbeat was renewed
 	// with Config.Images: why all buckets were read, "start", "lost" or "audit"; empty if they were not
 	Read   images.Reason
-	Missed int // buckets that the last audit found changed, of which the stream has not told
+	Missed int // buckets that the last audit found changed, without a record in the stream
 }
 
 // Write is the write of one entity's quotas of a resource.

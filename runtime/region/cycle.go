@@ -128,7 +128,7 @@ func (s planner) refresh(ctx context.Context, now time.Time, r *Report) error {
 	}
 	slack := max(streamWindows*s.regions.Window, leastSlack)
 	if r.Missed = s.images.Missed(now, slack); r.Missed > 0 {
-		s.Logger.Warn("sluice: the table's stream has not told of some buckets' writes: an audit has found them",
+		s.Logger.Warn("sluice: an audit has found buckets whose writes the table's stream did not have",
 			"region", s.Region, "buckets", r.Missed)
 	}
 	why, err := s.images.Due(now, s.Audit, slack)

@@ -32,7 +32,7 @@ takes stored tokens instead. The price of denials is that of all reads and of al
 that lost every race counts as one. Denials in a flood share what the first of each millisecond allocates.
 Rows from "open" to "throttled" are in virtual time, by processes x calls/s, or x callers who call again once
 answered. Each run has other arrivals and has to reach the goals. There, a read is 0.2 units.
-What a region calls is simulated, in each run the same.
+A region's calls are simulated, in each run the same.
 `, falling, len(rows), c.oneWay)
 	return err
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
-// Feed passes the records of buckets to a images.Images. It is a poll.Consumer.
+// Feed passes the records of buckets to an images.Images. It is a poll.Consumer.
 type Feed struct {
 	images    *images.Images
 	namespace string

@@ -221,7 +221,7 @@ func TestFeedAudit(t *testing.T) {
 			return w.window()
 		}
 		if r := heard(); r.Quotas != 0 {
-			t.Errorf("%d quotas of buckets that nobody told of", r.Quotas)
+			t.Errorf("%d quotas of buckets that were in no record", r.Quotas)
 		}
 		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
 		w.spend(1)
@@ -230,7 +230,7 @@ func TestFeedAudit(t *testing.T) {
 		}
 		heard()
 		if r := heard(); r.Missed == 0 && !slices.Contains(w.log.messages,
-			"sluice: the table's stream has not told of some buckets' writes: an audit has found them") {
+			"sluice: an audit has found buckets whose writes the table's stream did not have") {
 			t.Errorf("the audit said nothing: %+v %q", r, w.log.messages)
 		}
 	})

@@ -265,7 +265,7 @@ type Reason string
 const (
 	Start Reason = "start" // the stream says nothing of earlier writes
 	Gap   Reason = "lost"  // the stream has lost records
-	Audit Reason = "audit" // to find what the stream has not told
+	Audit Reason = "audit" // to find what the stream did not have
 )
 
 // Due returns why all buckets have to be read at now, "" if they need not. The error says why the images

@@ -119,7 +119,7 @@ func TestConsumerLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, lost := c.state(); lost == 0 {
-			t.Error("it was told of no loss")
+			t.Error("no loss was reported to it")
 		}
 	})
 }
