@@ -4,7 +4,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -76,7 +75,7 @@ func checkPages(t *testing.T, folder string, pages map[string]page) {
 					t.Fatal(err)
 				}
 			}
-			for _, wrong := range append(r.Wrong, unruly(file, text)...) {
+			for _, wrong := range r.Wrong {
 				t.Error(wrong)
 			}
 			if len(r.NotRun) != p.notRun {
@@ -87,53 +86,6 @@ func checkPages(t *testing.T, folder string, pages map[string]page) {
 	for file := range pages {
 		if !slices.Contains(files, file) {
 			t.Errorf("there is no %s", file)
-		}
-	}
-}
-
-var (
-	// sentences of prose end with these.
-	sentenceEnd = regexp.MustCompile(`[.!?:]["')]?(\s+|$)`)
-	openings    = regexp.MustCompile(`^(Who|What|Where|Whoever|Of which)\b`)
-	marks       = regexp.MustCompile(`(?m)^<!--.*-->$|^(#|\|).*$`)
-)
-
-// unruly returns the sentences of a page that are longer than 30 words or open with a pronoun, and the lines
-// of its prose that are longer than 110 columns.
-func unruly(file, text string) (wrong []string) {
-	prose := marks.ReplaceAllString(fenced.ReplaceAllString(text, "\n"), "\n")
-	for paragraph := range strings.SplitSeq(prose, "\n\n") {
-		for line := range strings.Lines(paragraph) {
-			if len([]rune(strings.TrimSuffix(line, "\n"))) > 110 {
-				wrong = append(wrong, file+": more than 110 columns: "+line)
-			}
-		}
-		for s := range strings.SplitSeq(sentenceEnd.ReplaceAllString(paragraph, "\x00"), "\x00") {
-			s = strings.TrimSpace(s)
-			if n := len(strings.Fields(s)); n > 25 {
-				wrong = append(wrong, file+": a sentence of more than 25 words: "+s)
-			}
-			if openings.MatchString(s) {
-				wrong = append(wrong, file+": a sentence that opens with a pronoun: "+s)
-			}
-		}
-	}
-	return wrong
-}
-
-// TestUnruly is the control: each rule finds what breaks it.
-func TestUnruly(t *testing.T) {
-	for text, want := range map[string]string{
-		"A sentence. Another one.":                                    "",
-		"# Who\n\n```\nWho is it\n```\n":                              "",
-		"Who asks is told.":                                           "opens with a pronoun",
-		"A fine one. What follows is not.":                            "opens with a pronoun",
-		strings.Repeat("word ", 26) + ".":                             "more than 25 words",
-		strings.Repeat("word ", 12) + ". " + strings.Repeat("x", 111): "more than 110 columns",
-	} {
-		got := strings.Join(unruly("x.md", text), "\n")
-		if want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
