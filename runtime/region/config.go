@@ -24,7 +24,7 @@ type Config struct {
 	// silence after which a region's quotas are divided among the others; 0 is 10 windows, at least 5
 	Evict  time.Duration
 	Unused time.Duration // time without a call after which a quota returns to the floor; 0 is 24 hours
-	// with Images, time after which all buckets are read, to find what the stream did not tell; 0 is 24 hours
+	// with Images, time after which all buckets are read, to find what the stream did not have; 0 is 24 hours
 	Audit    time.Duration
 	Clock    store.Clock   // nil for the system clock
 	Logger   *slog.Logger  // nil for slog's default

@@ -204,7 +204,7 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// TestFeedAudit: the control. An audit finds what the stream did not tell.
+// TestFeedAudit: the control. An audit finds what the stream did not have.
 func TestFeedAudit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

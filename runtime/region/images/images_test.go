@@ -84,7 +84,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRead: a full read replaces what the stream did not tell, and nothing that is of a later write. Only
+// TestRead: a full read replaces what the stream did not have, and nothing that is of a later write. Only
 // what it changes counts as missed, unless the stream tells of it in time.
 func TestRead(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)

@@ -45,7 +45,7 @@ func (syncCommand) Help() string {
 		"and quota, reads those of the others, and stores the region's new quota in its table. The " +
 		"quotas in force never add up to more than the limit.\n\n" +
 		"It takes consumption from the table's stream. It reads all buckets at the start, after the stream " +
-		"has lost records, and once a day to find what the stream did not tell. With --once or --dry-run " +
+		"has lost records, and once a day to find what the stream did not have. With --once or --dry-run " +
 		"it reads all buckets.\n\n" +
 		"It runs until Ctrl-C or SIGTERM, with a cycle per window. It may be killed at any time and " +
 		"resumes at the same place. Run one in each region. If two run in one region, each finds a " +
@@ -114,8 +114,9 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	return connect.Explain(client, err)
 }
 
-// check fails if a cycle would. Later on, who does not answer is waited for; one that never did is a mistake
-// in the command line. It waits only for a bucket that is not there yet, and returns nil if ctx ends before.
+// check fails if a cycle would. A place that never answers is a mistake in the command line; later cycles
+// wait for one that has answered before. check waits only for a bucket that does not exist yet, and returns
+// nil if ctx ends first.
 func (c syncCommand) check(
 	ctx context.Context, p program.Env, place snapshotsPlace, sync *region.Sync,
 ) error {
