@@ -49,6 +49,9 @@ check: ## fail, with a diff, if generated files differ from what `make generate`
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --check --file $$f || exit 1; done
 	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && diff docs/schema.md $(BUILD)/schema.md
 
+# A fifth less CPU in simulations and compilers, for more memory. Benchmarks keep the default.
+test test-long test-local test-redis test-valkey test-s3 race fuzz lint check generate: export GOGC := 400
+
 .PHONY: test
 test: report ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…); it lists what it leaves out or skips
 	$(REPORT) $(NOVET) $(TESTFLAGS) ./...

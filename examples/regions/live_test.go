@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/examples/regions/limits"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/region/filestore"
 )
 
 // TestLive runs the program as `go run ./examples/regions` does, in time that takes none.
 func TestLive(t *testing.T) {
+	longform.NoRace(t, "TestLiveFaults runs the same goroutines")
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		if err := live(t.Context(), mainStory(), &out); err != nil {

@@ -141,7 +141,8 @@ func (p *snapshotParser) entry() (e Entry) {
 	from := len(p.slab)
 	for more := !p.has("]"); more && !p.bad; more = p.next() {
 		if len(p.slab) == cap(p.slab) { // what this entry has so far moves along
-			p.slab = append(make([]Holding, 0, 1024+len(p.slab)-from), p.slab[from:]...)
+			size := min(1024, max(8, 2*cap(p.slab)))
+			p.slab = append(make([]Holding, 0, size+len(p.slab)-from), p.slab[from:]...)
 			from = 0
 		}
 		var was *Holding

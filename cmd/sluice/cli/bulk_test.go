@@ -37,6 +37,7 @@ would write 1 override; 0 unchanged
 
 // TestImport: the output of export is imported; a dry run prints what changes, and mistakes have their lines.
 func TestImport(t *testing.T) {
+	sequential(t)
 	s, _ := newSession(t, demo)
 	dir := t.TempDir()
 	file := func(name, text string) string {

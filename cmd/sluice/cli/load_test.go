@@ -60,6 +60,7 @@ func reported(t *testing.T, args ...string) (r report, stderr string) {
 // TestLoadReport holds the whole report of a load in virtual time: one caller, so that what comes after what
 // is always the same.
 func TestLoadReport(t *testing.T) {
+	sequential(t)
 	for name, args := range map[string]string{
 		"closed.txt": "--trip 4ms --mix user:gpt-4=3 --mix project:embeddings --cost tpm=100..2000 --settle " +
 			"tpm=50..1500 " +
@@ -480,6 +481,7 @@ func TestLoadFails(t *testing.T) {
 
 // TestLoadArguments: what cannot be is refused by its name, with what there is instead.
 func TestLoadArguments(t *testing.T) {
+	sequential(t)
 	for args, want := range map[string]string{
 		"--mix gpt-4": `--mix "gpt-4" is not KIND:RESOURCE[=WEIGHT]: write it ` +
 			`like user:gpt-4=3`,

@@ -26,6 +26,7 @@ func closedPort(t *testing.T) string {
 
 // TestNothingAnswers: all commands say the same, and none that it waits for a table.
 func TestNothingAnswers(t *testing.T) {
+	sequential(t)
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "dev")

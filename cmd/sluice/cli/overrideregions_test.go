@@ -34,6 +34,7 @@ resources:
 
 // TestOverrideManaged is the life of an entry that is regional sync's, an operator's, and sync's again.
 func TestOverrideManaged(t *testing.T) {
+	sequential(t)
 	schema := filepath.Join(t.TempDir(), "limits.yaml")
 	if err := os.WriteFile(schema, []byte(worldwide), 0o600); err != nil {
 		t.Fatal(err)

@@ -230,6 +230,7 @@ func (w *places) published() string {
 
 // TestRegionJSON: a cycle as programs read it.
 func TestRegionJSON(t *testing.T) {
+	sequential(t)
 	w := newPlaces(t)
 	for range 3 {
 		w.cycle(45, 15)
@@ -255,6 +256,7 @@ func TestRegionJSON(t *testing.T) {
 
 // TestRegionFails: what failed is said, and is the exit code; what did not is printed all the same.
 func TestRegionFails(t *testing.T) {
+	sequential(t)
 	w := newPlaces(t)
 	for range 2 { // an epoch begins, and no bucket is read
 		w.cycle(45, 15)
@@ -347,6 +349,7 @@ func (b both) Write(p []byte) (int, error) {
 
 // TestRegionTuned: drift and horizon are flags, and what they cannot be is said.
 func TestRegionTuned(t *testing.T) {
+	sequential(t)
 	w := newPlaces(t)
 	for range 9 {
 		w.cycle(45, 15)
@@ -375,6 +378,7 @@ func TestRegionTuned(t *testing.T) {
 
 // TestRegionCosts: what the syncs come to, by kind and at prices.
 func TestRegionCosts(t *testing.T) {
+	sequential(t)
 	w := newPlaces(t)
 	if code, out, errs := w.status("--costs"); code != 0 || out != "" ||
 		errs != "no region has published, so nothing is known of costs\n" {
@@ -469,6 +473,7 @@ func TestRegionLoop(t *testing.T) {
 
 // TestRegionMistakes: what cannot be is met before anything is asked.
 func TestRegionMistakes(t *testing.T) {
+	sequential(t)
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"} {
 		t.Setenv(name, "")
 	}

@@ -11,6 +11,7 @@ import (
 // TestRegionBegins: what begins an epoch is said, and why, before it does and when it does; then for how long
 // it waits.
 func TestRegionBegins(t *testing.T) {
+	sequential(t)
 	w := newPlaces(t)
 	begins := func(flags, line string) {
 		t.Helper()
@@ -54,6 +55,7 @@ func TestRegionBegins(t *testing.T) {
 // TestRegionOfAnother: the wrong --as on a table is refused, however sync is run, and the table and what is
 // published stay as they are.
 func TestRegionOfAnother(t *testing.T) {
+	sequential(t)
 	w := newPlaces(t)
 	for range 4 {
 		w.cycle(45, 15)

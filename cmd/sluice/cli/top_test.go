@@ -165,6 +165,7 @@ project-7  rpm    --------------------    0%       99.6     100  200ms
 // TestTopOfMany reads more than a batch of items and more than a page of the index, keeps the first few, and
 // says meanwhile how far it is.
 func TestTopOfMany(t *testing.T) {
+	sequential(t)
 	engine := memdynamo.New()
 	server := httptest.NewServer(engine)
 	t.Cleanup(server.Close)

@@ -12,12 +12,15 @@ type books struct {
 	entries map[place]*region.Entry
 }
 
-// read reads all books; nil is a region that has published nothing.
+// read reads all books that are put since it last did; nil is a region that has published nothing.
 func (j *judge) read() {
-	j.books = make([]*books, len(j.put))
 	for r, data := range j.put {
+		if data == nil {
+			continue
+		}
+		j.put[r], j.books[r] = nil, nil
 		b := &books{entries: map[place]*region.Entry{}}
-		if data == nil || json.Unmarshal(data, &b.Snapshot) != nil {
+		if json.Unmarshal(data, &b.Snapshot) != nil {
 			continue
 		}
 		for i := range b.Entries {

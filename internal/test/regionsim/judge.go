@@ -48,14 +48,14 @@ type judge struct {
 	epochs   []int64                // of which
 	sampled  Result                 // as it was at the last sample
 	triggers map[region.Trigger]int // since then
-	put      [][]byte               // snapshots, by region, as last put
+	put      [][]byte               // snapshots, by region, put since then
 	books    []*books               // what they say, as of the last sample
 }
 
 func (j *judge) begin(w *world) {
 	j.world, j.digest, j.triggers = w, fnv.New64a(), map[region.Trigger]int{}
-	j.alive, j.epochs, j.put = make([]bool, len(w.regions)), make([]int64, len(w.regions)),
-		make([][]byte, len(w.regions))
+	j.alive, j.epochs = make([]bool, len(w.regions)), make([]int64, len(w.regions))
+	j.put, j.books = make([][]byte, len(w.regions)), make([]*books, len(w.regions))
 	for _, s := range w.series {
 		j.check(w.regions[0], s)
 	}

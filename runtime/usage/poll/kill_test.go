@@ -107,7 +107,8 @@ func killings(t *testing.T, seed uint64, how death, change func(*world, *tap)) (
 // TestKilled: wherever a Poller ends, nothing is lost and nothing is counted twice.
 func TestKilled(t *testing.T) {
 	seeds := longform.Count[uint64](t, "histories of each way to end", 2, 1)
-	for _, how := range []death{unsent, unheard, cancelled} {
+	ways := []death{unheard, unsent, cancelled}
+	for _, how := range ways[:longform.Histories(t, "ways to end", len(ways), len(ways))] {
 		for seed := range seeds {
 			sums, deaths := killings(t, seed, how, nil)
 			if wrong := sums.wrong(); wrong != "" {
@@ -122,6 +123,7 @@ func TestKilled(t *testing.T) {
 
 // TestKilledControl: a Poller that writes its checkpoint before it counts loses, and counts nothing twice.
 func TestKilledControl(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	for _, how := range []death{unsent, unheard} {
 		var sums totals
 		for seed := uint64(100); seed < 104 && sums.wrong() == ""; seed++ {

@@ -10,10 +10,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
 // TestLost: that records may be gone is said when they can be, once, and otherwise not.
 func TestLost(t *testing.T) {
+	longform.NoRace(t, "TestKilled runs the same goroutines")
 	for _, test := range []struct {
 		name   string
 		splits int          // before a Poller reads all there is
@@ -168,6 +171,7 @@ func TestFirstStart(t *testing.T) {
 // TestIdleForLong: what comes after a position that is trimmed itself is all there, if a checkpoint says that
 // the shard was idle.
 func TestIdleForLong(t *testing.T) {
+	longform.NoRace(t, "TestKilled runs the same goroutines")
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.split()

@@ -22,6 +22,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/errtext"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -90,6 +91,7 @@ func TestDrain(t *testing.T) {
 // TestRests: an idle table is left alone, though its stream tells of the windows and checkpoints too; a day
 // costs each shard some 24 checkpoints.
 func TestRests(t *testing.T) {
+	longform.NoRace(t, "TestKilled runs the same goroutines")
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.split()
