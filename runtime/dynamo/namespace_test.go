@@ -55,6 +55,9 @@ func (s hashSpy) Do(r *http.Request) (*http.Response, error) {
 // TestConformanceInNamespace runs the suite of all stores in a namespace, where no request names a hash key
 // without it.
 func TestConformanceInNamespace(t *testing.T) {
+	if dynamotest.OnLocal(t) {
+		t.Skip("TestNamespaces and TestConformance ask DynamoDB Local")
+	}
 	longform.NoRace(t, "TestConformance runs the same goroutines")
 	var bare, others atomic.Int64
 	conform(t, func(c aws.HTTPClient) aws.HTTPClient { return hashSpy{c, &bare, &others} },

@@ -380,14 +380,14 @@ func TestRetryGuardAtNow(t *testing.T) {
 	}
 }
 
-// TestSlowLimitBesideFast writes every 5 milliseconds for an hour, in the usual form for 6 minutes. The limit
-// of 10 an hour regains its 10 an hour beside one of 1000 a second.
+// TestSlowLimitBesideFast writes every 5 milliseconds for half an hour, in the usual form for 6 minutes. The
+// limit of 10 an hour regains its 5 in half an hour beside one of 1000 a second.
 func TestSlowLimitBesideFast(t *testing.T) {
 	skipOnLocal(t)
 	longform.NoRace(t, "one goroutine calls")
 	t.Parallel()
 	gpt4, _ := generated(t)
-	minutes := longform.Count(t, "minutes", 60, 6)
+	minutes := longform.Count(t, "minutes", 30, 6)
 	span, want := time.Duration(minutes)*time.Minute, minutes/6
 	synctest.Test(t, func(t *testing.T) {
 		table := newSimTable(1, gpt4.Decode)
