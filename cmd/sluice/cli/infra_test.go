@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestInfra: what is printed is what internal/tool/infra holds against the definition.
+// TestInfra: what is printed is what cmd/sluice/internal/tool/infra holds against the definition.
 func TestInfra(t *testing.T) {
 	for file, line := range map[string]string{
 		"cloudformation-on-demand.yaml":   "infra cloudformation",
@@ -23,7 +23,7 @@ func TestInfra(t *testing.T) {
 		"iam-acquire.json": "infra iam --role acquire" +
 			" --table arn:aws:dynamodb:eu-west-1:123456789012:table/rate_limits",
 	} {
-		want, err := os.ReadFile("../../../internal/tool/infra/testdata/" + file)
+		want, err := os.ReadFile("../internal/tool/infra/testdata/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
-	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"

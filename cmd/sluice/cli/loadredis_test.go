@@ -11,7 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2/server"
 
-	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 )
 
 // bucketKeys returns keys without that of the owner, which Check records and nothing deletes.

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestMetrics: what is printed is what internal/tool/oncall holds against the definitions.
+// TestMetrics: what is printed is what cmd/sluice/internal/tool/oncall holds against the definitions.
 func TestMetrics(t *testing.T) {
 	for line, file := range map[string]string{
 		"metrics list": "list.txt", "metrics grafana": "grafana.json", "metrics cloudformation": "alarms.yaml",
 		"metrics terraform": "alarms.tf",
 		"metrics collector": "collector.yaml",
 	} {
-		want, err := os.ReadFile("../../../internal/tool/oncall/testdata/" + file)
+		want, err := os.ReadFile("../internal/tool/oncall/testdata/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,5 +34,3 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
-
-replace github.com/sluice-go/sluice => ../../..

@@ -12,10 +12,10 @@ import (
 
 // Find returns the cells of the row of a document that begins with a test's name as code, as in |
 // `TestName/subtest` | 1 |: those behind the name. It returns nil if the document, whose name is relative to
-// the module's folder, has no such row.
+// the workspace's folder, has no such row.
 func Find(t testing.TB, document, name string) []string {
 	t.Helper()
-	root, err := gomod.Root(".")
+	root, err := gomod.Workspace(".")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,14 @@ import (
 const folderVariable = "SLUICE_DYNAMODB_LOCAL"
 
 // folder returns the folder that holds the engine's jars: dir, else that of SLUICE_DYNAMODB_LOCAL, else
-// .build/dynamodb-local in the module root.
+// .build/dynamodb-local in the root of the workspace.
 func folder(dir string) (string, error) {
 	if dir == "" {
 		dir = os.Getenv(folderVariable)
 	}
 	if dir == "" {
 		// `go test` runs a package's tests in its own directory, so a relative path would not do.
-		root, err := gomod.Root(".")
+		root, err := gomod.Workspace(".")
 		if err != nil {
 			return "", fmt.Errorf("%w: set %s to the folder with DynamoDB Local's jars", err, folderVariable)
 		}

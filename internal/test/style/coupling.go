@@ -84,11 +84,13 @@ func (b Bounds) Couplings(ctx context.Context, root, folder string) ([]Finding, 
 	return found, len(checker.pairs), nil
 }
 
-// goList lists the packages below a folder and all that they import, with the files of their export data.
+// goList lists the packages of the module at a folder, below it, and all that they import, with the files of
+// their export data.
 func goList(ctx context.Context, folder string) ([]listed, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps",
 		"-json=ImportPath,Dir,Export,GoFiles,DepOnly", "./...")
 	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GOWORK=off")
 	var problems bytes.Buffer
 	cmd.Stderr = &problems
 	out, err := cmd.Output()

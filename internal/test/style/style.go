@@ -82,7 +82,7 @@ func (f *file) sized() bool {
 	if f.test || strings.HasPrefix(f.path, "runtime/memdynamo/") {
 		return false
 	}
-	for _, folder := range []string{"runtime/", "gen/", "cmd/", "internal/cli/", "internal/tool/"} {
+	for _, folder := range []string{"runtime/", "gen/", "cmd/", "internal/tool/"} {
 		if strings.HasPrefix(f.path, folder) {
 			return true
 		}

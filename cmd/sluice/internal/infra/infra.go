@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 
-	"github.com/sluice-go/sluice/internal/tool/infra"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 )
 
 // Command is `sluice infra`.

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"golang.org/x/mod/semver"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/version"
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/tool/gomod"
 )
@@ -39,30 +41,44 @@ func (c Command) Run(p program.Env) error {
 	if info, err := os.Stat(c.Folder); err == nil && !info.IsDir() {
 		return fmt.Errorf("init %s: it is a file: name the folder to write to", c.Folder)
 	}
-	paths, err := gen.Init(c.Folder)
+	sluice, err := command(c.Folder, version.Own())
+	if err != nil {
+		return err
+	}
+	paths, err := gen.Init(c.Folder, sluice+" generate")
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
 		p.Say("wrote %s\n", path)
 	}
-	p.Say("next:\n")
-	switch known, err := knowsTool(c.Folder); {
-	case err != nil:
-		return err
-	case !known:
-		p.Say("  go get -tool %s\n", tool)
-	}
-	p.Say(`  go generate ./...                         # writes the package
-  go mod tidy                               # adds what the package imports
-  go tool sluice dev --table rate_limits    # serves a DynamoDB in memory with the table, without AWS
-  go tool sluice table create               # or creates the table on AWS
+	p.Say(`next:
+  go generate ./...                 # writes the package
+  go mod tidy                       # adds what the package imports
+  sluice dev --table rate_limits    # serves a DynamoDB in memory with the table, without AWS
+  sluice table create               # or creates the table on AWS
 `)
 	return nil
 }
 
-// tool is the package that `go tool sluice` runs.
+// tool is the package of this program.
 const tool = "github.com/sluice-go/sluice/cmd/sluice"
+
+// command returns what runs this program wherever the module around folder is cloned: `go tool sluice` if its go.mod
+// has a line for it, else `go run` of this version if it is a published one. A program that somebody built from a
+// clone has no such version: it is the one on PATH.
+func command(folder, own string) (string, error) {
+	known, err := knowsTool(folder)
+	switch {
+	case err != nil:
+		return "", err
+	case known:
+		return "go tool sluice", nil
+	case semver.IsValid(own) && semver.Build(own) == "":
+		return "go run " + tool + "@" + own, nil
+	}
+	return "sluice", nil
+}
 
 // knowsTool reports whether the go.mod of the module around folder has a tool line for sluice.
 func knowsTool(folder string) (bool, error) {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 

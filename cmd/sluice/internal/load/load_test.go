@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 )
 
 // TestForTests: a word counts where it stands alone.

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/internal/tool/chart"
-	"github.com/sluice-go/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 

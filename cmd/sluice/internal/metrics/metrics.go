@@ -3,7 +3,7 @@ package metrics
 
 import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
-	"github.com/sluice-go/sluice/internal/tool/oncall"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/oncall"
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
 

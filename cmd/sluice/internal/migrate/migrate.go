@@ -17,7 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/internal/tool/migrate"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/migrate"
 )
 
 // Command is `sluice migrate`.

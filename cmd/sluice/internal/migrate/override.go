@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
-	"github.com/sluice-go/sluice/internal/tool/migrate"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/migrate"
 	"github.com/sluice-go/sluice/internal/tool/secrets"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
-	"github.com/sluice-go/sluice/internal/tool/migrate"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/migrate"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 

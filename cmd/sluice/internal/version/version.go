@@ -14,16 +14,22 @@ import (
 // Command is `sluice version`.
 type Command struct{}
 
-// Run prints the module's version, as the go command recorded it, and the generation of generated code.
+// Own returns the version of this program, as the go command recorded it: "(devel)" or one with "+dirty" if it was
+// built from files that nobody published, "unknown" if nothing was recorded.
+func Own() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// Run prints the version and the generation of generated code.
 func (Command) Run(p program.Env) error {
-	version, toolchain := "unknown", "unknown"
+	toolchain := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		toolchain = info.GoVersion
-		if info.Main.Version != "" {
-			version = info.Main.Version
-		}
 	}
-	p.Say("sluice %s, generates code of generation %d, built with %s\n", version, gen.Generation, toolchain)
+	p.Say("sluice %s, generates code of generation %d, built with %s\n", Own(), gen.Generation, toolchain)
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/internal/tool/infra"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 )
 
 // layout is a table with all that belongs to it, as the requests of the definition say it, or as a template

@@ -11,11 +11,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/gen"
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/definitions"
-	"github.com/sluice-go/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
@@ -35,7 +35,7 @@ func pairs(t testing.TB) (all []pair) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, err := gen.LoadStatements("../../../limits.yaml")
+	statements, err := gen.LoadStatements("../../../../../limits.yaml")
 	if err != nil || len(statements) != len(defs) {
 		t.Fatal(err, len(statements))
 	}
@@ -148,7 +148,7 @@ func TestDefinitionByKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, err := gen.LoadStatements("../../../gen/testdata/golden/kinds/limits.yaml")
+	statements, err := gen.LoadStatements("../../../../../gen/testdata/golden/kinds/limits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestDefinitionByKind(t *testing.T) {
 
 // TestComparisonSees: an operand that is another's is seen.
 func TestComparisonSees(t *testing.T) {
-	statements, err := gen.LoadStatements("../../../limits.yaml")
+	statements, err := gen.LoadStatements("../../../../../limits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/tool/infra"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
@@ -134,10 +134,10 @@ func commander(t *testing.T, s *service) func(exit int, line string) {
 		}
 		switch args[0] {
 		case "entity", "override", "migrate":
-			args = append(args, "--file", "../../../limits.yaml")
+			args = append(args, "--file", "../../../../../limits.yaml")
 		case "region":
-			args = append(args, "--file", "../../../examples/regionsync/limits.yaml", "--snapshots", snapshots, "--as",
-				"eu-central-1")
+			args = append(args, "--file", "../../../../../examples/regionsync/limits.yaml",
+				"--snapshots", snapshots, "--as", "eu-central-1")
 		}
 		var out strings.Builder
 		if code := (cli.Program{Stdout: &out, Stderr: &out,

@@ -3,7 +3,7 @@ package oncall
 import (
 	"slices"
 
-	"github.com/sluice-go/sluice/internal/tool/infra"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
 

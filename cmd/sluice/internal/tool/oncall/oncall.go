@@ -11,7 +11,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/sluice-go/sluice/internal/tool/infra"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/metrics"
 )

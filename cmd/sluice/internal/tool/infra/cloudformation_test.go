@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/sluice-go/sluice/internal/tool/infra"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 )
 
 // stack is a CloudFormation template in the making: what parameters stand for is filled in.

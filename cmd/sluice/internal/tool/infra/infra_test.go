@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/internal/tool/infra"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
@@ -71,8 +71,7 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s, - wanted, + printed (run `go test ./internal/tool/infra -update` if it is meant):\n%s", name,
-				diff)
+			t.Errorf("%s, - wanted, + printed (run go test with -update if it is meant):\n%s", name, diff)
 		}
 	}
 	files, err := filepath.Glob("testdata/*")

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/sluice-go/sluice/internal/tool/oncall"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/oncall"
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
 
@@ -53,8 +53,7 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s, - wanted, + printed (run `go test ./internal/tool/oncall -update` if it is meant):\n%s",
-				name, diff)
+			t.Errorf("%s, - wanted, + printed (run go test with -update if it is meant):\n%s", name, diff)
 		}
 	}
 	files, err := filepath.Glob("testdata/*")

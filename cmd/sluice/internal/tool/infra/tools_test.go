@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 	"github.com/sluice-go/sluice/internal/test/linted"
 	"github.com/sluice-go/sluice/internal/test/longform"
-	"github.com/sluice-go/sluice/internal/tool/infra"
 )
 
 // replaced returns text with old, which it has, replaced.

@@ -1,0 +1,31 @@
+package initialize
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestCommand: the line that generates runs the same version for everybody, where there is one.
+func TestCommand(t *testing.T) {
+	without, with := t.TempDir(), t.TempDir()
+	for dir, mod := range map[string]string{without: "module a\n", with: "module a\n\ntool " + tool + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pinned := "go run github.com/sluice-go/sluice/cmd/sluice@"
+	for _, test := range []struct{ dir, own, want string }{
+		{without, "v0.1.0", pinned + "v0.1.0"},
+		{without, "v0.1.1-0.20261126101010-0123456789ab", pinned + "v0.1.1-0.20261126101010-0123456789ab"},
+		{without, "v0.1.1-0.20261126101010-0123456789ab+dirty", "sluice"},
+		{without, "(devel)", "sluice"},
+		{without, "unknown", "sluice"},
+		{with, "v0.1.0", "go tool sluice"},
+		{with, "(devel)", "go tool sluice"},
+	} {
+		if got, err := command(test.dir, test.own); got != test.want || err != nil {
+			t.Errorf("%s of a module in %s: %q, %v; want %q", test.own, test.dir, got, err, test.want)
+		}
+	}
+}
