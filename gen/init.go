@@ -21,8 +21,9 @@ import (
 //go:embed starter.yaml
 var starter []byte
 
-// Init writes a starter limits.yaml to dir, and beside it sluice.go. Its go:generate line runs a command, such as
-// "sluice generate". Init returns their paths. If either exists, Init fails and writes neither.
+// Init writes a starter limits.yaml to dir, and beside it sluice.go. The go:generate line of sluice.go runs a
+// command, such as "sluice generate". Init returns the paths of both. If either exists, Init fails and writes
+// neither.
 func Init(dir, command string) ([]string, error) {
 	pkg, _, err := packageIn(dir, func(string) bool { return false })
 	if err != nil {

@@ -113,7 +113,8 @@ func TestInitOverwritesNothing(t *testing.T) {
 			}
 			before = tree(t, dir)
 		}
-		if _, err := Init(dir, "sluice generate"); err == nil || !strings.HasPrefix(err.Error(), path+" is there already") {
+		_, err := Init(dir, "sluice generate")
+		if err == nil || !strings.HasPrefix(err.Error(), path+" is there already") {
 			t.Errorf("Init returned %v", err)
 		}
 		if diff := cmp.Diff(before, tree(t, dir)); diff != "" {

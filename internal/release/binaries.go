@@ -23,8 +23,8 @@ const targets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64
 // bom writes the bill of materials of a binary.
 const bom = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 
-// binaries builds the command for each target as `go install` builds it from a proxy, which gives it its version.
-// Beside the archives it writes their bills of materials, and the checksums of all.
+// binaries builds the command for each target as `go install` builds it from a proxy, which gives it its
+// version. Beside the archives it writes their bills of materials, and the checksums of all.
 func (r release) binaries(ctx context.Context) error {
 	out := filepath.Join(r.root, r.out)
 	if err := os.RemoveAll(out); err != nil {
@@ -51,9 +51,9 @@ func (r release) binaries(ctx context.Context) error {
 	return checksums(out)
 }
 
-// proxied writes a proxy of the tree below a folder, and returns an environment for the go command that finds
-// its modules there, and all others where they are found today. Modules go to a cache below the folder: a
-// version that nobody has published must not stay in the cache of this machine.
+// proxied writes a proxy of the tree below a folder. It returns an environment for the go command that finds
+// the tree's modules there, and all others where they are found today. The environment has a cache of its own:
+// a version that nobody has published must not stay in the cache of this machine.
 func proxied(ctx context.Context, root, version, work string) ([]string, error) {
 	p := proxy{root: root, version: version, dir: filepath.Join(work, "proxy")}
 	if err := p.write(ctx); err != nil {
@@ -84,7 +84,8 @@ func (r release) binary(ctx context.Context, env []string, target, work, out str
 	if !ok {
 		return errors.New("not like linux/amd64")
 	}
-	install := exec.CommandContext(ctx, "go", "install", "-ldflags=-s -w", modulePath("cmd/sluice")+"@"+r.version)
+	install := exec.CommandContext(ctx, "go", "install", "-ldflags=-s -w",
+		modulePath("cmd/sluice")+"@"+r.version)
 	install.Dir = work
 	install.Env = append(slices.Clone(env), "GOOS="+goos, "GOARCH="+goarch)
 	install.Stderr = r.log
@@ -107,7 +108,8 @@ func (r release) binary(ctx context.Context, env []string, target, work, out str
 	if text, err := describe.CombinedOutput(); err != nil {
 		return fmt.Errorf("the bill of materials: %w: %s", err, text)
 	}
-	files := []string{filepath.Join(built, program), filepath.Join(r.root, "LICENSE"), filepath.Join(r.root, "README.md")}
+	files := []string{filepath.Join(built, program), filepath.Join(r.root, "LICENSE"),
+		filepath.Join(r.root, "README.md")}
 	if goos == "windows" {
 		return pack(filepath.Join(out, name+".zip"), files, zipped)
 	}

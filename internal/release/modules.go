@@ -18,8 +18,8 @@ import (
 // A released module has the path of the root's and its folder.
 const rootPath = "github.com/sluice-go/sluice"
 
-// released lists the folders of the modules that get a tag, each after those that it requires. The others hold
-// tests and tools of this repository.
+// released lists the folders of the modules that get a tag, each after those that it requires. The others
+// hold tests and tools of this repository.
 var released = []string{".", "cmd/sluice", "runtime/grpclimit", "runtime/otellimit"}
 
 // modulePath returns the path of the module in a folder.
@@ -63,8 +63,8 @@ func own(modulePath string) bool {
 	return modulePath == rootPath || strings.HasPrefix(modulePath, rootPath+"/")
 }
 
-// setVersions makes all modules of the workspace require each other at a version, which the workspace replaces
-// by the tree.
+// setVersions makes all modules of the workspace require each other at a version, which the workspace
+// replaces by the tree.
 func setVersions(root, version string) error {
 	name := filepath.Join(root, "go.work")
 	text, err := os.ReadFile(name)

@@ -78,8 +78,8 @@ func (p proxy) module(dir string, tracked []string) error {
 	return os.WriteFile(filepath.Join(at, "list"), []byte(p.version+"\n"), 0o644)
 }
 
-// files returns what belongs to the module in a folder: what is tracked below it, except modules of their own.
-// A nested module gets the license of the root, as the go command does it.
+// files returns what belongs to the module in a folder: what is tracked below it, except nested modules. A
+// nested module gets the license of the root, as the go command does it.
 func (p proxy) files(dir string, tracked []string, mod []byte) []zip.File {
 	var nested []string
 	for _, name := range tracked {

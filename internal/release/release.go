@@ -13,8 +13,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// release takes the steps from a tree to tags. Each step may be repeated: after a failure, the next run begins
-// anew.
+// release takes the steps from a tree to tags. Each step may be repeated: after a failure, the next run
+// begins anew.
 type release struct {
 	root, version, checks, targets, out string
 	log                                 io.Writer

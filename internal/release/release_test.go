@@ -44,9 +44,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// publish writes a proxy of this tree, and returns the tree's version and an environment that finds it. What is
-// compiled already stays useful: the other modules come from the usual cache. A version of a tree is one that is
-// never published. It leaves the cache when the test ends.
+// publish writes a proxy of this tree, and returns the tree's version and an environment that finds it. Other
+// modules come from the usual cache, compiled as they are. The version is one that is never published. It
+// leaves the cache when the test ends.
 func publish(t *testing.T, root string) (version string, env []string) {
 	version = "v0.0.0-tree." + treeHash(t, root)
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func publish(t *testing.T, root string) (version string, env []string) {
 		t.Fatal(err)
 	}
 	found := strings.Split(out, "\n")
-	t.Cleanup(func() { forget(t, found[1], version) })
+	t.Cleanup(func() { uncache(t, found[1], version) })
 	return version, []string{"GOCACHE=" + found[0], "GOMODCACHE=" + found[1], "GOTOOLCHAIN=" + found[2],
 		"GOPROXY=" + fileURL(dir) + "," + found[3], "GONOSUMDB=" + rootPath, "GOFLAGS=-modcacherw", "GOWORK=off"}
 }
@@ -81,8 +81,8 @@ func treeHash(t *testing.T, root string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))[:12]
 }
 
-// forget removes a version of our modules from a cache.
-func forget(t *testing.T, cache, version string) {
+// uncache removes a version of our modules from a cache.
+func uncache(t *testing.T, cache, version string) {
 	at := filepath.Join(cache, filepath.FromSlash(rootPath))
 	for _, dir := range released {
 		name := filepath.Join(at, dir)

@@ -14,8 +14,8 @@ import (
 // Command is `sluice version`.
 type Command struct{}
 
-// Own returns the version of this program, as the go command recorded it: "(devel)" or one with "+dirty" if it was
-// built from files that nobody published, "unknown" if nothing was recorded.
+// Own returns the version of this program, as the go command recorded it. A program built from files that
+// nobody published has "(devel)", or a version with "+dirty". Without a record it is "unknown".
 func Own() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
