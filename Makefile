@@ -4,6 +4,7 @@ BUILD    := .build
 JARS     := $(BUILD)/dynamodb-local
 FETCHED  := $(JARS)/.fetched
 LINT     := $(BUILD)/golangci-lint-v2.15.0/golangci-lint
+ACTIONS  := $(BUILD)/actionlint-v1.7.12/actionlint
 PORT     ?= 8000
 FUZZTIME ?= 200000x
 SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits.yaml internal/test/evolution/*/limits.yaml)
@@ -144,6 +145,15 @@ tidy: ## make the go.mod of each module list what it needs
 		go mod edit -dropreplace=$(OWN) -dropreplace=$(OWN)/cmd/sluice; exit $$code) || exit 1; done
 	@go work sync
 
+.PHONY: lint-github
+lint-github: $(ACTIONS) report ## lint workflows and the action sluice-review, by actionlint and, if it is installed, shellcheck
+	$(ACTIONS)
+	SLUICE_ACTIONLINT=$(abspath $(ACTIONS)) $(REPORT) $(NOVET) ./internal/test/forge
+
+.PHONY: try-review
+try-review: report ## try the action sluice-review on local repositories, with an API of GitHub's in the process
+	cd cmd/sluice && $(REPORT) $(NOVET) -run TestReview .
+
 .PHONY: dynamodb-local
 dynamodb-local: $(LOCAL) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)
 	@go build -o $(BUILD)/ ./internal/test/dynamolocal/serve
@@ -185,3 +195,6 @@ $(FETCHED): internal/test/dynamolocal/pom.xml
 
 $(LINT):
 	GOBIN=$(abspath $(@D)) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+$(ACTIONS):
+	GOBIN=$(abspath $(@D)) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12

@@ -26,9 +26,9 @@ export LC_ALL=C # lengths are bytes, and messages English
 readonly marker='<!-- sluice-review -->'
 readonly fence='````````````````````' # 20
 
-# Bounds, in bytes but for the rows. GitHub takes 65,536 characters a comment. Details leave room for 50 rows of the
-# table, each with a name of at most 100 bytes.
-readonly most_details=48000 most_block=15000 most_line=1000 most_rows=50
+# Bounds, in bytes but for the rows. GitHub takes 65,536 characters a comment. Details leave room for the
+# table, and a name has at most 100 bytes.
+readonly most_details=52000 most_block=15000 most_line=1000 most_rows=20
 
 token=${REVIEW_TOKEN:-}
 unset REVIEW_TOKEN # commands that run below do not see it
