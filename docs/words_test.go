@@ -19,7 +19,7 @@ const (
 
 // TestWords holds the prose of README, CONTRIBUTING and docs to what can be counted of plain English.
 func TestWords(t *testing.T) {
-	pages := []string{"README.md", "CONTRIBUTING.md"}
+	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
