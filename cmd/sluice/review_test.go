@@ -115,7 +115,8 @@ func (g *gitHub) serve(r *http.Request) (status int, reply any) {
 	case r.Method == http.MethodGet && r.URL.Path == all:
 		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 		size, _ := strconv.Atoi(r.URL.Query().Get("per_page"))
-		return http.StatusOK, g.list[min((page-1)*size, len(g.list)):min(page*size, len(g.list))]
+		some := g.list[min((page-1)*size, len(g.list)):min(page*size, len(g.list))]
+		return http.StatusOK, append([]comment{}, some...)
 	case r.Method == http.MethodPost && r.URL.Path == all:
 		return http.StatusCreated, g.add(robot, sent.Body)
 	case r.Method == http.MethodPatch && id > 0 && id <= len(g.list):
@@ -190,9 +191,11 @@ var (
 	// ours are the lines that the action writes outside fences.
 	ours = regexp.MustCompile("^(|<!-- sluice-review -->|### sluice: [a-z0-9, ]+|\\|[-:|]+\\|" +
 		"|\\| schema \\| breaking changes \\| generated files \\||\\| `[\\w./ -]+` \\| [a-z0-9 ]+ \\| [a-z ]+ \\|" +
-		"|<details><summary>[\\w./ :,<>-]+</summary>|</details>|Cut: \\d+ of \\d+ lines .*" +
+		"|<details( open)?><summary>[\\w./ :,<>-]+</summary>|</details>|Cut: \\d+ of \\d+ lines .*" +
 		"|Compared: `[0-9a-f]{12}` with `[0-9a-f]{12}`\\.|The first 20 of \\d+ schemas are listed\\." +
-		"|[A-Z][A-Za-z ,]+[(`][ a-z-]+[)`][a-zA-Z ,().`-]*)$")
+		"|Undo a breaking change, or ignore it with a reason \\(`sluice breaking --help`\\)\\." +
+		"|Run `sluice generate` and commit what it writes\\." +
+		"|This does not fail the check: `fail-on` leaves it out\\.)$")
 )
 
 // escaped returns the first line of Markdown outside its fences that the action does not write, or an open

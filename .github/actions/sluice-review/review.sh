@@ -67,7 +67,8 @@ count() {
 # say appends lines to the details of the report.
 say() { printf '%s\n' "$@" >>"$tmp/details"; }
 
-# block TITLE LANGUAGE FILE appends a file in a fence, folded. It shows no more lines than the comment has room for.
+# block TITLE LANGUAGE FILE [open] appends a file in a fence, folded unless it is open. It shows no more lines than the
+# comment has room for.
 block() {
 	local room all shown
 	room=$((most_details - $(wc -c <"$tmp/details")))
@@ -75,7 +76,7 @@ block() {
 	clean <"$3" >"$tmp/clean"
 	awk -v room="$room" '{ room -= length($0) + 1 } room >= 0 { print }' "$tmp/clean" >"$tmp/shown"
 	all=$(wc -l <"$tmp/clean") shown=$(wc -l <"$tmp/shown")
-	say '' "<details><summary>$1</summary>"
+	say '' "<details${4:+ open}><summary>$1</summary>"
 	if ((shown > 0)); then
 		say '' "$fence$2"
 		cat "$tmp/shown" >>"$tmp/details"
@@ -93,7 +94,8 @@ check_tools() {
 	done
 	[[ ${GITHUB_EVENT_NAME:-} != pull_request_target ]] ||
 		die 2 'pull_request_target gives code of strangers a token: use on: pull_request'
-	fails=",${REVIEW_FAIL_ON//[[:space:]]/},"
+	fails=",${REVIEW_FAIL_ON:-breaking,drift},"
+	fails=${fails//[[:space:]]/}
 	[[ $fails =~ ^,((breaking|drift|none),)+$ ]] ||
 		die 2 "fail-on is $(plain "$REVIEW_FAIL_ON"): want breaking, drift, or both with a comma between, or none"
 	root=$(git rev-parse --show-toplevel) || die 2 'no git repository here: check out before this action'
@@ -113,7 +115,7 @@ check_tools() {
 find_schemas() {
 	local file
 	schemas=()
-	if [[ -n ${REVIEW_FILES//[[:space:]]/} ]]; then
+	if [[ ${REVIEW_FILES:-} == *[![:space:]]* ]]; then
 		while read -r file; do [[ -z $file ]] || schemas+=("$file"); done <<<"$REVIEW_FILES"
 	else
 		while IFS= read -r -d '' file; do schemas+=("$file"); done < <(
@@ -142,16 +144,16 @@ find_base() {
 # review_schema FILE compares a schema with the base and with its generated files. Text on stdout is a finding; a
 # failure without one is a mistake in the schema or a failure of the command.
 review_schema() {
-	local name found generated=current failed=''
+	local name found generated=current failed='' broken=0
 	name=$(plain "$1")
 	"${sluice[@]}" breaking --file="$1" --against="git:$base" >"$tmp/out" 2>"$tmp/err" || failed=yes
 	found=$(($(wc -l <"$tmp/out")))
 	breaking=$((breaking + found))
 	if ((found > 0)); then
-		block "<code>$name</code>: breaking changes" text "$tmp/out"
+		block "<code>$name</code>: breaking changes" text "$tmp/out" open
 	elif [[ $failed ]]; then
-		found='not compared' failures=$((failures + 1))
-		block "<code>$name</code>: cannot be compared" text "$tmp/err"
+		found='not compared' broken=1
+		block "<code>$name</code>: cannot be compared" text "$tmp/err" open
 	fi
 	failed=''
 	"${sluice[@]}" generate --check --file="$1" >"$tmp/out" 2>"$tmp/err2" || failed=yes
@@ -159,10 +161,10 @@ review_schema() {
 		generated='not current' drifted=$((drifted + 1))
 		block "<code>$name</code>: what <code>sluice generate</code> would change" diff "$tmp/out"
 	elif [[ $failed ]]; then
-		generated='fails' failures=$((failures + 1))
-		cmp -s "$tmp/err" "$tmp/err2" || block "<code>$name</code>: <code>sluice generate</code> fails" text "$tmp/err2"
+		generated='fails' broken=1
+		cmp -s "$tmp/err" "$tmp/err2" || block "<code>$name</code>: <code>sluice generate</code> fails" text "$tmp/err2" open
 	fi
-	rows=$((rows + 1))
+	failures=$((failures + broken)) rows=$((rows + 1))
 	((rows > most_rows)) || printf '| `%s` | %s | %s |\n' "$name" "$found" "$generated" >>"$tmp/rows"
 	git diff --quiet "$base" HEAD -- ":(literal)$1" || touched=yes
 }
