@@ -136,7 +136,7 @@ func (g *gitHub) add(login, body string) comment {
 	return c
 }
 
-// steerGitHub is `github refuse STATUS`, which ends with status 0, and `github comment LOGIN FILE N`, by which
+// steerGitHub is `github refuse STATUS`, which ends with status 0, and `github comment LOGIN FILE N`:
 // somebody writes N comments.
 func steerGitHub(ts *testscript.TestScript, _ bool, args []string) {
 	g, _ := ts.Value(hubKey{}).(*gitHub)
@@ -201,17 +201,17 @@ var (
 // escaped returns the first line of Markdown outside its fences that the action does not write, or an open
 // fence. It reads fences as CommonMark does: one ends at as many backticks as began it, at least.
 func escaped(markdown string) string {
-	fence := ""
+	ticks := ""
 	for line := range strings.FieldsFuncSeq(markdown, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		begun := opening.FindStringSubmatch(line)
 		switch {
-		case fence == "" && begun != nil:
-			fence = begun[1]
-		case fence == "" && !ours.MatchString(line):
+		case ticks == "" && begun != nil:
+			ticks = begun[1]
+		case ticks == "" && !ours.MatchString(line):
 			return line
-		case fence != "" && begun != nil && len(begun[1]) >= len(fence) && strings.Trim(line, " `\t") == "":
-			fence = ""
+		case ticks != "" && begun != nil && len(begun[1]) >= len(ticks) && strings.Trim(line, " `\t") == "":
+			ticks = ""
 		}
 	}
-	return fence
+	return ticks
 }

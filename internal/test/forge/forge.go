@@ -101,8 +101,8 @@ type action struct {
 
 var fact = regexp.MustCompile(`\$\{?((?:REVIEW|PULL)_[A-Z_]+)`)
 
-// CheckAction returns what does not fit between action.yml and the script that it runs: each input reaches the
-// script, and the script reads no other variables of the action.
+// CheckAction returns what does not fit between action.yml and the script that it runs. Each input has to reach
+// the script, and the script reads no other variables of the action.
 func CheckAction(text, script string) (wrong []string) {
 	var a action
 	if err := yaml.Unmarshal([]byte(text), &a); err != nil {
