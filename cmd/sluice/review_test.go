@@ -191,8 +191,11 @@ var (
 	// ours are the lines that the action writes outside fences.
 	ours = regexp.MustCompile("^(|<!-- sluice-review -->|### sluice: [a-z0-9, ]+|\\|[-:|]+\\|" +
 		"|\\| schema \\| breaking changes \\| generated files \\||\\| `[\\w./ -]+` \\| [a-z0-9 ]+ \\| [a-z ]+ \\|" +
-		"|<details( open)?><summary>[\\w./ :,<>-]+</summary>|</details>|Cut: \\d+ of \\d+ lines .*" +
-		"|Compared: `[0-9a-f]{12}` with `[0-9a-f]{12}`\\.|The first 20 of \\d+ schemas are listed\\." +
+		"|<details( open)?><summary>(<code>[\\w./ -]+</code>: )?[\\w.,: ]*(<code>sluice generate</code> [a-z ]+)?" +
+		"</summary>|</details>|Cut: \\d+ of \\d+ lines .*" +
+		"|More is left out, since GitHub bounds the length of a comment\\." +
+		"|Compared: `[0-9a-f]{12}` with `[0-9a-f]{12}`\\." +
+		"|The first 20 of \\d+ schemas are listed\\." +
 		"|Undo a breaking change, or ignore it with a reason \\(`sluice breaking --help`\\)\\." +
 		"|Run `sluice generate` and commit what it writes\\." +
 		"|This does not fail the check: `fail-on` leaves it out\\.)$")

@@ -72,6 +72,11 @@ say() { printf '%s\n' "$@" >>"$tmp/details"; }
 block() {
 	local room all shown
 	room=$((most_details - $(wc -c <"$tmp/details")))
+	if ((room < 500)); then
+		[[ $full ]] || say '' 'More is left out, since GitHub bounds the length of a comment.'
+		full=yes
+		return
+	fi
 	((room < most_block)) || room=$most_block
 	clean <"$3" >"$tmp/clean"
 	awk -v room="$room" '{ room -= length($0) + 1 } room >= 0 { print }' "$tmp/clean" >"$tmp/shown"
@@ -197,7 +202,7 @@ headline() {
 # review writes the report, and sets verdict to the exit code.
 review() {
 	local file
-	breaking=0 drifted=0 failures=0 rows=0 touched='' verdict=0
+	breaking=0 drifted=0 failures=0 rows=0 touched='' full='' verdict=0
 	: >"$tmp/details"
 	: >"$tmp/rows"
 	for file in "${schemas[@]}"; do review_schema "$file"; done

@@ -101,19 +101,19 @@ type action struct {
 
 var fact = regexp.MustCompile(`\$\{?((?:REVIEW|PULL)_[A-Z_]+)`)
 
-// CheckAction returns what does not fit between action.yml and the script that it runs. Each input has to reach
-// the script, and the script reads no other variables of the action.
+// CheckAction returns what does not fit between action.yml and the script that it runs. Each input has to
+// reach the script, and the script reads no other variables of the action.
 func CheckAction(text, script string) (wrong []string) {
 	var a action
 	if err := yaml.Unmarshal([]byte(text), &a); err != nil {
 		return []string{err.Error()}
 	}
 	set := map[string]bool{}
-	values := ""
+	var values []string
 	for _, s := range a.Runs.Steps {
 		for name, value := range s.Env {
 			set[name] = true
-			values += value + "\n"
+			values = append(values, value)
 		}
 	}
 	read := map[string]bool{}
@@ -121,7 +121,7 @@ func CheckAction(text, script string) (wrong []string) {
 		read[m[1]] = true
 	}
 	for name, input := range a.Inputs {
-		if !strings.Contains(values, "inputs."+name+" ") {
+		if !slices.Contains(values, "${{ inputs."+name+" }}") {
 			wrong = append(wrong, "input "+name+" reaches no variable")
 		}
 		if input.Description == "" {
