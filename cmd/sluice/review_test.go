@@ -15,10 +15,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
 // TestReview runs the action sluice-review on local repositories, against an API of comments in this process.
 func TestReview(t *testing.T) {
+	longform.NoRace(t, "the action and its commands are processes of their own")
 	for _, tool := range []string{"bash", "curl", "git", "jq"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("no %s on PATH, which the action sluice-review needs", tool)
