@@ -94,7 +94,9 @@ type action struct {
 	} `yaml:"inputs"`
 	Runs struct {
 		Steps []struct {
-			Env map[string]string `yaml:"env"`
+			Env   map[string]string `yaml:"env"`
+			Shell string            `yaml:"shell"`
+			Run   string            `yaml:"run"`
 		} `yaml:"steps"`
 	} `yaml:"runs"`
 }
@@ -111,6 +113,9 @@ func CheckAction(text, script string) (wrong []string) {
 	set := map[string]bool{}
 	var values []string
 	for _, s := range a.Runs.Steps {
+		if s.Shell != "bash" || strings.Contains(s.Run, "${{") {
+			wrong = append(wrong, "a step wants shell: bash, and no expression in run")
+		}
 		for name, value := range s.Env {
 			set[name] = true
 			values = append(values, value)

@@ -91,10 +91,12 @@ func TestAction(t *testing.T) {
 
 func TestActionControl(t *testing.T) {
 	const text = `inputs: {files: {description: x}, base: {}}
-runs: {steps: [{env: {REVIEW_FILES: "${{ inputs.files }}", PULL_NUMBER: "7"}}]}`
+runs: {steps: [{env: {REVIEW_FILES: "${{ inputs.files }}", PULL_NUMBER: "7"}, shell: bash,
+  run: "x ${{ github.head_ref }}"}]}`
 	got := strings.Join(CheckAction(text, `echo "$PULL_NUMBER" ${REVIEW_BASE:-}`), "; ")
 	const want = "REVIEW_BASE is read, and action.yml does not set it; REVIEW_FILES is set, and the script " +
-		"does not read it; input base has no description; input base reaches no variable"
+		"does not read it; a step wants shell: bash, and no expression in run; " +
+		"input base has no description; input base reaches no variable"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
