@@ -15,7 +15,7 @@ BENCHFLAGS ?=
 ALL := ./... ./cmd/sluice/... ./docs/...
 
 # Modules whose dependencies those need not download.
-APART := internal/test/bench internal/test/s3test runtime/grpclimit runtime/otellimit
+APART := internal/release internal/test/bench internal/test/s3test runtime/grpclimit runtime/otellimit
 
 # go test that names the skipped tests at the end: it is built first, since tests of other modules run it too.
 REPORT := $(abspath $(BUILD))/report
@@ -144,6 +144,18 @@ tidy: ## make the go.mod of each module list what it needs
 		go mod edit -replace=$(OWN)=$(CURDIR) -replace=$(OWN)/cmd/sluice=$(CURDIR)/cmd/sluice && go mod tidy; code=$$?; \
 		go mod edit -dropreplace=$(OWN) -dropreplace=$(OWN)/cmd/sluice; exit $$code) || exit 1; done
 	@go work sync
+
+.PHONY: test-release
+test-release: report ## publish this tree to a proxy of files, and use each module as a user does, in an empty module
+	cd internal/release && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
+
+.PHONY: release
+release: ## check all, set the versions of modules to VERSION, and tag them; it pushes nothing
+	go run ./internal/release tag $(VERSION)
+
+.PHONY: release-binaries
+release-binaries: ## build the command of this tree for all systems, as VERSION, with checksums and bills of materials
+	go run ./internal/release binaries $(VERSION)
 
 .PHONY: lint-github
 lint-github: $(ACTIONS) report ## lint workflows and the action sluice-review, by actionlint and, if it is installed, shellcheck

@@ -26,7 +26,10 @@ const bom = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 // binaries builds the command for each target as `go install` builds it from a proxy, which gives it its
 // version. Beside the archives it writes their bills of materials, and the checksums of all.
 func (r release) binaries(ctx context.Context) error {
-	out := filepath.Join(r.root, r.out)
+	out, err := filepath.Abs(filepath.Join(r.root, r.out))
+	if err != nil {
+		return err
+	}
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
@@ -52,8 +55,8 @@ func (r release) binaries(ctx context.Context) error {
 }
 
 // proxied writes a proxy of the tree below a folder. It returns an environment for the go command that finds
-// the tree's modules there, and all others where they are found today. The environment has a cache of its own:
-// a version that nobody has published must not stay in the cache of this machine.
+// the tree's modules there, and all others where they are found today. The environment has a cache of its
+// own: a version that nobody has published must not stay in the cache of this machine.
 func proxied(ctx context.Context, root, version, work string) ([]string, error) {
 	p := proxy{root: root, version: version, dir: filepath.Join(work, "proxy")}
 	if err := p.write(ctx); err != nil {

@@ -1,7 +1,8 @@
 // Command release makes a version of all modules of this repository that users import, and of the command.
 //
 //	go run ./internal/release proxy v0.1.0 DIR   a GOPROXY of the tree, as if it were tagged
-//	go run ./internal/release tag v0.1.0         checks, sets versions, commits, builds binaries, tags
+//	go run ./internal/release binaries v0.1.0    the command for all systems, checksums, bills of materials
+//	go run ./internal/release tag v0.1.0         checks, sets versions, commits, and tags
 //
 // It runs in the root of the repository, and pushes nothing.
 package main
@@ -29,7 +30,8 @@ func main() {
 // usage is what a wrong command line prints.
 const usage = `write
 	release proxy VERSION DIR
-	release tag [-checks COMMAND] [-targets OS/ARCH,...] [-out DIR] VERSION`
+	release binaries [-targets OS/ARCH,...] [-out DIR] VERSION
+	release tag [-checks COMMAND] VERSION`
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
@@ -38,20 +40,24 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	r := release{root: ".", log: out}
-	if args[0] == "tag" {
+	switch args[0] {
+	case "tag":
 		flags.StringVar(&r.checks, "checks", ".ci/run", "what has to pass before a tag")
-		flags.StringVar(&r.targets, "targets", targets, "the binaries to build")
+	case "binaries":
+		flags.StringVar(&r.targets, "targets", targets, "the systems to build for")
 		flags.StringVar(&r.out, "out", ".build/release", "the folder of the binaries")
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return fmt.Errorf("%w: %s", err, usage)
 	}
-	switch args = append(args[:1], flags.Args()...); {
-	case args[0] == "proxy" && len(args) == 3:
-		p := proxy{root: r.root, version: args[1], dir: args[2]}
+	r.version = flags.Arg(0)
+	switch command := args[0]; {
+	case command == "proxy" && flags.NArg() == 2:
+		p := proxy{root: r.root, version: r.version, dir: flags.Arg(1)}
 		return p.write(ctx)
-	case args[0] == "tag" && len(args) == 2:
-		r.version = args[1]
+	case command == "binaries" && flags.NArg() == 1:
+		return r.binaries(ctx)
+	case command == "tag" && flags.NArg() == 1:
 		return r.run(ctx)
 	}
 	return fmt.Errorf("%q is not a command: %s", strings.Join(args, " "), usage)

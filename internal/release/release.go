@@ -30,7 +30,6 @@ func (r release) run(ctx context.Context) error {
 		{"CHANGELOG.md has the version", r.isInChangelog},
 		{"set the versions of modules, and commit", r.commit},
 		{"check: " + r.checks, r.check},
-		{"build binaries to " + r.out, r.binaries},
 		{"tag", r.tag},
 	} {
 		fmt.Fprintf(r.log, "== %s\n", step.name)

@@ -30,7 +30,13 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"modules": modules},
+		Condition: func(name string) (bool, error) {
+			if name != "long" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return os.Getenv("SLUICE_TEST") == "long", nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"modules": modules},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ROOT", root)
 			e.Setenv("VERSION", version)

@@ -64,9 +64,9 @@ func (c Command) Run(p program.Env) error {
 // tool is the package of this program.
 const tool = "github.com/sluice-go/sluice/cmd/sluice"
 
-// command returns what runs this program wherever the module around folder is cloned. That is `go tool sluice`
-// if the module's go.mod has a line for it, else `go run` of a published version. A program built from a clone
-// has no such version: command returns the one on PATH.
+// command returns what runs this program wherever the module around folder is cloned. That is
+// `go tool sluice` if the module's go.mod has a line for it, else `go run` of a published version. A program
+// built from a clone has no such version: command returns the one on PATH.
 func command(folder, own string) (string, error) {
 	known, err := knowsTool(folder)
 	switch {
