@@ -1,0 +1,2 @@
+// Package closed has no Example. Not for import: the package fine imports it.
+package closed

@@ -1,0 +1,2 @@
+// Command command is one.
+package main

@@ -1,0 +1,14 @@
+package inside
+
+import "fmt"
+
+func Example() {
+	a := 1
+	b := 2
+
+	fmt.Println(a)
+	fmt.Println(b)
+	// Output:
+	// 1
+	// 2
+}

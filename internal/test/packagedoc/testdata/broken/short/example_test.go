@@ -1,0 +1,14 @@
+package short_test
+
+import "fmt"
+
+func Example() {
+	a := 1
+	b := 2
+
+	fmt.Println(a)
+	fmt.Println(b)
+	// Output:
+	// 1
+	// 2
+}

@@ -1,0 +1,6 @@
+// Package short has too little code.
+//
+//	a := 1
+//	b := 2
+//	fmt.Println(a)
+package short

@@ -1,0 +1,10 @@
+package silent_test
+
+import "fmt"
+
+func Example() {
+	a := 1
+	b := 2
+	fmt.Println(a)
+	fmt.Println(b)
+}
