@@ -1,5 +1,5 @@
 // Package gen turns a limits.yaml into a typed Go package, and into EXPRESSIONS.md, which reviewers of a
-// change read.
+// change read. Not for import: the command imports it.
 //
 //	limits.yaml -> schema (what it says) -> model (every name) -> expr (what DynamoDB runs) -> emit (Go)
 //	                                                         -> lua (what Redis runs)     -> review (Markdown)

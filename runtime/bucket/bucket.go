@@ -1,5 +1,5 @@
 // Package bucket is the arithmetic of a token bucket that refills lazily: exact, in integers, without clock
-// or I/O.
+// or I/O. Not for import: stores and generated code import it.
 //
 // Tokens are counted in millitokens and time in milliseconds since the Unix epoch. Every function is pure and
 // total: sums and differences saturate at the bounds of int64 instead of wrapping, so that no input panics or

@@ -1,5 +1,12 @@
 // Package dynamo keeps buckets in one DynamoDB table.
 //
+//	store := dynamo.New(client, "rate_limits", opts...) // no I/O
+//	lim, err := limits.New(store)
+//	if err != nil {
+//		return nil, err
+//	}
+//	return lim, lim.Check(ctx) // before serving: the table is there and right, the clock is too
+//
 // A bucket, one entity on one resource, is one item. An acquire of one bucket is one conditional update of
 // that item: in the steady state one round trip, one write unit and no read. Generated code has the
 // expressions of the write paths:

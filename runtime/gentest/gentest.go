@@ -1,5 +1,7 @@
-// Package gentest has the bodies of the tests that sluice generates, as far as they concern no store. A
-// generated test is a table of a schema's kinds, or of a resource's limits, and calls of these functions.
+// Package gentest has the bodies of the tests that sluice generates, as far as they concern no store. Not for
+// import: generated tests import it.
+//
+// A generated test is a table of a schema's kinds, or of a resource's limits, and calls of these functions.
 // Package codectest has the bodies for DynamoDB.
 package gentest
 

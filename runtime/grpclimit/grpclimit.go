@@ -1,5 +1,15 @@
 // Package grpclimit puts limits in front of gRPC handlers.
 //
+//	limited := grpclimit.Unary(lim.GPT4, func(ctx context.Context, req any,
+//		_ *grpc.UnaryServerInfo) (limits.GPT4Entity, limits.GPT4Cost, error) {
+//		chat, ok := req.(*pb.SimpleRequest)
+//		if !ok {
+//			return nil, limits.GPT4Cost{}, grpclimit.ErrUnlimited // health checks, reflection
+//		}
+//		return userOf(ctx), limits.GPT4Cost{TPM: int64(chat.GetResponseSize())}, nil
+//	}, grpclimit.Metadata())
+//	server := grpc.NewServer(grpc.UnaryInterceptor(limited))
+//
 // Unary, Stream and StreamMessages make server interceptors that acquire before a handler, and answer for it
 // where it may not be called. A handler that acquires by itself returns what Error makes of the error.
 // Callers are told in gRPC's terms what package httplimit tells them in HTTP's.

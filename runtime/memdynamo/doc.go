@@ -2,16 +2,22 @@
 // failures, without a network, Java or Docker.
 //
 //	engine := memdynamo.New()
-//	client := engine.Client() // a *dynamodb.Client
+//	client := engine.Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+//
+//	engine.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
+//		if r.Operation == "PutItem" && r.Number == 1 {
+//			return memdynamo.LoseReply
+//		}
+//		return memdynamo.None
+//	})
+//
+//	_, err := client.PutItem(ctx, put)
+//	fmt.Println("lost:", errors.Is(err, syscall.ECONNRESET))
 //
 // An Engine is an http.Handler that speaks DynamoDB's JSON protocol. Its clients are the SDK's own, on a
 // transport without sockets, so a test runs what production runs, with its errors, retries and time-outs. It
 // works in the bubbles of testing/synctest, on virtual time (an engine for a bubble is made in it), and has
-// its own Faults and its own meter:
-//
-//	engine.Faults().LoseReplies(0.1)
-//	…
-//	engine.Consumed().Table("things").Refused.Write
+// its own Faults and its own meter, Consumed.
 //
 // # What it serves
 //

@@ -13,21 +13,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-// A put whose reply is lost was applied: who repeats it is refused because of itself. The SDK repeats as
-// well, by itself; here it is told not to, because it would wait a while before.
+// A put whose reply is lost was applied, so the same put is refused when it is repeated. The SDK's own retries
+// are off here, since they wait.
 func Example() {
 	ctx := context.Background()
 	engine := memdynamo.New()
 	client := engine.Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
-	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:   aws.String("orders"),
-		BillingMode: types.BillingModePayPerRequest,
-		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"),
-			KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"),
-			AttributeType: types.ScalarAttributeTypeS}},
-	})
-	if err != nil {
+	if err := create(ctx, client); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -43,7 +35,7 @@ func Example() {
 		Item:                map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "4711"}},
 		ConditionExpression: aws.String("attribute_not_exists(id)"),
 	}
-	_, err = client.PutItem(ctx, put)
+	_, err := client.PutItem(ctx, put)
 	fmt.Println("lost:", errors.Is(err, syscall.ECONNRESET))
 	_, err = client.PutItem(ctx, put)
 	_, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
@@ -57,4 +49,17 @@ func Example() {
 	// refused: true
 	// requests: 2
 	// billed: {Applied:{Read:0 Write:1} Refused:{Read:0 Write:1} Cancelled:{Read:0 Write:0}}
+}
+
+// create creates the table orders.
+func create(ctx context.Context, client *dynamodb.Client) error {
+	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:   aws.String("orders"),
+		BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"),
+			KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"),
+			AttributeType: types.ScalarAttributeTypeS}},
+	})
+	return err
 }

@@ -1,10 +1,16 @@
 // Package metrics defines what sluice measures: names, units, labels and buckets, by OpenTelemetry's naming
-// conventions. Package otellimit records it, `sluice metrics` makes a dashboard and alarms of it, and
-// Counters keeps it in this process:
+// conventions.
 //
 //	counters := &metrics.Counters{}
-//	lim, err := limits.New(store, runtime.WithObserver(metrics.Observer(counters)))
 //	expvar.Publish("sluice", counters)
+//	lim, err := limits.New(dynamo.New(client, "rate_limits"), runtime.WithObserver(metrics.Observer(counters)))
+//
+//	now := counters.Snapshot()
+//
+//	fmt.Println(now.Sum(metrics.Decisions, metrics.LimitName, "tpm"), "denied by tpm")
+//
+// [Counters] keeps the metrics in this process. Package otellimit records them, and `sluice metrics` makes a
+// dashboard and alarms of them.
 //
 // No metric has an entity for a label: there are as many as a service has users.
 package metrics

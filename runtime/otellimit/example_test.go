@@ -24,14 +24,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
-	if err != nil {
-		log.Fatal(err)
-	}
-	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-
-	// without the option: the global provider
-	observer, err := otellimit.New(otellimit.WithMeterProvider(meters))
+	observer, err := observe(registry)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -60,4 +53,14 @@ func Example() {
 	// Output:
 	// user-123 was denied by tpm of its user
 	// sluice_decisions_total has 2 series
+}
+
+// observe returns an observer whose metrics a registry of Prometheus collects.
+func observe(registry *prometheus.Registry) (*runtime.Observer, error) {
+	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
+	if err != nil {
+		return nil, err
+	}
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
+	return otellimit.New(otellimit.WithMeterProvider(meters)) // without the option: the global provider
 }

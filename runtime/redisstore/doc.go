@@ -1,6 +1,16 @@
-// Package redisstore keeps buckets in Redis: one hash for each entity, resource and limit. Each acquire or
-// settle is one script call, whatever it charges. The package is not named redis, because every main that
-// uses it imports go-redis too.
+// Package redisstore keeps buckets in Redis: one hash for each entity, resource and limit.
+//
+//	// or NewFailoverClient for a Sentinel, NewClusterClient
+//	client := redis.NewClient(&redis.Options{Addr: addr})
+//	// no I/O; redisstore.Prefix("billing:") keeps several apart
+//	lim, err := limits.New(redisstore.New(client))
+//	if err != nil {
+//		return nil, err
+//	}
+//	return lim, lim.Check(ctx) // before serving: version, rights, a cluster's slots, eviction
+//
+// Each acquire or settle is one script call, whatever it charges. The package is not named redis, because
+// every main that uses it imports go-redis too.
 //
 // A hash has two fields: tokens, and lastRefill, the instant in milliseconds at which that many tokens were
 // there. A fill adds fields that say by which overrides it was. A call that needs the bucket computes the

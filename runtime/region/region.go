@@ -1,6 +1,20 @@
-// Package region keeps one limit for regions whose tables know nothing of each other. Each region publishes a
-// Snapshot of what it holds and consumes, and reads the snapshots of the others. It stores its quota of every
-// limit in its own table. Together, the quotas never exceed the limit.
+// Package region keeps one limit for regions whose tables know nothing of each other.
+//
+//	config := region.Config{
+//		Region: name, Table: operator.NewRegional(client, "rate_limits", clock.Now),
+//		Snapshots: snapshots, Specs: lim.Specs(),
+//	}
+//
+//	sync, err := region.New(config)
+//
+//	report, err := p.sync.Cycle(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	return report.Failures(10)
+//
+// Each region publishes a [Snapshot] of what it holds and consumes, and reads the snapshots of the others. It
+// stores its quota of every limit in its own table. Together, the quotas never exceed the limit.
 //
 // Quotas move by escrow. The giving region lowers its own quota first. It publishes that it has given once no
 // cache in the region can hold the old quota. The receiving region then raises its own by that amount. Quotas

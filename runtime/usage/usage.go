@@ -1,8 +1,25 @@
 // Package usage computes which entity consumed how much, and when, from the table's stream.
 //
-//	a stream's record -> runtime.Record -> ExtractDeltas of the generated package -> deltas
+//	aggregator, err := usage.New(usage.Config{
+//		Client: client, Table: table, Extract: limits.ExtractDeltas,
+//		Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
+//	})
 //
-// The adapters use only what the stream has: they read nothing from the table.
+//	question := usage.Question{Entity: entity, Resource: limits.GPT4, Span: usage.Day}
+//	for day, err := range usage.Read(ctx, client, table, question) {
+//		if err != nil {
+//			return err
+//		}
+//		for _, spent := range day.Limits {
+//			fmt.Println(spent.Limit, spent.Millitokens/1_000)
+//		}
+//	}
+//
+// An [Aggregator] adds up the records that Lambda or package poll passes to it, and [Read] returns the sums:
+//
+//	a stream's record -> codec.Record -> ExtractDeltas of the generated package -> deltas -> windows
+//
+// The adapters [FromLambda] and [FromStreams] use only what the stream has: they read nothing from the table.
 package usage
 
 import (

@@ -7,26 +7,9 @@ import (
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
-	"os"
 	"slices"
 	"strings"
 )
-
-// addTest keeps the Examples of a file of the package's tests. Those of a package of its own see what users
-// see; others do not count.
-func (p *pkg) addTest(name string, f *ast.File) error {
-	examples := doc.Examples(f)
-	if len(examples) == 0 || !strings.HasSuffix(f.Name.Name, "_test") {
-		return nil
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	p.examples = append(p.examples, examples...)
-	p.texts = append(p.texts, trimmed(string(text)))
-	return nil
-}
 
 // check returns the findings about a package.
 func (p *pkg) check() []Finding {
@@ -34,9 +17,9 @@ func (p *pkg) check() []Finding {
 	fail := func(rule, format string, args ...any) {
 		found = append(found, Finding{rule, p.folder, fmt.Sprintf(format, args...)})
 	}
-	for _, e := range p.examples {
-		if n := p.lines(e.Code); n > mostExample {
-			fail(Length, "Example%s has %d lines, at most %d", e.Name, n, mostExample)
+	for _, fn := range p.functions {
+		if n := p.lines(fn); n > mostExample {
+			fail(Length, "%s has %d lines, at most %d", fn.Name.Name, n, mostExample)
 		}
 	}
 	if p.doc == "" {
@@ -55,8 +38,8 @@ func (p *pkg) check() []Finding {
 		fail(Sentence, "the first paragraph is one sentence, but goes on: %s", strings.TrimSpace(rest))
 	}
 	if !slices.ContainsFunc(p.examples, func(e *doc.Example) bool { return e.Output != "" }) {
-		fail(Example, "no Example with output in a package of tests; or begin the doc's last sentence of its "+
-			"first paragraph with %q", Phrase)
+		fail(Example, "no Example with output in package ..._test; if it is not for users, its doc's first paragraph "+
+			"says %q and who imports it", Phrase)
 	}
 	found = append(found, p.checkCode()...)
 	return found

@@ -3,12 +3,14 @@
 package packagedoc
 
 import (
+	"bytes"
 	"errors"
 	"go/ast"
 	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,7 +59,7 @@ func Check(root string) (found []Finding, users []string, err error) {
 	}
 	for _, p := range packages {
 		switch {
-		case len(p.files) == 0 || p.main || p.generated:
+		case p.files == 0 || p.main || p.generated:
 			continue
 		case p.forUsers():
 			users = append(users, p.folder)
@@ -71,9 +73,10 @@ func Check(root string) (found []Finding, users []string, err error) {
 type pkg struct {
 	folder          string
 	fset            *token.FileSet
-	files           []*ast.File // without tests
+	files           int // without tests
 	examples        []*doc.Example
-	texts           [][]string // the lines of each file that has an Example, without blanks around them
+	functions       []*ast.FuncDecl // of the examples
+	texts           [][]string      // the lines of each file that has an Example, without blanks around them
 	doc             string
 	main, generated bool
 }
@@ -108,21 +111,50 @@ func (p *pkg) read(dir string) error {
 	slices.Sort(names)
 	var failed []error
 	for _, name := range names {
-		f, err := parser.ParseFile(p.fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		if strings.HasSuffix(name, "_test.go") {
-			failed = append(failed, p.addTest(name, f))
-			continue
-		}
-		p.files = append(p.files, f)
-		p.doc += f.Doc.Text()
-		p.main = p.main || f.Name.Name == "main"
-		p.generated = p.generated && ast.IsGenerated(f)
+		failed = append(failed, p.add(name))
 	}
 	return errors.Join(failed...)
+}
+
+// add reads one file: of tests the Examples, else what comes before the package's name.
+func (p *pkg) add(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(name, "_test.go") {
+		return p.addTest(name, text)
+	}
+	f, err := parser.ParseFile(p.fset, name, text, parser.ParseComments|parser.PackageClauseOnly)
+	if err != nil {
+		return err
+	}
+	p.files++
+	p.doc += f.Doc.Text()
+	p.main = p.main || f.Name.Name == "main"
+	p.generated = p.generated && ast.IsGenerated(f)
+	return nil
+}
+
+// addTest keeps the Examples of a file of tests. Those in a package of their own see what users see; others do
+// not count.
+func (p *pkg) addTest(name string, text []byte) error {
+	if !bytes.Contains(text, []byte("\nfunc Example")) {
+		return nil
+	}
+	f, err := parser.ParseFile(p.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || !strings.HasSuffix(f.Name.Name, "_test") {
+		return err
+	}
+	examples := doc.Examples(f)
+	p.examples = append(p.examples, examples...)
+	for _, decl := range f.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && strings.HasPrefix(fn.Name.Name, "Example") {
+			p.functions = append(p.functions, fn)
+		}
+	}
+	p.texts = append(p.texts, trimmed(string(text)))
+	return nil
 }
 
 // forUsers reports whether nothing says that a package is not for import.

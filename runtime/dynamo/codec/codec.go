@@ -1,5 +1,7 @@
 // Package codec is the seam between generated code and the DynamoDB store: what a generated resource offers
-// the store. It knows item types only, no client, so that generated packages stay small to compile.
+// the store. Not for import: generated code and readers of the table's stream import it.
+//
+// It knows item types only, no client, so that generated packages stay small to compile.
 package codec
 
 import (

@@ -1,11 +1,17 @@
-// Package lean is a client of DynamoDB for the five calls that limiting makes: UpdateItem, PutItem, GetItem,
-// BatchGetItem and TransactWriteItems. They do without the middleware of the SDK's client, which takes most
-// of an acquire's CPU:
+// Package lean is a client of DynamoDB for the calls that limiting makes, without the middleware of the SDK's
+// client.
 //
-//	lim, err := limits.New(dynamo.New(lean.New(cfg), "rate_limits"))
+//	client := lean.New(cfg)
+//	lim, err := limits.New(dynamo.New(client, "rate_limits"))
+//	if err != nil {
+//		return nil, err
+//	}
+//	return lim, lim.Check(ctx)
 //
-// A request is written straight from attribute values, signed, and sent by the SDK's HTTP client or yours.
-// Its reply is read straight into attribute values. The SDK's own code does what is unusual:
+// Five calls do without it: UpdateItem, PutItem, GetItem, BatchGetItem and TransactWriteItems. The middleware
+// takes most of an acquire's CPU. A request is written straight from attribute values, signed, and sent by the
+// SDK's HTTP client or yours. Its reply is read straight into attribute values. The SDK's own code does what is
+// unusual:
 //   - it makes each call whose configuration, options or input this package does not know;
 //   - it decodes each reply that this package does not know, so all errors but a failed condition.
 //

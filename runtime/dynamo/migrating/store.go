@@ -1,11 +1,18 @@
-// Package migrating serves a table on which a predecessor kept one item for each limit of a bucket (package
-// perlimit).
+// Package migrating serves a table on which a predecessor kept one item for each limit of a bucket.
 //
-// New wraps a DynamoDB store. Before an acquire uses a bucket for the first time, the wrapper reads it. If
-// the bucket is missing and has per-limit items, one transaction puts the bucket that they make and marks
-// them. From then on the bucket is like any other, and the engine knows nothing of per-limit items.
+//	store := migrating.New(client, "rate_limits")
+//	lim, err := limits.New(store)
+//	if err != nil {
+//		return nil, err
+//	}
+//	return lim, lim.Check(ctx)
 //
-// Carrier does the same to all buckets of a table, for `sluice migrate`.
+// [New] wraps a DynamoDB store. Before an acquire uses a bucket for the first time, the wrapper reads it. If
+// the bucket is missing and has per-limit items (package perlimit), one transaction puts the bucket that they
+// make and marks them. From then on the bucket is like any other, and the engine knows nothing of per-limit
+// items.
+//
+// [Carrier] does the same to all buckets of a table, for `sluice migrate`.
 package migrating
 
 import (

@@ -1,6 +1,19 @@
-// Package operator is for people who run sluice on DynamoDB, and for the command that serves them. It creates
-// and checks tables, reads, lists and resets buckets, and reads and writes entities and overrides. It does
-// not acquire.
+// Package operator is for people who run sluice on DynamoDB, and for the command that serves them.
+//
+//	definition := operator.Definition{Table: table, Protected: true, Recoverable: true}
+//	created, err := definition.CreateTable(ctx, client)
+//	if err != nil {
+//		return err // an existing table is not altered: the error names what differs
+//	}
+//
+//	notes, err := operator.CheckTable(ctx, client, table)
+//	for _, note := range notes {
+//		fmt.Println(note.What, note.Do)
+//	}
+//	return err
+//
+// It creates and checks tables, reads, lists and resets buckets, and reads and writes entities and overrides.
+// It does not acquire.
 package operator
 
 import (

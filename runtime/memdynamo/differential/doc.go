@@ -1,5 +1,5 @@
 // Package differential holds memdynamo to DynamoDB Local: random histories of operations run on both through
-// the SDK's client, and every reply and the final tables are compared. It has only tests.
+// the SDK's client, and every reply and the final tables are compared. Not for import: it has only tests.
 //
 // Known differences are listed in known_test.go and knownwords_test.go, each with its reason. At its end the
 // test prints how often each occurred. A history that differs is shrunk and printed, a line of JSON per

@@ -1,12 +1,16 @@
 // Package feed keeps the images of regional sync current from a table's stream.
 //
-//	buckets := images.New(specs)
-//	poller, err := poll.New(poll.Config{Streams: streams, Table: table,
-//		Consumers: []poll.Consumer{feed.New(buckets, "")}})
-//	sync, err := region.New(region.Config{Images: buckets, ...})
+//	poller, err := poll.New(poll.Config{
+//		Streams: streams, Table: "rate_limits",
+//		Consumers: []poll.Consumer{feed.New(buckets, "")},
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	return feed.Run(ctx, poller, buckets, store.SystemClock(), time.Minute, slog.Default())
 //
-// Run runs the poller beside sync.Run. With an Aggregator in the same poll.Config, one reader serves usage
-// and regions.
+// [Run] runs the poller beside the Run of a region.Sync, whose Config has the same images. With an Aggregator in
+// the same poll.Config, one reader serves usage and regions.
 package feed
 
 import (

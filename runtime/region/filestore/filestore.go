@@ -1,5 +1,13 @@
 // Package filestore stores the regions' snapshots in a directory: to try regional sync on one machine, or for
 // regions that share a file system.
+//
+//	snapshots, err := filestore.New(dir) // the directory must exist
+//	if err != nil {
+//		return nil, err
+//	}
+//	return snapshots, snapshots.Put(ctx, "eu-central-1/snapshot.json", []byte("{}"))
+//
+// A region.Sync whose Config has the [Store] as its Snapshots calls Put and Get by itself.
 package filestore
 
 import (

@@ -1,5 +1,14 @@
 // Package images holds the last image of each bucket that regional sync is about, so that sync need not read
 // them from the table.
+//
+//	buckets := images.New(lim.Specs())
+//	table := operator.NewRegional(client, "rate_limits", now)
+//	if err := buckets.Read(ctx, table, lim.Specs(), now(), images.Start); err != nil {
+//		return nil, err
+//	}
+//	return buckets, nil
+//
+// Package feed keeps [Images] current from the table's stream, and a region.Sync calls Read when it must.
 package images
 
 import (

@@ -1,4 +1,16 @@
-// Package s3store stores the regions' snapshots in one S3 bucket that all of them share. The bucket may be in
+// Package s3store stores the regions' snapshots in one S3 bucket that all of them share.
+//
+//	bucket, prefix, err := s3store.Parse(place) // s3://bucket/prefix, the same in all regions
+//	if err != nil {
+//		return nil, err
+//	}
+//	snapshots, err := s3store.New(client, bucket, prefix) // no I/O
+//	if err != nil {
+//		return nil, err
+//	}
+//	return snapshots, snapshots.Put(ctx, "eu-central-1/snapshot.json", []byte("{}"))
+//
+// A region.Sync whose Config has the [Store] as its Snapshots calls Put and Get by itself. The bucket may be in
 // any region: if the client asks in another one, S3 names the right one in its first reply.
 package s3store
 

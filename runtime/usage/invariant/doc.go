@@ -1,5 +1,5 @@
 // Package invariant holds usage to what it promises: the sum of the windows is the sum of what was granted.
-// It has only tests.
+// Not for import: it has only tests.
 //
 // Callers of several processes acquire, settle, release and are denied. Limits change, buckets expire and
 // shards split. The reader of the stream is killed, starts again, has a twin, and loses requests and replies.

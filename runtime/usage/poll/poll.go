@@ -1,6 +1,20 @@
 // Package poll follows the DynamoDB Streams of a table and passes their records to a usage.Aggregator, to
 // Consumers, or to both.
 //
+//	aggregator, err := usage.New(usage.Config{
+//		Client: client, Table: table, Extract: limits.ExtractDeltas,
+//		Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
+//	})
+//	if err != nil {
+//		return nil, err
+//	}
+//	return poll.New(poll.Config{
+//		Client: client, Streams: streams, Table: table, Aggregator: aggregator,
+//		Report: func(p poll.Progress) { *counted = p.Counted },
+//	})
+//
+// A [Poller] reads each shard once those that it was split from are read:
+//
 //	ListStreams, DescribeStream -> shards, parents first -> GetRecords -> Aggregator.AddStreams -> checkpoint
 //
 // # Exactly once

@@ -1,5 +1,7 @@
-// Package codectest has the body of the tests that sluice generates for a resource's DynamoDB code. A
-// generated test is a call with the resource's bucket and its limits.
+// Package codectest has the body of the tests that sluice generates for a resource's DynamoDB code. Not for
+// import: generated tests import it.
+//
+// A generated test is a call with the resource's bucket and its limits.
 package codectest
 
 import (

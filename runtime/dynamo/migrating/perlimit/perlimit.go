@@ -1,5 +1,5 @@
 // Package perlimit knows the predecessor's layout, one item for each limit, and the bucket that such items
-// make.
+// make. Not for import: package migrating and the command import it.
 //
 //	PK                     SK
 //	ENTITY#user-1          #BUCKET#gpt-4#rpm    tokens_milli, capacity_milli, burst_milli, refill_amount_milli,

@@ -1,0 +1,63 @@
+package poll_test
+
+import (
+	"context"
+	"fmt"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/usage"
+	"github.com/sluice-go/sluice/runtime/usage/poll"
+)
+
+// newPoller returns a poller of a table's stream, which says how many records it has counted. A service makes
+// its clients by dynamodb.NewFromConfig(cfg) and dynamodbstreams.NewFromConfig(cfg), and calls Run.
+func newPoller(engine *memdynamo.Engine, table string, counted *int64) (*poll.Poller, error) {
+	client, streams := engine.Client(), engine.Streams()
+	aggregator, err := usage.New(usage.Config{
+		Client: client, Table: table, Extract: limits.ExtractDeltas,
+		Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return poll.New(poll.Config{
+		Client: client, Streams: streams, Table: table, Aggregator: aggregator,
+		Report: func(p poll.Progress) { *counted = p.Counted },
+	})
+}
+
+// The stream is read twice, each time by another Poller. Each record counts once.
+func Example() {
+	ctx, engine := context.Background(), memdynamo.New()
+	client := engine.Client()
+	if _, err := operator.CreateTable(ctx, client, "rate_limits"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	lim, err := limits.New(dynamo.New(client, "rate_limits"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, calls := range []int{3, 2} {
+		for range calls {
+			if _, err := lim.GPT4.Acquire(ctx, limits.Project{ID: "1"}, limits.GPT4Cost{TPM: 900}); err != nil {
+				fmt.Println(err)
+				return
+			}
+		}
+		var counted int64
+		poller, err := newPoller(engine, "rate_limits", &counted)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(poller.Drain(ctx), counted) // reads to the end of the stream
+	}
+	// Output:
+	// <nil> 3
+	// <nil> 2
+}
