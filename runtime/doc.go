@@ -1,6 +1,6 @@
 // Package runtime drives generated limits: acquire, wait, settle, release, peek.
 //
-//	lease, err := lim.GPT4.Acquire(ctx, ada, limits.GPT4Cost{TPM: 1_200}) // of the user and its project
+//	lease, err := lim.GPT4.Acquire(ctx, ada, limits.GPT4Cost{TPM: 9_000}) // of the user and its project
 //	if err != nil {
 //		return "", err
 //	}
@@ -17,6 +17,6 @@
 // limits.yaml's ([Config]). The failure policy decides on calls while the store does not answer ([Policy]); a
 // circuit breaker keeps them from waiting for it.
 //
-// Services import the package that sluice generated from their limits.yaml, above as limits. It re-exports the
-// errors of this one. Nothing here knows DynamoDB or Redis: a [Store] does.
+// Services import the package that sluice generated from their limits.yaml, above as limits. It re-exports
+// the errors of this one. Nothing here knows DynamoDB or Redis: a [Store] does.
 package runtime

@@ -29,10 +29,10 @@ func ExampleResource_Acquire() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println("took", lease.Cost(), "left", lease.Remaining())
+		fmt.Println("took", lease.Cost())
 	}
 	// Output:
-	// took {RPM:1 TPM:9000} left {RPM:99 TPM:6000}
+	// took GPT4Cost{RPM:1 TPM:9000}
 	// tpm of user-ada, 9000 tokens: retry later: true
 }
 
@@ -76,19 +76,19 @@ func ExampleLimiter_AcquireAll() {
 		fmt.Println(err)
 		return
 	}
-	for _, batches := range []int64{15, 15} {
-		chat := lim.GPT4.Claim(ada, limits.GPT4Cost{TPM: 900})
-		texts := lim.Embeddings.Claim(ada.Project, limits.EmbeddingsCost{RPS: batches})
+	for range 2 {
+		chat := lim.GPT4.Claim(ada, limits.GPT4Cost{TPM: 9_000})
+		texts := lim.Embeddings.Claim(ada.Project, limits.EmbeddingsCost{RPS: 2})
 		if err := lim.AcquireAll(ctx, chat, texts); err != nil {
 			denied, _ := errors.AsType[*limits.DeniedError](err)
-			fmt.Println(denied.Resource, "denied by", denied.Limit)
+			fmt.Println(denied.Resource, "has too few of", denied.Limit)
 			continue
 		}
-		fmt.Println("left", chat.Lease().Remaining().TPM, "and", texts.Lease().Remaining().RPS)
+		fmt.Println("took", chat.Lease().Cost().TPM, "and", texts.Lease().Cost().RPS)
 	}
 	// Output:
-	// left 14100 and 5
-	// embeddings denied by rps
+	// took 9000 and 2
+	// gpt-4 has too few of tpm
 }
 
 // Wait fails at once if the tokens come too late, and then charges nothing.
@@ -102,15 +102,15 @@ func ExampleResource_Wait() {
 	patient := lim.GPT4.With(runtime.MaxWait(5 * time.Second))
 	for _, tokens := range []int64{14_000, 9_000} {
 		lease, err := patient.Wait(ctx, ada, limits.GPT4Cost{TPM: tokens})
-		if errors.Is(err, runtime.ErrMaxWait) {
-			fmt.Println("not within 5 seconds")
+		if denied, ok := errors.AsType[*limits.DeniedError](err); ok {
+			fmt.Println(denied.Limit, "is too late:", errors.Is(err, context.DeadlineExceeded))
 		} else if err == nil {
-			fmt.Println("left", lease.Remaining().TPM)
+			fmt.Println("took", lease.Cost().TPM)
 		}
 	}
 	// Output:
-	// left 1000
-	// not within 5 seconds
+	// took 14000
+	// tpm is too late: true
 }
 
 // An override gives one project other numbers than limits.yaml. A process sees it within a minute, and the
@@ -145,5 +145,5 @@ func ExampleConfig() {
 	fmt.Println("capacity:", snapshot.Buckets[0].Capacity)
 	// Output:
 	// changed since: true
-	// capacity: {RPM:1000 TPM:500000}
+	// capacity: GPT4Cost{RPM:1000 TPM:500000}
 }

@@ -26,7 +26,7 @@ func newLimiter(ctx context.Context) (*limits.Limiter, error) {
 
 // complete reserves an estimate, calls the model, and settles for what the model used.
 func complete(ctx context.Context, lim *limits.Limiter, prompt string) (string, error) {
-	lease, err := lim.GPT4.Acquire(ctx, ada, limits.GPT4Cost{TPM: 1_200}) // of the user and its project
+	lease, err := lim.GPT4.Acquire(ctx, ada, limits.GPT4Cost{TPM: 9_000}) // of the user and its project
 	if err != nil {
 		return "", err
 	}
@@ -47,7 +47,8 @@ func model(prompt string) (reply string, used int64, err error) {
 	return strings.ToUpper(prompt), 900, nil
 }
 
-// A call reserves an estimate, and settles for what it used. One that fails costs nothing.
+// Three calls reserve 9,000 tokens each of a burst of 15,000. They fit one after the other: those that succeed
+// settle for 900, and the one that fails gives all back.
 func Example() {
 	ctx := context.Background()
 	lim, err := newLimiter(ctx)
@@ -55,15 +56,14 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	for _, prompt := range []string{"hello", ""} {
-		fmt.Println(complete(ctx, lim, prompt))
+	for _, prompt := range []string{"hello", "", "again"} {
+		reply, err := complete(ctx, lim, prompt)
+		fmt.Printf("%q %v\n", reply, err)
 	}
-	lease, err := lim.GPT4.Acquire(ctx, ada, limits.GPT4Cost{TPM: 20_000})
-	fmt.Println(lease != nil, err)
 	fmt.Println(lim.Close(ctx)) // waits for writes in the background
 	// Output:
-	// HELLO <nil>
-	//  the prompt is empty
-	// false sluice: gpt-4: user-ada: 20000 tokens of tpm at once, but its burst is 15000
+	// "HELLO" <nil>
+	// "" the prompt is empty
+	// "AGAIN" <nil>
 	// <nil>
 }

@@ -22,7 +22,8 @@ func Example_check() {
 	fmt.Println(setup.What)
 	fmt.Println(setup.Do)
 	// Output:
-	// x
+	// table rate_limits does not exist
+	// run `sluice table create --table rate_limits`, or check region and endpoint
 }
 
 // Two environments share a table, but no bucket.
@@ -39,15 +40,12 @@ func ExampleNamespace() {
 			fmt.Println(err)
 			return
 		}
-		lease, err := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 1_200})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(namespace, lease.Remaining().RPM)
+		_, err = lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 9_000})
+		_, denied := errors.AsType[*limits.DeniedError](err)
+		fmt.Println(namespace, "denied:", denied)
 	}
 	// Output:
-	// staging 99
-	// production 99
-	// staging 98
+	// staging denied: false
+	// production denied: false
+	// staging denied: true
 }

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // A handler that states what it may use before it is called, and what it has used afterwards. Health checks
@@ -62,7 +64,7 @@ func ExampleWriteError() {
 		}
 		defer lease.Release(r.Context())
 	}
-	fake.Deny(limits.GPT4TPM, 2880*time.Millisecond)
+	fake.Fail(tooFew())
 	w := httptest.NewRecorder()
 	handler(w, httptest.NewRequest(http.MethodPost, "/v1/chat", nil))
 	fmt.Println(w.Code, w.Header())
@@ -70,7 +72,34 @@ func ExampleWriteError() {
 	_ = json.Indent(&body, w.Body.Bytes(), "", "  ")
 	fmt.Print(body.String())
 	// Output:
-	// x
+	// 429 map[Content-Type:[application/problem+json] Retry-After:[3]]
+	// {
+	//   "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
+	//   "title": "Too Many Requests",
+	//   "status": 429,
+	//   "detail": "tpm has 20 of the 500 that the request needs: retry after 3 s.",
+	//   "resource": "gpt-4",
+	//   "limits": [
+	//     {
+	//       "limit": "tpm",
+	//       "requested": 500,
+	//       "available": 20,
+	//       "retry_after": 3
+	//     }
+	//   ],
+	//   "violated-policies": [
+	//     "tpm"
+	//   ],
+	//   "retry_after": 3
+	// }
+}
+
+// tooFew is the error of an acquire that tpm denies.
+func tooFew() error {
+	return store.AddRefusal(nil, runtime.Refusal{
+		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM.String(), Requested: 500, Available: 20,
+		RetryAfter: 2880 * time.Millisecond,
+	})
 }
 
 func newLimiter() *limits.Limiter {

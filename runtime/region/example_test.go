@@ -35,7 +35,8 @@ func newPlace(ctx context.Context, name string, snapshots region.Snapshots, cloc
 	if _, err := operator.CreateTable(ctx, client, "rate_limits"); err != nil {
 		return nil, err
 	}
-	lim, err := limits.New(dynamo.New(client, "rate_limits"), runtime.WithClock(clock))
+	lim, err := limits.New(dynamo.New(client, "rate_limits"),
+		runtime.WithClock(clock), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func Example() {
 	}
 	for range 12 {
 		clock.now = clock.now.Add(time.Minute)
-		for i, calls := range []int64{90, 30} {
+		for i, calls := range []int64{45, 15} {
 			if err := places[i].minute(ctx, calls); err != nil {
 				fmt.Println(err)
 			}

@@ -1,8 +1,7 @@
 // Package lean is a client of DynamoDB for the calls that limiting makes, without the middleware of the SDK's
 // client.
 //
-//	client := lean.New(cfg)
-//	lim, err := limits.New(dynamo.New(client, "rate_limits"))
+//	lim, err := limits.New(dynamo.New(lean.New(cfg), "rate_limits"))
 //	if err != nil {
 //		return nil, err
 //	}

@@ -17,8 +17,7 @@ import (
 // open returns a limiter whose calls do without the SDK's middleware. A service takes its configuration from
 // config.LoadDefaultConfig.
 func open(ctx context.Context, cfg aws.Config) (*limits.Limiter, error) {
-	client := lean.New(cfg)
-	lim, err := limits.New(dynamo.New(client, "rate_limits"))
+	lim, err := limits.New(dynamo.New(lean.New(cfg), "rate_limits"))
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(lease.Remaining())
+	fmt.Println("took", lease.Cost())
 	// Output:
-	// {RPM:99 TPM:13800}
+	// took GPT4Cost{RPM:1 TPM:1200}
 }

@@ -40,5 +40,9 @@ func ExampleReset() {
 	fmt.Println(operator.Reset(ctx, client, table, "project-1", limits.GPT4, "tpm"))
 	show()
 	// Output:
-	// x
+	// rpm 999
+	// tpm 148800
+	// [tpm] <nil>
+	// rpm 999
+	// tpm 150000
 }

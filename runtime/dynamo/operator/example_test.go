@@ -14,7 +14,7 @@ const table = "rate_limits"
 
 // create makes a table that is protected, or completes one that was begun, and prints what to know about it.
 func create(ctx context.Context, client *dynamodb.Client) error {
-	definition := operator.Definition{Table: table, Protected: true, Recoverable: true}
+	definition := operator.Definition{Table: table, Protected: true}
 	created, err := definition.CreateTable(ctx, client)
 	if err != nil {
 		return err // an existing table is not altered: the error names what differs

@@ -1,6 +1,6 @@
 // Package operator is for people who run sluice on DynamoDB, and for the command that serves them.
 //
-//	definition := operator.Definition{Table: table, Protected: true, Recoverable: true}
+//	definition := operator.Definition{Table: table, Protected: true}
 //	created, err := definition.CreateTable(ctx, client)
 //	if err != nil {
 //		return err // an existing table is not altered: the error names what differs
