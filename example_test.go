@@ -13,7 +13,7 @@ import (
 )
 
 // serve reserves an estimate for a user, and settles for what its call used.
-func serve(ctx context.Context, gpt4 limits.GPT4Acquirer, user limits.User) (retryAfter time.Duration, err error) {
+func serve(ctx context.Context, gpt4 limits.GPT4Acquirer, user limits.User) (time.Duration, error) {
 	lease, err := gpt4.Acquire(ctx, user, limits.GPT4Cost{TPM: 9_000}) // of the user and its project
 	if denied, ok := errors.AsType[*limits.DeniedError](err); ok {
 		return denied.RetryAfter, nil

@@ -519,19 +519,19 @@ func TestPrefixTwice(t *testing.T) {
 // chain and whichever call is first.
 func TestSwappedIDs(t *testing.T) {
 	swapped, ctx := typed("1", "2", "user-3", "4"), t.Context()
-	for name, call := range map[string]func(*runtime.Limiter, *resource, *runtime.Config[entity, gpt4Limits]) error{
-		"Acquire": func(_ *runtime.Limiter, r *resource, _ *runtime.Config[entity, gpt4Limits]) error {
+	for name, call := range map[string]func(*runtime.Limiter, *resource, *runtime.Config[entity, numbers]) error{
+		"Acquire": func(_ *runtime.Limiter, r *resource, _ *runtime.Config[entity, numbers]) error {
 			_, err := r.Acquire(ctx, swapped, cost{TPM: 1})
 			return err
 		},
-		"Put": func(lim *runtime.Limiter, _ *resource, _ *runtime.Config[entity, gpt4Limits]) error {
+		"Put": func(lim *runtime.Limiter, _ *resource, _ *runtime.Config[entity, numbers]) error {
 			return lim.Entities().Put(ctx, swapped)
 		},
-		"Config.Entity": func(_ *runtime.Limiter, _ *resource, c *runtime.Config[entity, gpt4Limits]) error {
+		"Config.Entity": func(_ *runtime.Limiter, _ *resource, c *runtime.Config[entity, numbers]) error {
 			_, _, err := c.Entity(swapped).Get(ctx)
 			return err
 		},
-		"Reset": func(_ *runtime.Limiter, _ *resource, c *runtime.Config[entity, gpt4Limits]) error {
+		"Reset": func(_ *runtime.Limiter, _ *resource, c *runtime.Config[entity, numbers]) error {
 			return c.Reset(ctx, swapped)
 		},
 	} {

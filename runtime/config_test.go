@@ -18,11 +18,11 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// gpt4Limits is what generated code would define for overrides of gpt-4.
-type gpt4Limits struct{ RPM, TPM *runtime.Rate }
+// numbers is what generated code would define for overrides of gpt-4.
+type numbers struct{ RPM, TPM *runtime.Rate }
 
-func toLimits(l gpt4Limits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPM, l.TPM) }
-func fromLimits(l []*runtime.Rate) gpt4Limits                    { return gpt4Limits{l[0], l[1]} }
+func toLimits(l numbers, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPM, l.TPM) }
+func fromLimits(l []*runtime.Rate) numbers                    { return numbers{l[0], l[1]} }
 
 // overrides is an OverrideStore in memory.
 type overrides struct {
@@ -83,12 +83,12 @@ func (o *overrides) Fill(_ context.Context, _ *store.Spec, kind int, entity, roo
 
 func (o *overrides) Heartbeat(context.Context) (store.Heartbeat, error) { return o.beat, o.failure }
 
-func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, gpt4Limits] {
+func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, numbers] {
 	t.Helper()
 	return openConfigOf(t, store, gpt4())
 }
 
-func openConfigOf(t *testing.T, store *overrides, def definition) *runtime.Config[entity, gpt4Limits] {
+func openConfigOf(t *testing.T, store *overrides, def definition) *runtime.Config[entity, numbers] {
 	t.Helper()
 	b := runtime.NewBuilder(&fake{overrides: store})
 	runtime.Bind[entity](b, def, toVector, fromVector)
@@ -114,11 +114,11 @@ func TestRefill(t *testing.T) {
 	stored := &overrides{}
 	config := openConfig(t, stored)
 	ctx := t.Context()
-	rev, err := config.Entity(user{"1"}).Set(ctx, gpt4Limits{RPM: rate(5)}, "", runtime.Refill())
+	rev, err := config.Entity(user{"1"}).Set(ctx, numbers{RPM: rate(5)}, "", runtime.Refill())
 	equal(t, "error", err, nil)
 	equal(t, "revision", rev, "1")
 	equal(t, "filled", fmt.Sprint(stored.filled), "[0 user-1 user-1]")
-	_, err = config.Kind(user{"1"}).Set(ctx, gpt4Limits{RPM: rate(5)}, "", runtime.Refill())
+	_, err = config.Kind(user{"1"}).Set(ctx, numbers{RPM: rate(5)}, "", runtime.Refill())
 	invalid, ok := errors.AsType[*runtime.InvalidError](err)
 	if !ok || invalid.Value != "Refill" || stored.written != 1 {
 		t.Errorf("of a kind: %v, and %d writes", err, stored.written)
@@ -134,7 +134,7 @@ func TestOverride(t *testing.T) {
 	equal(t, "name", config.Name(), "gpt-4")
 	for _, test := range []struct {
 		at       string
-		override *runtime.Override[gpt4Limits]
+		override *runtime.Override[numbers]
 	}{
 		{"user-1", config.Entity(user{"1"})},
 		{"project-1", config.Entity(project{"1"})},
@@ -146,30 +146,30 @@ func TestOverride(t *testing.T) {
 			o := test.override
 			got, rev, err := o.Get(ctx)
 			check(t, err, "")
-			equal(t, "limits", got, gpt4Limits{})
+			equal(t, "limits", got, numbers{})
 			equal(t, "revision", rev, "")
-			rev, err = o.Set(ctx, gpt4Limits{TPM: rate(5)}, rev)
+			rev, err = o.Set(ctx, numbers{TPM: rate(5)}, rev)
 			check(t, err, "")
 			equal(t, "level", store.listed[len(store.listed)-1].At, test.at)
 			got, read, err := o.Get(ctx)
 			check(t, err, "")
-			if diff := cmp.Diff(gpt4Limits{TPM: rate(5)}, got); diff != "" {
+			if diff := cmp.Diff(numbers{TPM: rate(5)}, got); diff != "" {
 				t.Errorf("limits (-want +got):\n%s", diff)
 			}
 			equal(t, "revision", read, rev)
 
-			_, err = o.Set(ctx, gpt4Limits{RPM: rate(7)}, "")
+			_, err = o.Set(ctx, numbers{RPM: rate(7)}, "")
 			check(t, err, "conflict gpt-4 "+test.at)
 			if _, ok := errors.AsType[*runtime.ConflictError](err); !ok {
 				t.Errorf("error is a %T", err)
 			}
 			check(t, o.Delete(ctx, "stale"), "conflict gpt-4 "+test.at)
-			rev, err = o.Set(ctx, gpt4Limits{RPM: rate(7)}, rev)
+			rev, err = o.Set(ctx, numbers{RPM: rate(7)}, rev)
 			check(t, err, "")
 			check(t, o.Delete(ctx, rev), "")
 			got, rev, err = o.Get(ctx)
 			check(t, err, "")
-			equal(t, "limits", got, gpt4Limits{})
+			equal(t, "limits", got, numbers{})
 			equal(t, "revision", rev, "")
 		})
 	}
@@ -184,20 +184,20 @@ func TestBadOverrides(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name     string
-		override *runtime.Override[gpt4Limits]
-		limits   gpt4Limits
+		override *runtime.Override[numbers]
+		limits   numbers
 		want     string
 	}{
-		{"burst below capacity", config.Entity(user{"1"}), gpt4Limits{TPM: of(5, 3)},
+		{"burst below capacity", config.Entity(user{"1"}), numbers{TPM: of(5, 3)},
 			"invalid gpt-4 limit tpm user-1 is not possible: " + wrong(5, 3)},
-		{"the first of several", config.Kind(user{}), gpt4Limits{RPM: of(0, 1), TPM: of(5, 3)},
+		{"the first of several", config.Kind(user{}), numbers{RPM: of(0, 1), TPM: of(5, 3)},
 			"invalid gpt-4 limit rpm user is not possible: " + wrong(0, 1)},
-		{"empty id", config.Entity(user{}), gpt4Limits{TPM: of(5, 5)},
+		{"empty id", config.Entity(user{}), numbers{TPM: of(5, 5)},
 			"invalid gpt-4 id user"},
-		{"bad id", config.Entity(project{"a#b"}), gpt4Limits{TPM: of(5, 5)},
+		{"bad id", config.Entity(project{"a#b"}), numbers{TPM: of(5, 5)},
 			`invalid gpt-4 id project "a#b"`},
-		{"nil entity", config.Entity(nil), gpt4Limits{TPM: of(5, 5)}, "invalid gpt-4 entity is nil"},
-		{"nil kind", config.Kind(nil), gpt4Limits{TPM: of(5, 5)}, "invalid gpt-4 entity is nil"},
+		{"nil entity", config.Entity(nil), numbers{TPM: of(5, 5)}, "invalid gpt-4 entity is nil"},
+		{"nil kind", config.Kind(nil), numbers{TPM: of(5, 5)}, "invalid gpt-4 entity is nil"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := test.override.Set(t.Context(), test.limits, "")
@@ -222,7 +222,7 @@ func TestOverrideBelowPerCall(t *testing.T) {
 	def := gpt4()
 	def.spec.Kinds[0].PerCall[0] = 2
 	config := openConfigOf(t, &overrides{}, def)
-	one := gpt4Limits{RPM: &runtime.Rate{Capacity: 1}}
+	one := numbers{RPM: &runtime.Rate{Capacity: 1}}
 	_, err := config.Entity(project{"1"}).Set(t.Context(), one, "")
 	check(t, err, "")
 	_, err = config.Entity(user{"1"}).Set(t.Context(), one, "")
@@ -234,8 +234,8 @@ func TestExplain(t *testing.T) {
 	store := &overrides{}
 	config := openConfig(t, store)
 	ctx := t.Context()
-	schema := gpt4Limits{rate(60), rate(6000)}
-	explain := func(want ...runtime.Explained[gpt4Limits]) {
+	schema := numbers{rate(60), rate(6000)}
+	explain := func(want ...runtime.Explained[numbers]) {
 		t.Helper()
 		got, err := config.Explain(ctx, user{"1"})
 		check(t, err, "")
@@ -244,28 +244,28 @@ func TestExplain(t *testing.T) {
 		}
 		*got[2].Limits.RPM = runtime.Rate{} // belongs to the caller
 	}
-	explain(runtime.Explained[gpt4Limits]{At: "user-1"}, runtime.Explained[gpt4Limits]{At: "user"},
-		runtime.Explained[gpt4Limits]{At: "schema", Limits: schema, Wins: []string{"rpm", "tpm"}})
-	if _, err := config.Kind(user{}).Set(ctx, gpt4Limits{RPM: rate(1), TPM: rate(2)}, ""); err != nil {
+	explain(runtime.Explained[numbers]{At: "user-1"}, runtime.Explained[numbers]{At: "user"},
+		runtime.Explained[numbers]{At: "schema", Limits: schema, Wins: []string{"rpm", "tpm"}})
+	if _, err := config.Kind(user{}).Set(ctx, numbers{RPM: rate(1), TPM: rate(2)}, ""); err != nil {
 		t.Fatal(err)
 	}
-	explain(runtime.Explained[gpt4Limits]{At: "user-1"},
-		runtime.Explained[gpt4Limits]{At: "user", Limits: gpt4Limits{rate(1), rate(2)}, Wins: []string{"rpm", "tpm"}},
-		runtime.Explained[gpt4Limits]{At: "schema", Limits: schema})
-	rev, err := config.Entity(user{"1"}).Set(ctx, gpt4Limits{TPM: rate(3)}, "")
+	explain(runtime.Explained[numbers]{At: "user-1"},
+		runtime.Explained[numbers]{At: "user", Limits: numbers{rate(1), rate(2)}, Wins: []string{"rpm", "tpm"}},
+		runtime.Explained[numbers]{At: "schema", Limits: schema})
+	rev, err := config.Entity(user{"1"}).Set(ctx, numbers{TPM: rate(3)}, "")
 	check(t, err, "")
-	explain(runtime.Explained[gpt4Limits]{At: "user-1", Limits: gpt4Limits{TPM: rate(3)}, Wins: []string{"tpm"}},
-		runtime.Explained[gpt4Limits]{At: "user", Limits: gpt4Limits{rate(1), rate(2)}, Wins: []string{"rpm"}},
-		runtime.Explained[gpt4Limits]{At: "schema", Limits: schema})
+	explain(runtime.Explained[numbers]{At: "user-1", Limits: numbers{TPM: rate(3)}, Wins: []string{"tpm"}},
+		runtime.Explained[numbers]{At: "user", Limits: numbers{rate(1), rate(2)}, Wins: []string{"rpm"}},
+		runtime.Explained[numbers]{At: "schema", Limits: schema})
 
-	var all []runtime.Overridden[gpt4Limits]
+	var all []runtime.Overridden[numbers]
 	for o, err := range config.All(ctx) {
 		check(t, err, "")
 		all = append(all, o)
 	}
-	want := []runtime.Overridden[gpt4Limits]{
-		{At: "user", Limits: gpt4Limits{rate(1), rate(2)}, Revision: "1"},
-		{At: "user-1", Limits: gpt4Limits{TPM: rate(3)},
+	want := []runtime.Overridden[numbers]{
+		{At: "user", Limits: numbers{rate(1), rate(2)}, Revision: "1"},
+		{At: "user-1", Limits: numbers{TPM: rate(3)},
 			Revision: rev},
 	}
 	if diff := cmp.Diff(want, all); diff != "" {
@@ -283,7 +283,7 @@ func TestOverridesPassErrorsOn(t *testing.T) {
 	o := config.Entity(user{"1"})
 	_, _, err := o.Get(t.Context())
 	check(t, err, "down")
-	_, err = o.Set(t.Context(), gpt4Limits{}, "")
+	_, err = o.Set(t.Context(), numbers{}, "")
 	check(t, err, "down")
 	check(t, o.Delete(t.Context(), ""), "down")
 	_, err = config.Explain(t.Context(), user{"1"})

@@ -47,8 +47,8 @@ func model(prompt string) (reply string, used int64, err error) {
 	return strings.ToUpper(prompt), 900, nil
 }
 
-// Three calls reserve 9,000 tokens each of a burst of 15,000. They fit one after the other: those that succeed
-// settle for 900, and the one that fails gives all back.
+// Three calls reserve 9,000 tokens each of a burst of 15,000. They fit one after the other: those that
+// succeed settle for 900, and the one that fails gives all back.
 func Example() {
 	ctx := context.Background()
 	lim, err := newLimiter(ctx)

@@ -15,8 +15,7 @@ import (
 // open returns a limiter on a table that is fit to serve. A service makes its client by
 // dynamodb.NewFromConfig(cfg).
 func open(ctx context.Context, client *dynamodb.Client, opts ...dynamo.Option) (*limits.Limiter, error) {
-	store := dynamo.New(client, "rate_limits", opts...) // no I/O
-	lim, err := limits.New(store)
+	lim, err := limits.New(dynamo.New(client, "rate_limits", opts...)) // no I/O
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,13 @@
 // Package dynamo keeps buckets in one DynamoDB table.
 //
-//	store := dynamo.New(client, "rate_limits", opts...) // no I/O
-//	lim, err := limits.New(store)
+//	lim, err := limits.New(dynamo.New(client, "rate_limits", opts...)) // no I/O
 //	if err != nil {
 //		return nil, err
 //	}
 //	return lim, lim.Check(ctx) // before serving: the table is there and right, the clock is too
 //
-// A bucket, one entity on one resource, is one item. An acquire of one bucket is one conditional update of
-// that item: in the steady state one round trip, one write unit and no read. Generated code has the
-// expressions of the write paths:
+// A bucket, one entity on one resource, is one item. An acquire of one bucket is one conditional update: in
+// the steady state one round trip, one write unit and no read. The write paths are:
 //
 //	create   puts a full bucket less the cost, if a read or a failed write showed none
 //	normal   claims the refill of all limits and takes the cost, unless other writes have claimed it since
@@ -17,18 +15,15 @@
 //	adjust   gives tokens back
 //	reshape  gives a bucket the numbers in force now, and takes the cost
 //
-// A write whose condition failed returns the item, so the next attempt, or a denial, starts from the truth.
-//
-// A session has one write under way for each bucket, and one for all chains with the same root. Requests that
+// A write whose condition failed returns the item, so the next attempt, or a denial, starts from the truth. A
+// session has one write under way for each bucket, and one for all chains with the same root. Requests that
 // arrive meanwhile wait in a queue. The next write serves as many of them as it can, in order of arrival. For
 // a second after it last saw a bucket, a session may deny from its cache, at no cost.
 //
-// An acquire of several buckets, of a chain or of several resources, is one transaction in which each bucket
-// takes its own path. A compensated chain is charged bucket by bucket, and given back if one fails. Settles
-// and releases write each bucket by itself.
-//
-// The table also holds entities (operator.Members) and overrides (operator.Overrides), which processes cache.
-// A settle of unknown outcome that gives tokens back is never repeated. docs/design.md has the reasons.
+// An acquire of several buckets is one transaction in which each bucket takes its own path. A compensated
+// chain is charged bucket by bucket, and given back if one fails. Settles and releases write each bucket by
+// itself. A settle of unknown outcome that gives tokens back is never repeated. The table also holds entities
+// and overrides (package operator), which processes cache. docs/design.md has the reasons.
 package dynamo
 
 import (

@@ -29,14 +29,14 @@ func Example() {
 		_ = httplimit.Lease[limits.GPT4Cost](r.Context()).Settle(r.Context(), limits.GPT4Cost{TPM: 7_500})
 	})
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	limited := httplimit.Middleware(lim.GPT4, func(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
+	limit := httplimit.Middleware(lim.GPT4, func(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
 		if r.URL.Path == "/healthz" {
 			return nil, limits.GPT4Cost{}, httplimit.ErrUnlimited
 		}
 		user := limits.User{ID: r.Header.Get("X-User"), Project: limits.Project{ID: "1"}}
 		return user, limits.GPT4Cost{TPM: 9_000}, nil
 	}, httplimit.Headers())
-	handler := limited(mux)
+	handler := limit(mux)
 
 	for _, request := range []string{"POST /v1/chat", "POST /v1/chat", "GET /healthz"} {
 		method, path, _ := strings.Cut(request, " ")
@@ -67,10 +67,9 @@ func ExampleWriteError() {
 	fake.Fail(tooFew())
 	w := httptest.NewRecorder()
 	handler(w, httptest.NewRequest(http.MethodPost, "/v1/chat", nil))
-	fmt.Println(w.Code, w.Header())
 	var body bytes.Buffer
 	_ = json.Indent(&body, w.Body.Bytes(), "", "  ")
-	fmt.Print(body.String())
+	fmt.Printf("%d %v\n%s", w.Code, w.Header(), body.String())
 	// Output:
 	// 429 map[Content-Type:[application/problem+json] Retry-After:[3]]
 	// {

@@ -4,14 +4,14 @@
 //		_ = httplimit.Lease[limits.GPT4Cost](r.Context()).Settle(r.Context(), limits.GPT4Cost{TPM: 7_500})
 //	})
 //
-//	limited := httplimit.Middleware(lim.GPT4, func(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
+//	limit := httplimit.Middleware(lim.GPT4, func(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
 //		if r.URL.Path == "/healthz" {
 //			return nil, limits.GPT4Cost{}, httplimit.ErrUnlimited
 //		}
 //		user := limits.User{ID: r.Header.Get("X-User"), Project: limits.Project{ID: "1"}}
 //		return user, limits.GPT4Cost{TPM: 9_000}, nil
 //	}, httplimit.Headers())
-//	handler := limited(mux)
+//	handler := limit(mux)
 //
 // [Middleware] acquires before a handler, and answers for it where it may not be called. A handler that
 // acquires by itself leaves the error to [WriteError].

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-// A put whose reply is lost was applied, so the same put is refused when it is repeated. The SDK's own retries
-// are off here, since they wait.
+// A put whose reply is lost was applied, so the same put is refused when it is repeated. The SDK's own
+// retries are off here, since they wait.
 func Example() {
 	ctx := context.Background()
 	engine := memdynamo.New()

@@ -12,10 +12,8 @@ import (
 )
 
 func open(ctx context.Context, addr string) (*limits.Limiter, error) {
-	// or NewFailoverClient for a Sentinel, NewClusterClient
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	// no I/O; redisstore.Prefix("billing:") keeps several apart
-	lim, err := limits.New(redisstore.New(client))
+	client := redis.NewClient(&redis.Options{Addr: addr}) // or NewFailoverClient, NewClusterClient
+	lim, err := limits.New(redisstore.New(client))        // no I/O; Prefix("billing:") keeps several apart
 	if err != nil {
 		return nil, err
 	}

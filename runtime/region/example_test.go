@@ -93,5 +93,6 @@ func Example() {
 		fmt.Println(p.name, quota.Buckets[0].Capacity.RPM, err)
 	}
 	// Output:
-	// x
+	// eu-central-1 725 <nil>
+	// us-east-1 262 <nil>
 }

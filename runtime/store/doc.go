@@ -1,6 +1,6 @@
 // Package store is what stores and generated code are written against: the interfaces of a store, its calls,
-// the description of a schema's resources, and errors. Not for import: package runtime has aliases of what users
-// need.
+// the description of a schema's resources, and errors. Not for import: package runtime has aliases of what
+// users need.
 //
 // Package runtime imports this package; this package does not import it.
 package store

@@ -1,5 +1,5 @@
-// Package cli parses and runs command lines of sluice. Not for import: the command imports it, and so do tests
-// of other parts of the repository. It may change at any time.
+// Package cli parses and runs command lines of sluice. Not for import: the command imports it, and so do
+// tests of other parts of the repository. It may change at any time.
 package cli
 
 import (

@@ -38,8 +38,8 @@ func (p *pkg) check() []Finding {
 		fail(Sentence, "the first paragraph is one sentence, but goes on: %s", strings.TrimSpace(rest))
 	}
 	if !slices.ContainsFunc(p.examples, func(e *doc.Example) bool { return e.Output != "" }) {
-		fail(Example, "no Example with output in package ..._test; if it is not for users, its doc's first paragraph "+
-			"says %q and who imports it", Phrase)
+		fail(Example, "no Example with output in package ..._test; if it is not for users, its doc's first "+
+			"paragraph says %q and who imports it", Phrase)
 	}
 	found = append(found, p.checkCode()...)
 	return found

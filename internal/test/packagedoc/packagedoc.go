@@ -1,5 +1,5 @@
-// Package packagedoc checks how packages present themselves to their users: a sentence, some lines of code that
-// an Example runs, and the Example. A package that is not for users says so in its first paragraph.
+// Package packagedoc checks how packages present themselves to their users: a sentence, some lines of code
+// that an Example runs, and the Example. A package that is not for users says so in its first paragraph.
 package packagedoc
 
 import (
@@ -136,8 +136,8 @@ func (p *pkg) add(name string) error {
 	return nil
 }
 
-// addTest keeps the Examples of a file of tests. Those in a package of their own see what users see; others do
-// not count.
+// addTest keeps the Examples of a file of tests. Those in a package of their own see what users see; others
+// do not count.
 func (p *pkg) addTest(name string, text []byte) error {
 	if !bytes.Contains(text, []byte("\nfunc Example")) {
 		return nil

@@ -8,9 +8,9 @@
 //	return lim, lim.Check(ctx)
 //
 // Five calls do without it: UpdateItem, PutItem, GetItem, BatchGetItem and TransactWriteItems. The middleware
-// takes most of an acquire's CPU. A request is written straight from attribute values, signed, and sent by the
-// SDK's HTTP client or yours. Its reply is read straight into attribute values. The SDK's own code does what is
-// unusual:
+// takes most of an acquire's CPU. A request is written straight from attribute values, signed, and sent by
+// the SDK's HTTP client or yours. Its reply is read straight into attribute values. The SDK's own code does
+// what is unusual:
 //   - it makes each call whose configuration, options or input this package does not know;
 //   - it decodes each reply that this package does not know, so all errors but a failed condition.
 //

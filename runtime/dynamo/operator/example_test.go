@@ -23,7 +23,7 @@ func create(ctx context.Context, client *dynamodb.Client) error {
 
 	notes, err := operator.CheckTable(ctx, client, table)
 	for _, note := range notes {
-		fmt.Println(note.What, note.Do)
+		fmt.Println("note:", note.What)
 	}
 	return err
 }
@@ -38,5 +38,10 @@ func Example() {
 		}
 	}
 	// Output:
-	// x
+	// created: true
+	// note: billing is on demand
+	// note: point-in-time recovery is off
+	// created: false
+	// note: billing is on demand
+	// note: point-in-time recovery is off
 }

@@ -8,7 +8,7 @@
 //
 //	notes, err := operator.CheckTable(ctx, client, table)
 //	for _, note := range notes {
-//		fmt.Println(note.What, note.Do)
+//		fmt.Println("note:", note.What)
 //	}
 //	return err
 //

@@ -9,8 +9,8 @@
 //	}
 //	return feed.Run(ctx, poller, buckets, store.SystemClock(), time.Minute, slog.Default())
 //
-// [Run] runs the poller beside the Run of a region.Sync, whose Config has the same images. With an Aggregator in
-// the same poll.Config, one reader serves usage and regions.
+// [Run] runs the poller beside the Run of a region.Sync, whose Config has the same images. With an Aggregator
+// in the same poll.Config, one reader serves usage and regions.
 package feed
 
 import (

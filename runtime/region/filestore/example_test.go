@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/region/filestore"
 )
 
-// publish puts a region's snapshot where the others read it. A region.Sync with these Snapshots does so itself.
+// publish puts a region's snapshot where the others read it. A region.Sync with these Snapshots does so by
+// itself.
 func publish(ctx context.Context, dir string) (region.Snapshots, error) {
 	snapshots, err := filestore.New(dir) // the directory must exist
 	if err != nil {

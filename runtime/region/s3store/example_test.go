@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/region/s3store"
 )
 
-// publish puts a region's snapshot in S3. A service passes s3.NewFromConfig(cfg), and a region.Sync with these
-// Snapshots publishes by itself.
+// publish puts a region's snapshot in S3. A service passes s3.NewFromConfig(cfg), and a region.Sync with
+// these Snapshots publishes by itself.
 func publish(ctx context.Context, client s3store.API, place string) (region.Snapshots, error) {
 	bucket, prefix, err := s3store.Parse(place) // s3://bucket/prefix, the same in all regions
 	if err != nil {

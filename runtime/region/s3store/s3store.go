@@ -10,8 +10,8 @@
 //	}
 //	return snapshots, snapshots.Put(ctx, "eu-central-1/snapshot.json", []byte("{}"))
 //
-// A region.Sync whose Config has the [Store] as its Snapshots calls Put and Get by itself. The bucket may be in
-// any region: if the client asks in another one, S3 names the right one in its first reply.
+// A region.Sync whose Config has the [Store] as its Snapshots calls Put and Get by itself. The bucket may be
+// in any region: if the client asks in another one, S3 names the right one in its first reply.
 package s3store
 
 import (
