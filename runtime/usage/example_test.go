@@ -3,6 +3,7 @@ package usage_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -20,7 +21,10 @@ func aggregate(ctx context.Context, engine *memdynamo.Engine) error {
 	client, streams := engine.Client(), engine.Streams()
 	aggregator, err := usage.New(usage.Config{
 		Client: client, Table: table, Extract: limits.ExtractDeltas,
-		Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
+		Poisoned: func(ctx context.Context, p usage.Poison) error {
+			slog.ErrorContext(ctx, "a stream record cannot be read", "record", p)
+			return nil // the records behind it count
+		},
 	})
 	if err != nil {
 		return err
@@ -39,9 +43,7 @@ func show(ctx context.Context, client usage.Querier, entity string) error {
 		if err != nil {
 			return err
 		}
-		for _, spent := range day.Limits {
-			fmt.Println(spent.Limit, spent.Millitokens/1_000)
-		}
+		fmt.Println(day.Limits, "millitokens")
 	}
 	return nil
 }
@@ -61,8 +63,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
-	// rpm 2
-	// tpm 1800
+	// [{rpm 2000} {tpm 1800000}] millitokens
 }
 
 // consume has user-123 make two calls, of 900 tokens each.

@@ -2,7 +2,10 @@
 //
 //	aggregator, err := usage.New(usage.Config{
 //		Client: client, Table: table, Extract: limits.ExtractDeltas,
-//		Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
+//		Poisoned: func(ctx context.Context, p usage.Poison) error {
+//			slog.ErrorContext(ctx, "a stream record cannot be read", "record", p)
+//			return nil // the records behind it count
+//		},
 //	})
 //
 //	question := usage.Question{Entity: entity, Resource: limits.GPT4, Span: usage.Day}
@@ -10,9 +13,7 @@
 //		if err != nil {
 //			return err
 //		}
-//		for _, spent := range day.Limits {
-//			fmt.Println(spent.Limit, spent.Millitokens/1_000)
-//		}
+//		fmt.Println(day.Limits, "millitokens")
 //	}
 //
 // An [Aggregator] adds up the records that Lambda or package poll passes to it, and [Read] returns the sums:

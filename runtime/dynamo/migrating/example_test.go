@@ -37,7 +37,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	if _, err := lim.GPT4.Acquire(ctx, limits.Project{ID: "1"}, limits.GPT4Cost{TPM: 1_200}); err != nil {
+	if _, err := lim.GPT4.Acquire(ctx, limits.Project{ID: "1"}, limits.GPT4Cost{TPM: 300}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -51,7 +51,7 @@ func Example() {
 	}
 	// Output:
 	// rpm consumed 501
-	// tpm consumed 1700
+	// tpm consumed 800
 }
 
 // predecessor makes a table with the two items of a bucket of which 500 tokens each were consumed.

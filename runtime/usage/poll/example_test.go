@@ -3,6 +3,7 @@ package poll_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -18,7 +19,10 @@ func newPoller(engine *memdynamo.Engine, table string, counted *int64) (*poll.Po
 	client, streams := engine.Client(), engine.Streams()
 	aggregator, err := usage.New(usage.Config{
 		Client: client, Table: table, Extract: limits.ExtractDeltas,
-		Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
+		Poisoned: func(ctx context.Context, p usage.Poison) error {
+			slog.ErrorContext(ctx, "a stream record cannot be read", "record", p)
+			return nil // the records behind it count
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -3,7 +3,10 @@
 //
 //	aggregator, err := usage.New(usage.Config{
 //		Client: client, Table: table, Extract: limits.ExtractDeltas,
-//		Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
+//		Poisoned: func(ctx context.Context, p usage.Poison) error {
+//			slog.ErrorContext(ctx, "a stream record cannot be read", "record", p)
+//			return nil // the records behind it count
+//		},
 //	})
 //	if err != nil {
 //		return nil, err
