@@ -37,7 +37,7 @@ func TestRate(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			stored := &overrides{}
 			o := openConfig(t, stored).Entity(user{"1"})
-			_, err := o.Set(t.Context(), limits{TPM: &test.rate}, "")
+			_, err := o.Set(t.Context(), numbers{TPM: &test.rate}, "")
 			if test.want == (runtime.Rate{}) {
 				if _, invalid := errors.AsType[*runtime.InvalidError](err); !invalid || stored.written != 0 {
 					t.Errorf("%v, and %d written; want an InvalidError", err, stored.written)

@@ -21,12 +21,12 @@ func world() definition {
 // TestExplainRegions: without a quota in force the floor decides, of what the kind and the schema have for
 // all regions. An operator's override always decides the limits that it has.
 func TestExplainRegions(t *testing.T) {
-	type explained = runtime.Explained[limits]
+	type explained = runtime.Explained[numbers]
 	now := time.Now().UnixMilli()
 	alive := store.Heartbeat{Epoch: 3, Since: now, Expires: now + time.Hour.Milliseconds()}
 	closed := &runtime.Rate{Burst: 1, Refill: 1, Every: time.Minute}
-	floor := explained{At: "floor", Limits: limits{rate(6), rate(600)}}
-	schema := explained{At: "schema", Limits: limits{rate(60), rate(6000)}}
+	floor := explained{At: "floor", Limits: numbers{rate(6), rate(600)}}
+	schema := explained{At: "schema", Limits: numbers{rate(60), rate(6000)}}
 	quota := store.Stored{At: "user-1", Epoch: 3, Limits: []*bucket.Limit{per(20), per(2000)}}
 	all := func(l explained) explained { l.Wins = []string{"rpm", "tpm"}; return l }
 	for name, test := range map[string]struct {
@@ -36,19 +36,19 @@ func TestExplainRegions(t *testing.T) {
 	}{
 		"nothing": {alive, nil, []explained{{At: "user-1"}, all(floor), {At: "user"}, schema}},
 		"a quota": {alive, []store.Stored{quota}, []explained{
-			{At: "user-1", Limits: limits{rate(20), rate(2000)}, Managed: true, Wins: []string{"rpm", "tpm"}}, floor,
+			{At: "user-1", Limits: numbers{rate(20), rate(2000)}, Managed: true, Wins: []string{"rpm", "tpm"}}, floor,
 			{At: "user"}, schema}},
 		"a quota that is not in force": {store.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1},
 			[]store.Stored{quota}, []explained{
-				{At: "user-1", Limits: limits{rate(20), rate(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
+				{At: "user-1", Limits: numbers{rate(20), rate(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
 		"a quota of another epoch": {store.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires},
 			[]store.Stored{quota}, []explained{
-				{At: "user-1", Limits: limits{rate(20), rate(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
+				{At: "user-1", Limits: numbers{rate(20), rate(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
 		"an operator's": {store.Heartbeat{}, []store.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}},
 			{At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []explained{
-			{At: "user-1", Limits: limits{TPM: rate(7)}, Wins: []string{"tpm"}},
-			{At: "floor", Limits: limits{closed, rate(600)}, Wins: []string{"rpm"}},
-			{At: "user", Limits: limits{RPM: rate(2)}}, schema}},
+			{At: "user-1", Limits: numbers{TPM: rate(7)}, Wins: []string{"tpm"}},
+			{At: "floor", Limits: numbers{closed, rate(600)}, Wins: []string{"rpm"}},
+			{At: "user", Limits: numbers{RPM: rate(2)}}, schema}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := runtime.NewBuilder(&fake{overrides: &overrides{listed: test.stored, beat: test.beat}})
