@@ -24,7 +24,12 @@ func Example() {
 		log.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	observer, err := observe(registry)
+	meters, err := newMeters(registry)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// without the option: the global provider
+	observer, err := otellimit.New(otellimit.WithMeterProvider(meters))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -36,7 +41,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-
 	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
 	for range 2 {
 		_, _ = lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 9_000})
@@ -55,12 +59,11 @@ func Example() {
 	// sluice_decisions_total has 2 series
 }
 
-// observe returns an observer whose metrics a registry of Prometheus collects.
-func observe(registry *prometheus.Registry) (*runtime.Observer, error) {
+// newMeters returns a provider whose metrics a registry of Prometheus collects.
+func newMeters(registry *prometheus.Registry) (*sdkmetric.MeterProvider, error) {
 	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
 	if err != nil {
 		return nil, err
 	}
-	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-	return otellimit.New(otellimit.WithMeterProvider(meters)) // without the option: the global provider
+	return sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter)), nil
 }

@@ -1,16 +1,14 @@
 // Package otellimit records with OpenTelemetry what sluice does: the metrics that package metrics defines,
 // and a span for every call to the store.
 //
-//	observer, err := observe(registry)
+//	// without the option: the global provider
+//	observer, err := otellimit.New(otellimit.WithMeterProvider(meters))
 //	if err != nil {
 //		log.Fatal(err)
 //	}
 //
 //	lim, err := limits.New(dynamo.New(client, "rate_limits"),
 //		runtime.WithObserver(runtime.Observers(observer, denials)))
-//
-//	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-//	return otellimit.New(otellimit.WithMeterProvider(meters)) // without the option: the global provider
 //
 // The metrics are recorded with the caller's context, so that they carry exemplars, and the spans have the
 // caller's for a parent. runtime.Observers joins the observer with one of your own. It is a module of its
