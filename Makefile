@@ -10,6 +10,7 @@ FUZZTIME ?= 200000x
 SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits.yaml internal/test/evolution/*/limits.yaml)
 TESTFLAGS ?=
 BENCHFLAGS ?=
+DEMOFLAGS ?=
 
 # The packages of the modules that users read first: the libraries with their examples, the command, the documents.
 ALL := ./... ./cmd/sluice/... ./docs/...
@@ -40,11 +41,24 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Programs that run until Ctrl-C are built and exec'ed: make passes signals on to them, `go run` would not.
+# The limits are there to be read while the first run compiles.
 .PHONY: demo
-demo: ## generate, and run the simulated gateway in examples/gateway
-	@go run ./cmd/sluice generate
+demo: demo-limits ## generate, and run the simulated gateway in examples/gateway (DEMOFLAGS=-v: print its tables)
+	@go run ./internal/tool/generate limits.yaml
 	@go build -o $(BUILD)/ ./examples/gateway
-	@exec $(BUILD)/gateway
+	@exec $(BUILD)/gateway $(DEMOFLAGS)
+
+.PHONY: demo-limits
+demo-limits:
+	@echo "gpt-4 in limits.yaml, of which sluice generates the Go package that runs here:"
+	@sed -n '/^  gpt-4:/,/on_unavailable:/{/doc: Chat/d;s/ *#.*//;p;}' limits.yaml
+
+.PHONY: recording
+recording: ## record the demo as docs/demo.svg, on a terminal that script(1) makes
+	@mkdir -p $(BUILD)
+	script -qec "stty cols 100 rows 50 && env -u NO_COLOR TERM=xterm $(MAKE) -s demo" /dev/null >$(BUILD)/demo.raw
+	go run ./examples/gateway/recording <$(BUILD)/demo.raw >$(BUILD)/demo.svg
+	@mv $(BUILD)/demo.svg docs/demo.svg
 
 .PHONY: generate
 generate: ## generate the code of limits.yaml and of the examples, and docs/schema.md

@@ -15,13 +15,15 @@ import (
 
 // caller calls gateways as tenants do.
 type caller struct {
+	board *board
+
 	mu   sync.Mutex
 	read int64 // tokens of replies
 	err  error // the first that no client should see
 }
 
-// post sends a request, whose answer is to be closed.
-func (*caller) post(
+// post sends a request and notes how it is answered. The answer is to be closed.
+func (c *caller) post(
 	ctx context.Context, at *front, t *tenant, path string, body any,
 ) (*http.Response, error) {
 	text, err := json.Marshal(body)
@@ -34,7 +36,11 @@ func (*caller) post(
 	}
 	r.Header.Set("Authorization", "Bearer "+t.apiKey())
 	r.Header.Set("Content-Type", "application/json")
-	return at.client.Do(r)
+	resp, err := at.client.Do(r)
+	if err == nil {
+		c.board.note(t, resp)
+	}
+	return resp, err
 }
 
 // chat asks for a completion, and hangs up after so many tokens, unless that is 0.

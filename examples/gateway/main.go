@@ -12,12 +12,13 @@
 // OpenAI protocol in openai.go and stream.go.
 //
 // The DynamoDB is the engine in this process, with the latency of a network and an outage half way. With
-// -endpoint or -region it is another one, and AWS's usual variables and profiles apply.
+// -endpoint or -region it is another one, with the credentials of AWS's variables.
 //
-// The program ends with what each tenant got, what that cost, and its checks. The table's consumption equals,
-// token by token, what an audit that knows nothing of leases saw on the wire (audit.go). A project's
-// consumption is that of its users. On the engine in the process, the cost that calls report is what it
-// billed. If a check fails, so does the program.
+// The program draws how each tenant's calls are answered, and prints a sentence for each check that holds. The
+// table's consumption equals, token by token, what an audit that knows nothing of leases saw on the wire
+// (audit.go). A project's consumption is that of its users. No bucket gives out more than it has. On the
+// engine in the process, the cost that calls report is what it billed. If a check fails, so does the program.
+// With -v it also prints tables of what each tenant got, and what that cost.
 package main
 
 import (
@@ -27,14 +28,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -46,35 +49,41 @@ type settings struct {
 	serve                   string // an address; "": simulate
 	duration                time.Duration
 	seed                    uint64
+	verbose                 bool
 }
 
 // errInterrupted is a Ctrl-C before there was any traffic.
 var errInterrupted = errors.New("interrupted")
 
-// Exit codes besides 0 and that of flag's, 2.
+// Exit codes besides 0.
 const (
 	exitFailure     = 1
+	exitUsage       = 2 // flag's own, too
 	exitInterrupted = 130
 )
 
-func main() {
-	s, err := parse(flag.NewFlagSet("gateway", flag.ExitOnError), os.Args[1:])
+func main() { os.Exit(start(os.Args[1:], tcp)) }
+
+// start runs the program on the network at an address, and returns its exit code.
+func start(args []string, at func(address string) network) int {
+	s, err := parse(flag.NewFlagSet("gateway", flag.ExitOnError), args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
-		os.Exit(2)
+		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	err = run(ctx, s, tcp(cmp.Or(s.serve, "127.0.0.1:0")), os.Stdout)
+	err = run(ctx, s, at(cmp.Or(s.serve, "127.0.0.1:0")), os.Stdout)
 	stop()
 	switch {
 	case errors.Is(err, errInterrupted):
 		fmt.Fprintln(os.Stderr, "gateway:", err)
-		os.Exit(exitInterrupted)
+		return exitInterrupted
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "gateway:", err)
-		os.Exit(exitFailure)
+		return exitFailure
 	}
+	return 0
 }
 
 // parse reads the flags. There are no other arguments.
@@ -87,6 +96,7 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 		"`address` to serve at until Ctrl-C, such as :8080, instead of simulating")
 	flags.DurationVar(&s.duration, "for", 18*time.Second, "how long there is traffic")
 	flags.Uint64Var(&s.seed, "seed", 1, "seed of the traffic")
+	flags.BoolVar(&s.verbose, "v", false, "print the tables of buckets, of calls to DynamoDB and of latencies too")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -115,7 +125,7 @@ func run(ctx context.Context, s settings, on network, out *os.File) (err error) 
 			err = errInterrupted // whatever it broke off
 		}
 	}()
-	client, engine, wire, err := connect(ctx, s, out)
+	client, engine, wire, err := connect(s)
 	if err != nil {
 		return err
 	}
@@ -136,9 +146,10 @@ func run(ctx context.Context, s settings, on network, out *os.File) (err error) 
 		<-ctx.Done()
 	} else {
 		sim.introduce(out)
-		progress := showProgress(out, sim.meter, s.duration)
+		done := sim.board.show(out, drawsOn(out))
 		sim.run(ctx)
-		progress()
+		done()
+		_, _ = fmt.Fprint(out, "\n", strings.Join(sim.board.answers(), "\n"), "\n\n")
 	}
 
 	// Ctrl-C ends the traffic; what was charged is still accounted for.
@@ -151,17 +162,18 @@ func run(ctx context.Context, s settings, on network, out *os.File) (err error) 
 
 // introduce says what is to come.
 func (s *simulation) introduce(out io.Writer) {
-	_, _ = fmt.Fprintf(out,
-		"%d tenants call through %d gateways that share nothing but the table, as %d processes do (%v, seed %d)\n",
-		len(s.tenants), len(s.fronts), len(s.fronts), s.duration, s.seed)
-	_, _ = fmt.Fprintf(out,
-		"a user's call charges its project too; an override leaves project lab %s of 100,000 tpm\n",
-		texttable.Count(labTPM))
+	var embedders []string
+	for i := range s.tenants {
+		if t := &s.tenants[i]; t.embeds {
+			embedders = append(embedders, t.name)
+		}
+	}
+	_, _ = fmt.Fprintf(out, "%d tenants call %d gateways over HTTP, which share only the table. %s call embeddings.\n",
+		len(s.tenants), len(s.fronts), strings.Join(embedders, " and "))
+	_, _ = fmt.Fprintf(out, "An override leaves project lab %s of its 100,000 tpm.", texttable.Count(labTPM))
 	if s.engine != nil {
 		o := outageOf(s.duration)
-		_, _ = fmt.Fprintf(out,
-			"from %v to %v nothing answers: on_unavailable is local for gpt-4, allow for embeddings\n", o.from,
-			o.until)
+		_, _ = fmt.Fprintf(out, " From %v to %v the table does not answer.", o.from, o.until)
 	}
 	_, _ = fmt.Fprintln(out)
 }
@@ -183,19 +195,40 @@ func oneWay() memdynamo.Distribution { return memdynamo.LogNormal(2*time.Millise
 
 // connect returns a client of the DynamoDB that the settings name, and the engine and the wire to it if that
 // is the one in the process.
-func connect(
-	ctx context.Context, s settings, out io.Writer,
-) (*dynamodb.Client, *memdynamo.Engine, *wire, error) {
+func connect(s settings) (*dynamodb.Client, *memdynamo.Engine, *wire, error) {
 	if s.endpoint != "" || s.region != "" {
-		client, err := awsclient.New(ctx, s.endpoint, s.region)
+		client, err := remote(s)
 		return client, nil, nil, err
 	}
-	_, _ = fmt.Fprintln(out,
-		"DynamoDB is the engine in this process; a round trip to it takes 4 ms, more or less")
 	engine := memdynamo.New(memdynamo.WithSeed(s.seed))
 	engine.Faults().Latency(oneWay())
 	// AWS takes its time as well; a bucket that is deleted takes along what was consumed
 	engine.Faults().TTLLag(time.Hour)
 	wire := &wire{next: engine.HTTPClient()}
 	return engine.Client(func(o *dynamodb.Options) { o.HTTPClient = wire }), engine, wire, nil
+}
+
+// remote returns a client of a DynamoDB elsewhere. It reads AWS's variables alone: reading profiles and roles,
+// as AWS's config package does, would make the demo's first build a tenth longer.
+func remote(s settings) (*dynamodb.Client, error) {
+	keys := aws.Credentials{
+		AccessKeyID: os.Getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		SessionToken: os.Getenv("AWS_SESSION_TOKEN"),
+	}
+	o := dynamodb.Options{Region: cmp.Or(s.region, os.Getenv("AWS_REGION"), "us-east-1")}
+	switch u, err := url.Parse(s.endpoint); {
+	case s.endpoint == "" && !keys.HasKeys():
+		return nil, errors.New("no credentials of AWS: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, as " +
+			"`aws configure export-credentials --format env` prints them")
+	case s.endpoint == "":
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("-endpoint %q is not a URL: pass one such as http://localhost:8000", s.endpoint)
+	default:
+		o.BaseEndpoint = &s.endpoint
+		if !keys.HasKeys() { // an emulator takes any
+			keys.AccessKeyID, keys.SecretAccessKey = "local", "local"
+		}
+	}
+	o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return keys, nil })
+	return dynamodb.New(o), nil
 }

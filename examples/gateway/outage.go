@@ -19,8 +19,8 @@ func outageOf(all time.Duration) outage {
 	return outage{all / 2, all/2 + min(2*time.Second, all/4)}
 }
 
-// strike cuts the wire for as long as the outage lasts, unless ctx ends before.
-func (o outage) strike(ctx context.Context, w *wire) {
+// strike cuts the wire for as long as the outage lasts, unless ctx ends before, and notes both turns.
+func (o outage) strike(ctx context.Context, w *wire, note func(down bool)) {
 	began := time.Now()
 	sleep := func(until time.Duration) {
 		select {
@@ -29,9 +29,14 @@ func (o outage) strike(ctx context.Context, w *wire) {
 		}
 	}
 	sleep(o.from)
-	w.cut.Store(ctx.Err() == nil)
+	if ctx.Err() != nil {
+		return
+	}
+	w.cut.Store(true)
+	note(true)
 	sleep(o.until)
 	w.cut.Store(false)
+	note(false)
 }
 
 // wire is the network to the engine in the process. While it is cut, connections are refused; what is under

@@ -14,6 +14,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -39,9 +40,11 @@ type simulation struct {
 	audit    *audit
 	meter    *meter
 	ledger   *ledger
-	before   map[accountKey]int64 // consumed before the run, millitokens: the table may have been used
-	engine   *memdynamo.Engine    // in the process, with a meter of its own; nil: another DynamoDB
-	wire     *wire                // to engine: it is cut for a while
+	board    *board
+	began    time.Time
+	before   map[accountKey]balance // before the run: the table may have been used
+	engine   *memdynamo.Engine      // in the process, with a meter of its own; nil: another DynamoDB
+	wire     *wire                  // to engine: it is cut for a while
 }
 
 // newSimulation opens the limiters, checks the table, notes what was consumed before, and serves the
@@ -51,7 +54,8 @@ func newSimulation(
 ) (*simulation, error) {
 	cast := tenants()
 	sim := &simulation{settings: s, dynamodb: client, tenants: cast, caller: &caller{}, meter: newMeter(cast),
-		ledger: newLedger()}
+		ledger: newLedger(), board: newBoard(cast, s.duration), began: time.Now()}
+	sim.caller.board = sim.board
 	sim.audit = newAudit(sim.tenants, sim.ledger)
 	for range s.processes() {
 		lim, err := limits.New(dynamo.New(client, s.table),
@@ -70,7 +74,7 @@ func newSimulation(
 		return nil, err
 	}
 	var err error
-	if sim.before, err = sim.consumed(ctx); err != nil {
+	if sim.before, err = sim.stored(ctx); err != nil {
 		return nil, err
 	}
 	for _, lim := range sim.limiters {
@@ -116,6 +120,7 @@ const (
 // run makes traffic for as long as the settings say, and returns when the last call has ended. When ctx ends,
 // so do the calls.
 func (s *simulation) run(ctx context.Context) {
+	s.board.start()
 	open, closed := context.WithTimeout(ctx, s.duration)
 	defer closed()
 	var calls sync.WaitGroup
@@ -123,7 +128,7 @@ func (s *simulation) run(ctx context.Context) {
 		calls.Go(func() { s.drive(open, ctx, &calls, i) })
 	}
 	if s.wire != nil {
-		calls.Go(func() { outageOf(s.duration).strike(open, s.wire) })
+		calls.Go(func() { outageOf(s.duration).strike(open, s.wire, s.board.outage) })
 	}
 	calls.Wait()
 }
@@ -182,9 +187,16 @@ func (s *simulation) close(ctx context.Context) error {
 	return nil
 }
 
-// consumed reads from the table what was ever consumed, per bucket and limit, in millitokens.
-func (s *simulation) consumed(ctx context.Context) (map[accountKey]int64, error) {
-	sums := map[accountKey]int64{}
+// balance is a limit of a bucket in the table, in millitokens, and when its refill was last claimed.
+type balance struct {
+	bucket.Balance
+
+	refilled int64 // ms
+}
+
+// stored reads the limits of all buckets from the table.
+func (s *simulation) stored(ctx context.Context) (map[accountKey]balance, error) {
+	all := map[accountKey]balance{}
 	for _, l := range lines(s.tenants) {
 		img, err := operator.Inspect(ctx, s.dynamodb, s.table, l.entity, l.resource)
 		if err != nil {
@@ -194,8 +206,8 @@ func (s *simulation) consumed(ctx context.Context) (map[accountKey]int64, error)
 			continue
 		}
 		for _, b := range img.Extra {
-			sums[accountKey{l.place, b.Name}] = b.Consumed
+			all[accountKey{l.place, b.Name}] = balance{b.Balance, img.Refilled}
 		}
 	}
-	return sums, nil
+	return all, nil
 }

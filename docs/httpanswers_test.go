@@ -6,56 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
-
-// README.md quotes the rest of this file: a handler, and its test.
-
-// chat answers 429 with Retry-After where a limit of the user, or of the user's project, says so.
-func chat(gpt4 limits.GPT4Acquirer) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		user := limits.User{ID: r.FormValue("user"), Project: limits.Project{ID: "1"}}
-		lease, err := gpt4.Acquire(r.Context(), user, limits.GPT4Cost{TPM: 9_000}) // RPM: per_call 1
-		if err != nil {
-			if !httplimit.WriteError(w, r, err) {
-				http.Error(w, "failed", http.StatusInternalServerError)
-			}
-			return
-		}
-		defer lease.Release(r.Context()) // does nothing once settled
-		used := reply(w)
-		_ = lease.Settle(r.Context(), limits.GPT4Cost{TPM: used}) // one that fails is in the log
-	}
-}
-
-func TestChatIsLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // in which a minute takes no time
-		lim, _ := limits.New(limittest.Store(t)) // the real thing, on a DynamoDB in the process
-		for call, want := range []int{200, 429, 200} {
-			w := httptest.NewRecorder()
-			chat(lim.GPT4)(w, httptest.NewRequest(http.MethodPost, "/chat?user=123", nil))
-			if w.Code != want {
-				t.Errorf("call %d: %d, want %d", call, w.Code, want)
-			}
-			wait, _ := strconv.Atoi(w.Header().Get("Retry-After"))
-			time.Sleep(time.Duration(wait) * time.Second)
-		}
-	})
-}
-
-// reply stands for what a call is about: it says how many tokens that took.
-func reply(w http.ResponseWriter) int64 {
-	_, _ = fmt.Fprintln(w, "an answer")
-	return 7_000
-}
 
 // TestHTTPAnswers compares the answers that docs/http.md shows with what httplimit answers.
 func TestHTTPAnswers(t *testing.T) {
