@@ -68,7 +68,7 @@ type answer struct {
 }
 
 func newBoard(cast []tenant, all time.Duration) *board {
-	b := &board{all: all}
+	b := &board{all: all, started: time.Now()}
 	for i := range cast {
 		b.bars = append(b.bars, bar{tenant: &cast[i]})
 	}
@@ -86,9 +86,6 @@ func (b *board) start() {
 func (b *board) elapsed() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.started.IsZero() {
-		return 0
-	}
 	return time.Since(b.started)
 }
 
@@ -160,7 +157,7 @@ func (b *board) answers() []string {
 		text = append(text, a.headers("Retry-After", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"))
 	}
 	if a := b.first[degraded]; a != nil {
-		line(a, ", degraded: no X-Ratelimit header, for the table did not answer")
+		line(a, ", degraded: no X-Ratelimit header, since the table did not answer")
 	}
 	return text
 }

@@ -73,7 +73,8 @@ func start(args []string, at func(address string) network) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	err = run(ctx, s, at(cmp.Or(s.serve, "127.0.0.1:0")), os.Stdout)
+	err = run(ctx, s, at(cmp.Or(s.serve, "127.0.0.1:0")),
+		display{os.Stdout, drawsOn(os.Stdout)})
 	stop()
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -118,7 +119,7 @@ func (s settings) processes() int {
 }
 
 // run brings up the table and the gateways, serves or simulates, and prints how it went.
-func run(ctx context.Context, s settings, on network, out *os.File) (err error) {
+func run(ctx context.Context, s settings, on network, out display) (err error) {
 	starting := true
 	defer func() {
 		if err != nil && starting && ctx.Err() != nil {
@@ -146,7 +147,7 @@ func run(ctx context.Context, s settings, on network, out *os.File) (err error) 
 		<-ctx.Done()
 	} else {
 		sim.introduce(out)
-		done := sim.board.show(out, drawsOn(out))
+		done := sim.board.show(out)
 		sim.run(ctx)
 		done()
 		_, _ = fmt.Fprint(out, "\n", strings.Join(sim.board.answers(), "\n"), "\n\n")

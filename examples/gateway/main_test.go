@@ -6,8 +6,6 @@ import (
 	"flag"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,8 +22,8 @@ func pipes(context.Context) (net.Listener, *http.Transport, error) {
 
 func TestParse(t *testing.T) {
 	s, err := parse(flag.NewFlagSet("gateway", flag.ContinueOnError), []string{"-for", "3s", "-seed", "7",
-		"-table", "t12", "-serve", ":80"})
-	if want := (settings{table: "t12", serve: ":80", duration: 3 * time.Second, seed: 7}); err != nil ||
+		"-table", "t12", "-serve", ":80", "-v"})
+	if want := (settings{table: "t12", serve: ":80", duration: 3 * time.Second, seed: 7, verbose: true}); err != nil ||
 		s != want {
 		t.Errorf("%+v, %v, want %+v", s, err, want)
 	}
@@ -57,84 +55,54 @@ func TestTaken(t *testing.T) {
 
 // TestStarting: an interrupt while the program starts is no failure of what it broke off.
 func TestStarting(t *testing.T) {
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = out.Close() }()
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if err := run(ctx, settings{table: "rate_limits"}, pipes, out); !errors.Is(err, errInterrupted) ||
+	if err := run(ctx, settings{table: "rate_limits"}, pipes, display{}); !errors.Is(err, errInterrupted) ||
 		err.Error() != "interrupted" {
 		t.Errorf("run returned %v", err)
 	}
 
 	// The control: what fails by itself is not called an interrupt.
-	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	if err := run(t.Context(), settings{endpoint: "nonsense"}, pipes, out); err == nil ||
-		errors.Is(err, errInterrupted) {
+	if err := run(t.Context(), settings{endpoint: "nonsense"}, pipes, display{}); err == nil ||
+		err.Error() != `-endpoint "nonsense" is not a URL: pass one such as http://localhost:8000` {
 		t.Errorf("run with a wrong endpoint returned %v", err)
 	}
 }
 
-// TestDemo runs the program as `make demo` does, in time that takes none: all its checks hold, after a Ctrl-C
-// too.
-func TestDemo(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		interrupt time.Duration
-		lines     []string
-	}{
-		"to its end": {time.Hour, []string{"\ndenied ", "\ndegraded "}},
-		"Ctrl-C":     {3 * time.Second, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = out.Close() }()
-				s, err := parse(flag.NewFlagSet("gateway", flag.ContinueOnError), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if testing.Short() {
-					s.duration = 6 * time.Second
-				}
-				ctx, interrupt := context.WithCancel(t.Context())
-				defer time.AfterFunc(test.interrupt, interrupt).Stop()
-				if err := run(ctx, s, pipes, out); err != nil {
-					t.Error(err)
-				}
-				printed, err := os.ReadFile(out.Name())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, line := range append(test.lines,
-					"\nstreams: ", "\ncheck: ok: of ", "\ncheck: ok: on all 16 limits ",
-					"\ncheck: ok: on all 4 limits of projects ", "\nbill: ok: ") {
-					if !strings.Contains(string(printed), line) {
-						t.Errorf("it did not print %q", line)
-					}
-				}
-				if t.Failed() {
-					t.Logf("it printed:\n%s", printed)
-				}
-			})
-		})
+// TestRemote: keys come from AWS's variables, and an emulator takes made-up ones.
+func TestRemote(t *testing.T) {
+	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+		t.Setenv(name, "")
+	}
+	const local, wire = "http://localhost:8000", "eu-west-1"
+	client, err := remote(settings{endpoint: local})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := client.Options().Credentials.Retrieve(t.Context())
+	if o := client.Options(); err != nil || keys.AccessKeyID != "local" || o.Region != "us-east-1" ||
+		*o.BaseEndpoint != local {
+		t.Errorf("%s: key %s, region %s, %v", local, keys.AccessKeyID, o.Region, err)
+	}
+	if _, err := remote(settings{region: wire}); err == nil ||
+		!strings.HasPrefix(err.Error(), "no credentials of AWS: set AWS_ACCESS_KEY_ID and ") {
+		t.Errorf("without keys: %v", err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	if client, err = remote(settings{region: wire}); err != nil {
+		t.Fatal(err)
+	}
+	keys, err = client.Options().Credentials.Retrieve(t.Context())
+	if o := client.Options(); err != nil || keys.AccessKeyID != "key" || o.Region != wire || o.BaseEndpoint != nil {
+		t.Errorf("key %s, region %s, %v", keys.AccessKeyID, o.Region, err)
 	}
 }
 
 // TestServe serves on its own until Ctrl-C, and then says what it has done, and that the table has it so.
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = out.Close() }()
+		var out strings.Builder
 		ctx, interrupt := context.WithCancel(t.Context())
 		l := pipenet.Listen()
 		transport := l.Transport()
@@ -142,7 +110,9 @@ func TestServe(t *testing.T) {
 			return l, transport, nil
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- run(ctx, settings{table: "rate_limits", serve: "pipe", seed: 1}, on, out) }()
+		go func() {
+			ended <- run(ctx, settings{table: "rate_limits", serve: "pipe", seed: 1}, on, display{Writer: &out})
+		}()
 		post := func(path, body string) *http.Response {
 			t.Helper()
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://pipe"+path, strings.NewReader(body))
@@ -172,40 +142,17 @@ func TestServe(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		printed, err := os.ReadFile(out.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, line := range []string{
 			"serving at http://pipe until Ctrl-C; keys are sk-alice sk-bob",
 			"curl -iN http://pipe/v1/chat/completions -H 'Authorization: Bearer sk-alice'",
-			"-d '" + body + "'\n", "\nstreams: 1 ended, ", "\ncheck: ok: on all 16 limits ",
+			"-d '" + body + "'\n", "\nstreams: 1 ended, ", "\nok: The table charged what passed on the wire, on all 16 limits",
 		} {
-			if !strings.Contains(string(printed), line) {
+			if !strings.Contains(out.String(), line) {
 				t.Errorf("it did not print %q", line)
 			}
 		}
 		if t.Failed() {
-			t.Logf("it printed:\n%s", printed)
+			t.Logf("it printed:\n%s", &out)
 		}
 	})
-}
-
-// TestMoment: a tick is never on time to the nanosecond.
-func TestMoment(t *testing.T) {
-	const all = 18 * time.Second
-	for elapsed, want := range map[time.Duration]string{
-		time.Second + time.Millisecond: "1 of 18 s",
-		all:                            "18 of 18 s",
-		all + 2*time.Millisecond:       "18 of 18 s",
-		all + time.Second:              "finishing",
-	} {
-		if got := moment(elapsed, all); got != want {
-			t.Errorf("moment(%v) = %q, want %q", elapsed, got, want)
-		}
-		if line := progressLine(counts{}, want); !strings.HasPrefix(line, strings.Repeat(" ", 10-len(want))+want+
-			"   admitted ") {
-			t.Errorf("line %q", line)
-		}
-	}
 }

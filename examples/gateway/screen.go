@@ -17,6 +17,13 @@ const (
 	rows    = 24
 )
 
+// display is what a run is shown on.
+type display struct {
+	io.Writer
+
+	inPlace bool // it is a terminal that lines can be drawn on in place
+}
+
 // screen draws lines in place: each drawing covers the one before.
 type screen struct {
 	out   io.Writer
@@ -55,8 +62,8 @@ func paint(text, colour string, colours bool) string {
 
 // show draws the bars until the function that it returns is called. On a terminal it draws them in place,
 // elsewhere once, at the end, after a line for each turn of the outage.
-func (b *board) show(out io.Writer, live bool) (done func()) {
-	if !live {
+func (b *board) show(out display) (done func()) {
+	if !out.inPlace {
 		b.tell(func(text string) { _, _ = fmt.Fprintln(out, text) })
 		return func() { _, _ = fmt.Fprintln(out, strings.Join(b.frame(b.all, false), "\n")) }
 	}
@@ -143,7 +150,7 @@ func (t tally) most() (how way, called bool) {
 	return how, t[how] > 0
 }
 
-// drawsOn reports that out is a terminal that lines can be drawn on in place, and that nobody minds colours.
+// drawsOn reports that out is a terminal that lines can be drawn on in place, and that colours are wanted.
 func drawsOn(out *os.File) bool {
 	width, height, err := term.GetSize(int(out.Fd()))
 	return err == nil && width >= columns && height > rows &&

@@ -84,12 +84,12 @@ func request(ctx context.Context, t *testing.T, at *front, body string) *http.Re
 // consumedBy returns what the table has as consumed by alice, as requests and as tokens.
 func consumedBy(t *testing.T, sim *simulation) (rpm, tpm int64) {
 	t.Helper()
-	all, err := sim.consumed(t.Context())
+	all, err := sim.stored(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := func(limit string) int64 {
-		return all[accountKey{place{"user-alice", limits.GPT4}, limit}] / bucket.Milli
+		return all[accountKey{place{"user-alice", limits.GPT4}, limit}].Consumed / bucket.Milli
 	}
 	return of(limits.GPT4RPM.String()), of(limits.GPT4TPM.String())
 }
@@ -319,7 +319,8 @@ func TestSettleFails(t *testing.T) {
 		}
 		var out strings.Builder
 		err = sim.check(t.Context(), &out)
-		const want = "limits as much was consumed as passed on the wire, give or take 1 call that failed, of "
+		const want = "ok: The table charged what passed on the wire, on all 16 limits, give or take 1 call that " +
+			"failed, of "
 		if err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%v\n%s", err, &out)
 		}
