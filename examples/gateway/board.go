@@ -14,7 +14,7 @@ type way int
 const (
 	admitted way = iota
 	denied       // 429
-	degraded     // admitted while the table did not answer
+	degraded     // admitted while the table was down
 	failed       // an error of the limiter
 	ways     = 4
 )
@@ -47,7 +47,7 @@ type board struct {
 	started time.Time
 	bars    []bar
 	first   [ways]*answer
-	// when the table stopped to answer, and when it answered again, after the start; 0: not yet
+	// when the table was down and up again, after the start; 0: not yet
 	cut, mended time.Duration
 	told        func(text string) // of the outage; nil: nobody
 }
@@ -100,9 +100,9 @@ func (b *board) tell(told func(text string)) {
 func (b *board) outage(down bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at, text := &b.mended, "answers again"
+	at, text := &b.mended, "is up again"
 	if down {
-		at, text = &b.cut, "stops to answer"
+		at, text = &b.cut, "is down"
 	}
 	*at = time.Since(b.started)
 	if b.told != nil {
@@ -157,7 +157,7 @@ func (b *board) answers() []string {
 		text = append(text, a.headers("Retry-After", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"))
 	}
 	if a := b.first[degraded]; a != nil {
-		line(a, ", degraded: no X-Ratelimit header, since the table did not answer")
+		line(a, ", degraded: no X-Ratelimit header, since the table was down")
 	}
 	return text
 }

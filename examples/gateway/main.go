@@ -171,10 +171,10 @@ func (s *simulation) introduce(out io.Writer) {
 	}
 	_, _ = fmt.Fprintf(out, "%d tenants call %d gateways over HTTP, which share only the table. %s call embeddings.\n",
 		len(s.tenants), len(s.fronts), strings.Join(embedders, " and "))
-	_, _ = fmt.Fprintf(out, "An override leaves project lab %s of its 100,000 tpm.", texttable.Count(labTPM))
+	_, _ = fmt.Fprintf(out, "An override leaves project lab %s of 100,000 tpm.", texttable.Count(labTPM))
 	if s.engine != nil {
 		o := outageOf(s.duration)
-		_, _ = fmt.Fprintf(out, " From %v to %v the table does not answer.", o.from, o.until)
+		_, _ = fmt.Fprintf(out, " From %v to %v the table is down.", o.from, o.until)
 	}
 	_, _ = fmt.Fprintln(out)
 }

@@ -113,12 +113,18 @@ func (s *Screen) put(c Cell) {
 }
 
 // Cells returns the lines of the screen, up to the last that has a character.
-func (s *Screen) Cells() [][]Cell { return s.lines }
+func (s *Screen) Cells() [][]Cell {
+	n := len(s.lines)
+	for n > 0 && len(s.lines[n-1]) == 0 {
+		n--
+	}
+	return s.lines[:n]
+}
 
 // Lines returns the screen's text without the spaces at the ends of lines.
 func (s *Screen) Lines() []string {
 	var all []string
-	for _, line := range s.lines {
+	for _, line := range s.Cells() {
 		var b strings.Builder
 		for _, c := range line {
 			b.WriteRune(c.Rune)

@@ -14,7 +14,7 @@ func TestScreen(t *testing.T) {
 		"abc\rx":                     {"xbc"},
 		"one\ntwo\n\x1b[2Ax\x1b[K\n": {"x", "two"},
 		"one\ntwo\n\r\x1b[A\x1b[Jx":  {"one", "x"},
-		"one\ntwo^C\r\x1b[J":         {"one", ""},
+		"one\ntwo^C\r\x1b[J":         {"one"},
 		"\x1b[32m█\x1b[0m ·":         {"█ ·"},
 	} {
 		var s vt.Screen
