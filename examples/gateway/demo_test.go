@@ -18,7 +18,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/sluice-go/sluice/internal/tool/vt"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
 // asProgram is the variable that has this binary run the program on one of the networks.
@@ -327,4 +331,34 @@ func stale(shown, printed []string) (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// TestLost: the wire counts calls whose caller leaves before the reply, and none that it refuses itself.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memdynamo.New()
+		w := &wire{next: engine.HTTPClient()}
+		client := engine.Client(func(o *dynamodb.Options) { o.HTTPClient = w })
+		if _, err := operator.CreateTable(t.Context(), client, "rate_limits"); err != nil {
+			t.Fatal(err)
+		}
+		engine.Faults().Latency(memdynamo.LogNormal(time.Second, 0))
+		ask := func(patience time.Duration) error {
+			ctx, leave := context.WithTimeout(t.Context(), patience)
+			defer leave()
+			_, err := operator.Inspect(ctx, client, "rate_limits", "user-alice", "gpt-4")
+			return err
+		}
+		if err := ask(time.Minute); err != nil || w.lost.Load() != 0 {
+			t.Errorf("a patient call: %v, %d lost", err, w.lost.Load())
+		}
+		w.cut.Store(true)
+		if err := ask(time.Minute); err == nil || w.lost.Load() != 0 {
+			t.Errorf("a refused call: %v, %d lost", err, w.lost.Load())
+		}
+		w.cut.Store(false)
+		if err := ask(time.Second); err == nil || w.lost.Load() != 1 {
+			t.Errorf("an impatient call: %v, %d lost", err, w.lost.Load())
+		}
+	})
 }

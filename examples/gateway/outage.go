@@ -40,10 +40,11 @@ func (o outage) strike(ctx context.Context, w *wire, note func(down bool)) {
 }
 
 // wire is the network to the engine in the process. While it is cut, connections are refused; what is under
-// way arrives, so that no reply is lost and the books stay exact.
+// way arrives, so that the outage loses no reply and the books stay exact.
 type wire struct {
 	next dynamodb.HTTPClient
 	cut  atomic.Bool
+	lost atomic.Int64 // calls whose caller left before the reply: the engine may have billed them
 }
 
 // Do implements dynamodb.HTTPClient.
@@ -51,5 +52,9 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	if w.cut.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	return w.next.Do(r)
+	resp, err := w.next.Do(r)
+	if err != nil {
+		w.lost.Add(1)
+	}
+	return resp, err
 }
