@@ -48,8 +48,8 @@ type board struct {
 	bars    []bar
 	first   [ways]*answer
 	// when the table was down and up again, after the start; 0: not yet
-	cut, mended time.Duration
-	told        func(text string) // of the outage; nil: nobody
+	cut, up time.Duration
+	report  func(text string) // of the outage; nil: none
 }
 
 // bar has the answers to one tenant.
@@ -89,24 +89,24 @@ func (b *board) elapsed() time.Duration {
 	return time.Since(b.started)
 }
 
-// tell has told called when the outage begins and when it ends.
-func (b *board) tell(told func(text string)) {
+// onOutage sets what is called when the outage begins and when it ends.
+func (b *board) onOutage(report func(text string)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told = told
+	b.report = report
 }
 
 // outage notes that the outage begins or ends now.
 func (b *board) outage(down bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at, text := &b.mended, "is up again"
+	at, text := &b.up, "is up again"
 	if down {
 		at, text = &b.cut, "is down"
 	}
 	*at = time.Since(b.started)
-	if b.told != nil {
-		b.told(fmt.Sprintf("%.1f s: the table %s", at.Seconds(), text))
+	if b.report != nil {
+		b.report(fmt.Sprintf("%.1f s: the table %s", at.Seconds(), text))
 	}
 }
 
@@ -146,7 +146,8 @@ func (b *board) answers() []string {
 	defer b.mu.Unlock()
 	text := []string{"The first answer of each kind, as its client saw it:"}
 	line := func(a *answer, more string) {
-		text = append(text, fmt.Sprintf("%5.1f s  %-8s %s %s%s", a.after.Seconds(), a.tenant, a.proto, a.status, more))
+		text = append(text,
+			fmt.Sprintf("%5.1f s  %-8s %s %s%s", a.after.Seconds(), a.tenant, a.proto, a.status, more))
 	}
 	if a := b.first[admitted]; a != nil {
 		line(a, "")

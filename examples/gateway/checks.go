@@ -40,7 +40,8 @@ func (s *simulation) checkStreams(out *strings.Builder) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "ok: Clients read %s of the %s tokens sent, and all of each reply that did not break off.\n",
+	fmt.Fprintf(out,
+		"ok: Clients read %s of the %s tokens sent, and all of each reply that did not break off.\n",
 		texttable.Count(read), texttable.Count(c.sent))
 	return nil
 }
@@ -77,7 +78,8 @@ func (s *simulation) checkSettled(out *strings.Builder, got consumption) error {
 	case wrong > 0:
 		return fmt.Errorf("%d of %d limits differ (%s failed)", wrong, checked, calls(failed))
 	case unclear > 0:
-		fmt.Fprintf(out, "ok: The table charged what passed on the wire, give or take %s tokens of %s that failed.\n",
+		fmt.Fprintf(out,
+			"ok: The table charged what passed on the wire, give or take %s tokens of %s that failed.\n",
 			texttable.Count(unclear), calls(failed))
 	default:
 		fmt.Fprintf(out, "ok: The table charged what passed on the wire, on all %d limits: %s millitokens.\n",

@@ -98,7 +98,8 @@ func TestProcess(t *testing.T) {
 			if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 				t.Fatal(err)
 			}
-			if code := cmd.ProcessState.ExitCode(); code != want.code || !slices.Equal(held(out.String()), want.held) ||
+			if code := cmd.ProcessState.ExitCode(); code != want.code ||
+				!slices.Equal(held(out.String()), want.held) ||
 				!regexp.MustCompile(want.errors).MatchString(errs.String()) {
 				t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 			}
@@ -122,7 +123,8 @@ func fits(t *testing.T, text string, least, most int) {
 		t.Errorf("%d lines, want %d to %d:\n%s", n, least, most, text)
 	}
 	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns || strings.Contains(line, "\x1b") {
+		n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+		if n > columns || strings.Contains(line, "\x1b") {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
@@ -139,7 +141,8 @@ func TestMakeDemo(t *testing.T) {
 	}
 	text := string(out)
 	fits(t, text, beforeIt-1, beforeIt)
-	for _, line := range []string{"\n      tpm: {doc: tokens per minute, capacity: 10_000, burst: 15_000, every: 1m}\n",
+	for _, line := range []string{
+		"\n      tpm: {doc: tokens per minute, capacity: 10_000, burst: 15_000, every: 1m}\n",
 		"\n    on_unavailable: local\n\n"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %q in\n%s", line, text)
@@ -192,11 +195,13 @@ func TestDemo(t *testing.T) {
 		args      []string
 		lines     []string // besides
 	}{
-		"plain":               {false, time.Hour, nil, []string{"the table is down", " outage", "429 Too Many Requests"}},
-		"on a terminal":       {true, time.Hour, nil, []string{" outage", "Retry-After: ", "HTTP/1.1 200 OK, degraded: "}},
+		"plain": {false, time.Hour, nil, []string{"the table is down", " outage", "429 Too Many Requests"}},
+		"on a terminal": {true, time.Hour, nil, []string{" outage", "Retry-After: ",
+			"HTTP/1.1 200 OK, degraded: "}},
 		"Ctrl-C":              {false, 2 * time.Second, nil, nil},
 		"Ctrl-C, on terminal": {true, 2 * time.Second, nil, nil},
-		"-v":                  {false, time.Hour, []string{"-v"}, []string{"BUCKET", "\ndenied ", "\ndegraded ", "\nstreams: "}},
+		"-v": {false, time.Hour, []string{"-v"}, []string{"BUCKET", "\ndenied ", "\ndegraded ",
+			"\nstreams: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -343,8 +348,8 @@ func TestLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		engine.Faults().Latency(memdynamo.LogNormal(time.Second, 0))
-		ask := func(patience time.Duration) error {
-			ctx, leave := context.WithTimeout(t.Context(), patience)
+		ask := func(most time.Duration) error {
+			ctx, leave := context.WithTimeout(t.Context(), most)
 			defer leave()
 			_, err := operator.Inspect(ctx, client, "rate_limits", "user-alice", "gpt-4")
 			return err

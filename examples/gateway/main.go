@@ -14,8 +14,8 @@
 // The DynamoDB is the engine in this process, with the latency of a network and an outage half way. With
 // -endpoint or -region it is another one, with the credentials of AWS's variables.
 //
-// The program draws how each tenant's calls are answered, and prints a sentence for each check that holds. The
-// table's consumption equals, token by token, what an audit that knows nothing of leases saw on the wire
+// The program draws how each tenant's calls are answered, and prints a sentence for each check that holds.
+// The table's consumption equals, token by token, what an audit that knows nothing of leases saw on the wire
 // (audit.go). A project's consumption is that of its users. No bucket gives out more than it has. On the
 // engine in the process, the cost that calls report is what it billed. If a check fails, so does the program.
 // With -v it also prints tables of what each tenant got, and what that cost.
@@ -97,7 +97,8 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 		"`address` to serve at until Ctrl-C, such as :8080, instead of simulating")
 	flags.DurationVar(&s.duration, "for", 18*time.Second, "how long there is traffic")
 	flags.Uint64Var(&s.seed, "seed", 1, "seed of the traffic")
-	flags.BoolVar(&s.verbose, "v", false, "print the tables of buckets, of calls to DynamoDB and of latencies too")
+	flags.BoolVar(&s.verbose, "v", false,
+		"print the tables of buckets, of calls to DynamoDB and of latencies too")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -169,7 +170,8 @@ func (s *simulation) introduce(out io.Writer) {
 			embedders = append(embedders, t.name)
 		}
 	}
-	_, _ = fmt.Fprintf(out, "%d tenants call %d gateways over HTTP, which share only the table. %s call embeddings.\n",
+	_, _ = fmt.Fprintf(out,
+		"%d tenants call %d gateways over HTTP, which share only the table. %s call embeddings.\n",
 		len(s.tenants), len(s.fronts), strings.Join(embedders, " and "))
 	_, _ = fmt.Fprintf(out, "An override leaves project lab %s of 100,000 tpm.", texttable.Count(labTPM))
 	if s.engine != nil {
@@ -209,8 +211,8 @@ func connect(s settings) (*dynamodb.Client, *memdynamo.Engine, *wire, error) {
 	return engine.Client(func(o *dynamodb.Options) { o.HTTPClient = wire }), engine, wire, nil
 }
 
-// remote returns a client of a DynamoDB elsewhere. It reads AWS's variables alone: reading profiles and roles,
-// as AWS's config package does, would make the demo's first build a tenth longer.
+// remote returns a client of a DynamoDB elsewhere. It reads AWS's variables alone: reading profiles and
+// roles, as AWS's config package does, would make the demo's first build a tenth longer.
 func remote(s settings) (*dynamodb.Client, error) {
 	keys := aws.Credentials{
 		AccessKeyID: os.Getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
@@ -230,6 +232,8 @@ func remote(s settings) (*dynamodb.Client, error) {
 			keys.AccessKeyID, keys.SecretAccessKey = "local", "local"
 		}
 	}
-	o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return keys, nil })
+	o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return keys, nil
+	})
 	return dynamodb.New(o), nil
 }

@@ -23,8 +23,8 @@ func pipes(context.Context) (net.Listener, *http.Transport, error) {
 func TestParse(t *testing.T) {
 	s, err := parse(flag.NewFlagSet("gateway", flag.ContinueOnError), []string{"-for", "3s", "-seed", "7",
 		"-table", "t12", "-serve", ":80", "-v"})
-	if want := (settings{table: "t12", serve: ":80", duration: 3 * time.Second, seed: 7, verbose: true}); err != nil ||
-		s != want {
+	want := settings{table: "t12", serve: ":80", duration: 3 * time.Second, seed: 7, verbose: true}
+	if err != nil || s != want {
 		t.Errorf("%+v, %v, want %+v", s, err, want)
 	}
 	_, err = parse(flag.NewFlagSet("gateway", flag.ContinueOnError), []string{"-seed", "7", "3s"})
@@ -71,7 +71,9 @@ func TestStarting(t *testing.T) {
 
 // TestRemote: keys come from AWS's variables, and an emulator takes made-up ones.
 func TestRemote(t *testing.T) {
-	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+	for _, name := range []string{
+		"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+	} {
 		t.Setenv(name, "")
 	}
 	const local, wire = "http://localhost:8000", "eu-west-1"
@@ -94,7 +96,8 @@ func TestRemote(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys, err = client.Options().Credentials.Retrieve(t.Context())
-	if o := client.Options(); err != nil || keys.AccessKeyID != "key" || o.Region != wire || o.BaseEndpoint != nil {
+	if o := client.Options(); err != nil || keys.AccessKeyID != "key" || o.Region != wire ||
+		o.BaseEndpoint != nil {
 		t.Errorf("key %s, region %s, %v", keys.AccessKeyID, o.Region, err)
 	}
 }
@@ -145,7 +148,8 @@ func TestServe(t *testing.T) {
 		for _, line := range []string{
 			"serving at http://pipe until Ctrl-C; keys are sk-alice sk-bob",
 			"curl -iN http://pipe/v1/chat/completions -H 'Authorization: Bearer sk-alice'",
-			"-d '" + body + "'\n", "\nstreams: 1 ended, ", "\nok: The table charged what passed on the wire, on all 16 limits",
+			"-d '" + body + "'\n", "\nstreams: 1 ended, ",
+			"\nok: The table charged what passed on the wire, on all 16 limits",
 		} {
 			if !strings.Contains(out.String(), line) {
 				t.Errorf("it did not print %q", line)

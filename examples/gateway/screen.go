@@ -30,7 +30,8 @@ type screen struct {
 	drawn int // lines of the last drawing
 }
 
-// draw writes a drawing at once. It also erases what was typed below the last one, such as the ^C of a Ctrl-C.
+// draw writes a drawing at once. It also erases what was typed below the last one, such as the ^C of a
+// Ctrl-C.
 func (s *screen) draw(lines []string) {
 	var b strings.Builder
 	b.WriteString("\r")
@@ -64,7 +65,7 @@ func paint(text, colour string, colours bool) string {
 // elsewhere once, at the end, after a line for each turn of the outage.
 func (b *board) show(out display) (done func()) {
 	if !out.inPlace {
-		b.tell(func(text string) { _, _ = fmt.Fprintln(out, text) })
+		b.onOutage(func(text string) { _, _ = fmt.Fprintln(out, text) })
 		return func() { _, _ = fmt.Fprintln(out, strings.Join(b.frame(b.all, false), "\n")) }
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -117,11 +118,11 @@ func (b *board) frame(after time.Duration, colours bool) []string {
 		text = append(text, fmt.Sprintf("%-8s %-9s %s%9d%7d%9d", one.tenant.name, one.tenant.manner, &strip,
 			sum[admitted], sum[denied], sum[degraded]))
 	}
-	legend := fmt.Sprintf("A cell is %v, by most of its calls:", (b.all / cells).Round(time.Millisecond))
+	legend := []string{fmt.Sprintf("A cell is %v, by most of its calls:", (b.all / cells).Round(time.Millisecond))}
 	for how, name := range [ways]string{"admitted", "denied", "degraded", "failed"} {
-		legend += "  " + paint(glyphs[how], colourOf[how], colours) + " " + name
+		legend = append(legend, paint(glyphs[how], colourOf[how], colours)+" "+name)
 	}
-	return append(text, legend)
+	return append(text, strings.Join(legend, "  "))
 }
 
 // axis has the start and the end of the run, and marks the cells of the outage as far as it has come.
@@ -131,13 +132,14 @@ func (b *board) axis(reached int, colours bool) string {
 		return string(line)
 	}
 	from, until := b.cell(b.cut), reached
-	if b.mended > 0 {
-		until = b.cell(b.mended)
+	if b.up > 0 {
+		until = b.cell(b.up)
 	}
 	mark := []rune("outage")
 	mark = append(mark, []rune(strings.Repeat("-", max(0, until-from-len(mark))))...)
 	until = min(from+len(mark), cells)
-	return string(line[:from]) + paint(string(mark[:until-from]), colourOf[degraded], colours) + string(line[until:])
+	marked := paint(string(mark[:until-from]), colourOf[degraded], colours)
+	return string(line[:from]) + marked + string(line[until:])
 }
 
 // most returns the way of most of the calls, and whether there was one.

@@ -46,7 +46,9 @@ const (
 
 // colours are those of a dark terminal, by SGR number. The picture has a background of its own, so that it
 // looks alike on light pages and on dark ones.
-var colours = map[string]string{"": "#d0d7de", "32": "#3fb950", "31": "#f85149", "33": "#d29922", "35": "#bc8cff"}
+var colours = map[string]string{
+	"": "#d0d7de", "32": "#3fb950", "31": "#f85149", "33": "#d29922", "35": "#bc8cff",
+}
 
 // blocks are the characters that the picture draws as rectangles, of this opacity: fonts differ in them.
 var blocks = map[rune]float64{'█': 1, '▒': 0.75, '░': 0.4}
@@ -59,12 +61,13 @@ func draw(lines [][]vt.Cell) (string, error) {
 	}
 	var b strings.Builder
 	width, height := columns*wide+2*margin, float64(len(lines))*high+2*margin
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" `+
-		`aria-label="make demo on a terminal">`+"\n", width, height, width, height)
-	fmt.Fprintf(&b, "<style>text{font:13.2px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"+
-		"white-space:pre}.cover{transform:scaleX(0);transform-box:fill-box;transform-origin:right}"+
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" `+
+		`role="img" aria-label="make demo on a terminal">`+"\n", width, height, width, height)
+	fmt.Fprintf(&b, "<style>"+
+		"text{font:13.2px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}.cover{transform:scaleX(0);transform-box:fill-box;transform-origin:right}"+
 		"@media(prefers-reduced-motion:no-preference){.cover{animation:show %ds linear}.end{animation:end %ds}}"+
-		"@keyframes show{from{transform:scaleX(1)}}@keyframes end{from,99%%{opacity:0}}</style>\n", seconds, seconds)
+		"@keyframes show{from{transform:scaleX(1)}}@keyframes end{from,99%%{opacity:0}}</style>\n",
+		seconds, seconds)
 	fmt.Fprintf(&b, `<rect width="%g" height="%g" rx="8" fill="#0d1117" stroke="#30363d"/>`+"\n", width, height)
 	for row, line := range lines {
 		if row == last+1 {
@@ -74,8 +77,8 @@ func draw(lines [][]vt.Cell) (string, error) {
 	}
 	b.WriteString("</g>\n")
 	from := barColumn(lines[first])
-	fmt.Fprintf(&b, `<rect class="cover" x="%g" y="%g" width="%g" height="%g" fill="#0d1117"/>`+"\n", margin+from*wide,
-		margin+float64(first)*high, (columns-from)*wide, float64(last-first+1)*high)
+	fmt.Fprintf(&b, `<rect class="cover" x="%g" y="%g" width="%g" height="%g" fill="#0d1117"/>`+"\n",
+		margin+from*wide, margin+float64(first)*high, (columns-from)*wide, float64(last-first+1)*high)
 	b.WriteString("</svg>\n")
 	return b.String(), nil
 }
@@ -123,8 +126,8 @@ func drawLine(b *strings.Builder, row int, line []vt.Cell) {
 		}
 		x, length := margin+float64(at)*wide, float64(until-at)*wide
 		if opacity := blocks[line[at].Rune]; opacity > 0 {
-			fmt.Fprintf(b, `<rect x="%g" y="%g" width="%g" height="%g" fill="%s" opacity="%g"/>`+"\n", x, top+1, length,
-				high-2, colours[line[at].Colour], opacity)
+			fmt.Fprintf(b, `<rect x="%g" y="%g" width="%g" height="%g" fill="%s" opacity="%g"/>`+"\n",
+				x, top+1, length, high-2, colours[line[at].Colour], opacity)
 			at = until
 			continue
 		}
@@ -147,6 +150,6 @@ func drawLine(b *strings.Builder, row int, line []vt.Cell) {
 func tspan(text string, x, length float64, colour string) string {
 	var escaped strings.Builder
 	_ = xml.EscapeText(&escaped, []byte(text)) // a Builder takes everything
-	return fmt.Sprintf(`<tspan x="%g" textLength="%g" fill="%s" xml:space="preserve">%s</tspan>`, x, length, colour,
-		&escaped)
+	return fmt.Sprintf(`<tspan x="%g" textLength="%g" fill="%s" xml:space="preserve">%s</tspan>`,
+		x, length, colour, &escaped)
 }

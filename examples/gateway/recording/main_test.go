@@ -11,7 +11,8 @@ import (
 // TestRecord draws two bars and what stands around them.
 func TestRecord(t *testing.T) {
 	var out strings.Builder
-	const screen = "a < b\nbar  \x1b[32m████████\x1b[0m····  8\n\x1b[1Abar  \x1b[31m░░░░░░░░\x1b[0m····  9\nok: an end\n"
+	const screen = "a < b\nbar  \x1b[32m████████\x1b[0m····  8\n" +
+		"\x1b[1Abar  \x1b[31m░░░░░░░░\x1b[0m····  9\nok: an end\n"
 	if err := record(strings.NewReader(screen), &out); err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,8 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	for text, times := range map[string]int{
-		`>a &lt; b</tspan>`: 1, ">ok: an end</tspan>": 1, ` width="64" height="16" fill="#f85149" opacity="0.4"/>`: 1,
+		`>a &lt; b</tspan>`: 1, ">ok: an end</tspan>": 1,
+		` width="64" height="16" fill="#f85149" opacity="0.4"/>`: 1,
 		"#3fb950": 0, `class="cover"`: 1, `<g class="end">`: 1, "</g>": 1,
 	} {
 		if n := strings.Count(out.String(), text); n != times {

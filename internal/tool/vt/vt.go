@@ -1,5 +1,5 @@
-// Package vt is a terminal of the few controls that the demo uses: carriage return, newline, cursor up,
-// erase to the end of the line or of the screen, and colours. It shows what stays on the screen.
+// Package vt is a terminal that shows what stays on the screen. It knows the few controls that the demo uses:
+// carriage return, newline, cursor up, erase to the end of the line or of the screen, colours.
 package vt
 
 import (
