@@ -118,7 +118,8 @@ func (b *board) frame(after time.Duration, colours bool) []string {
 		text = append(text, fmt.Sprintf("%-8s %-9s %s%9d%7d%9d", one.tenant.name, one.tenant.manner, &strip,
 			sum[admitted], sum[denied], sum[degraded]))
 	}
-	legend := []string{fmt.Sprintf("A cell is %v, by most of its calls:", (b.all / cells).Round(time.Millisecond))}
+	cell := (b.all / cells).Round(time.Millisecond)
+	legend := []string{fmt.Sprintf("A cell is %v, by most of its calls:", cell)}
 	for how, name := range [ways]string{"admitted", "denied", "degraded", "failed"} {
 		legend = append(legend, paint(glyphs[how], colourOf[how], colours)+" "+name)
 	}

@@ -64,7 +64,8 @@ func draw(lines [][]vt.Cell) (string, error) {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" `+
 		`role="img" aria-label="make demo on a terminal">`+"\n", width, height, width, height)
 	fmt.Fprintf(&b, "<style>"+
-		"text{font:13.2px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}.cover{transform:scaleX(0);transform-box:fill-box;transform-origin:right}"+
+		"text{font:13.2px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"+
+		"white-space:pre}.cover{transform:scaleX(0);transform-box:fill-box;transform-origin:right}"+
 		"@media(prefers-reduced-motion:no-preference){.cover{animation:show %ds linear}.end{animation:end %ds}}"+
 		"@keyframes show{from{transform:scaleX(1)}}@keyframes end{from,99%%{opacity:0}}</style>\n",
 		seconds, seconds)
