@@ -53,7 +53,7 @@ demo-limits:
 	@echo "The limits of gpt-4 in limits.yaml, from which sluice generates the Go package that runs here:"
 	@sed -n '/^  gpt-4:/,/on_unavailable:/{/doc: Chat/d;s/ *#.*//;p;}' limits.yaml
 	@echo
-	@test -x $(BUILD)/gateway || echo "The first run compiles the generator and the gateway, in about half a minute."
+	@test -x $(BUILD)/gateway || echo "The first run compiles the generator and the gateway, which takes up to a minute."
 
 .PHONY: recording
 recording: ## record the demo as docs/demo.svg, on a terminal that script(1) makes
