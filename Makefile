@@ -5,6 +5,7 @@ JARS     := $(BUILD)/dynamodb-local
 FETCHED  := $(JARS)/.fetched
 LINT     := $(BUILD)/golangci-lint-v2.15.0/golangci-lint
 ACTIONS  := $(BUILD)/actionlint-v1.7.12/actionlint
+SITE     := $(BUILD)/sphinx
 PORT     ?= 8000
 FUZZTIME ?= 200000x
 SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits.yaml internal/test/evolution/*/limits.yaml)
@@ -182,6 +183,17 @@ lint-github: $(ACTIONS) report ## lint workflows and the action sluice-review, b
 try-review: report ## try the action sluice-review on local repositories, with an API of GitHub's in the process
 	cd cmd/sluice && $(REPORT) $(NOVET) -run TestReview .
 
+# Sphinx reads Markdown as it is. -W makes a dead link, and a page that the contents lack, an error.
+.PHONY: docs
+docs: $(SITE)/.installed ## build the documentation as a site, to .build/site: open .build/site/index.html
+	@rm -rf $(BUILD)/site
+	@$(SITE)/bin/sphinx-build -q -W --keep-going -E -d $(SITE)/cache -c docs/site . $(BUILD)/site
+
+.PHONY: docs-check
+docs-check: docs ## look at the site in Chromium: no page is too wide, nothing fails, and the search finds its pages
+	@$(SITE)/bin/python docs/site/check.py $(BUILD)/site docs/questions_test.go
+	@cd docs/site && ../../$(SITE)/bin/python -m unittest -q
+
 .PHONY: dynamodb-local
 dynamodb-local: $(LOCAL) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)
 	@go build -o $(BUILD)/ ./internal/test/dynamolocal/serve
@@ -194,6 +206,14 @@ ci: ## run what CI runs
 .PHONY: clean
 clean: ## delete what make fetched and built
 	rm -rf $(BUILD)
+
+$(SITE)/.installed: docs/site/requirements.txt
+	@command -v python3 >/dev/null || { echo "no Python 3.11 or newer on PATH: apt-get install python3-venv" >&2; exit 1; }
+	@rm -rf $(SITE)
+	@mkdir -p $(BUILD)
+	@python3 -m venv $(SITE)
+	@$(SITE)/bin/pip install -q --disable-pip-version-check --no-deps -r $<
+	@touch $@
 
 .PHONY: report
 report:

@@ -1,0 +1,97 @@
+"""Look at the site in Chromium, from file://, as a reader does: `make docs-check`.
+
+It names pages that scroll sideways, messages in the console, requests that fail or leave the disk, comments
+that show, and questions that the search does not answer.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+SIZES = {390: 844, 1280: 800}
+SCHEMES = ["light", "dark"]
+FIRST = 5  # a search has the right page among so many
+
+QUESTION = re.compile(r'^\t\{"([^"]+)", "([^"#]+)\.md[^"]*"\},$', re.M)
+
+
+def browser_path():
+    """Return the path of a Chromium or Chrome, or None."""
+    names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def listen(page, wrong):
+    """Report what the page logs, and its requests that fail or leave the disk."""
+    where = lambda: page.url.rpartition("/")[2]
+    page.on("console", lambda m: m.type in ("error", "warning") and wrong.append(f"{where()}: console: {m.text}"))
+    page.on("pageerror", lambda e: wrong.append(f"{where()}: console: {e}"))
+    page.on("requestfailed", lambda r: wrong.append(f"{where()}: request failed: {r.url}"))
+    page.on("request", lambda r: re.match("file:|data:", r.url) or wrong.append(f"{where()}: network: {r.url}"))
+
+
+def check_layout(page, name, width, wrong):
+    """Report an open page that is wider than its window, or shows a comment."""
+    wide = page.evaluate("document.scrollingElement.scrollWidth")
+    if wide > width:
+        wrong.append(f"{name}: {wide} px wide in a window of {width}")
+    if "<!--" in page.inner_text("body"):
+        wrong.append(f"{name}: a comment shows")
+
+
+def check_search(page, site, words, answer, wrong):
+    """Report a search that does not have the page of the answer among its first results."""
+    page.goto((site / "search.html").as_uri() + "?q=" + words.replace(" ", "+"))
+    try:
+        page.wait_for_function("/found|did not match/.test(document.querySelector('.search-summary')?.innerText)", timeout=30_000)
+    except Exception as e:
+        wrong.append(f"search for {words!r} does not end: {type(e).__name__}")
+        return
+    found = [a.get_attribute("href").partition("#")[0].partition("?")[0] for a in page.query_selector_all("#search-results ul.search > li > a")]
+    if f"docs/{answer}.html" not in found[:FIRST]:
+        wrong.append(f"search for {words!r} finds {found[:FIRST]}, not docs/{answer}.html")
+
+
+def check(site, questions, shots=None):
+    """Return what is wrong with a site, and how many pages it has."""
+    from playwright.sync_api import sync_playwright
+
+    wrong = []
+    pages = sorted(site.rglob("*.html"))
+    with sync_playwright() as p:
+        options = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        browser = p.chromium.launch(executable_path=browser_path(), args=options, chromium_sandbox=False)
+        for width, height in SIZES.items():
+            for scheme in SCHEMES:
+                page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+                listen(page, wrong)
+                for file in pages:
+                    page.goto(file.as_uri())
+                    name = file.relative_to(site).as_posix()
+                    check_layout(page, f"{name}, {scheme}", width, wrong)
+                    if shots:
+                        page.screenshot(path=shots / f"{name.replace('/', '_')}-{width}-{scheme}.png")
+                page.close()
+        page = browser.new_page()
+        listen(page, wrong)
+        for words, answer in questions:
+            check_search(page, site, words, answer, wrong)
+        browser.close()
+    return list(dict.fromkeys(wrong)), len(pages)
+
+
+def main():
+    site, questions = Path(sys.argv[1]).resolve(), QUESTION.findall(Path(sys.argv[2]).read_text())
+    wrong, pages = check(site, questions, Path(sys.argv[3]) if len(sys.argv) > 3 else None)
+    for w in wrong:
+        print(w, file=sys.stderr)
+    if pages < 40 or len(questions) < 10:
+        sys.exit(f"{pages} pages and {len(questions)} questions: is all of it read?")
+    if wrong:
+        sys.exit(1)
+    print(f"{pages} pages, {list(SIZES)} px, {' and '.join(SCHEMES)}; {len(questions)} questions: ok")
+
+
+if __name__ == "__main__":
+    main()
