@@ -191,8 +191,8 @@ docs: $(SITE)/.installed ## build the documentation as a site, to .build/site: o
 
 .PHONY: docs-check
 docs-check: docs ## look at the site in Chromium: no page is too wide, nothing fails, and the search finds its pages
-	@$(SITE)/bin/python docs/site/check.py $(BUILD)/site docs/questions_test.go
-	@cd docs/site && ../../$(SITE)/bin/python -m unittest -q
+	@$(SITE)/bin/python -B docs/site/check.py $(BUILD)/site docs/questions_test.go
+	@cd docs/site && ../../$(SITE)/bin/python -B -m unittest -q
 
 .PHONY: dynamodb-local
 dynamodb-local: $(LOCAL) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 SIZES = {390: 844, 1280: 800}
 SCHEMES = ["light", "dark"]
+PATIENCE = 30_000  # milliseconds, on a busy machine
 FIRST = 5  # a search has the right page among so many
 
 QUESTION = re.compile(r'^\t\{"([^"]+)", "([^"#]+)\.md[^"]*"\},$', re.M)
@@ -24,11 +25,14 @@ def browser_path():
 
 def listen(page, wrong):
     """Report what the page logs, and its requests that fail or leave the disk."""
-    where = lambda: page.url.rpartition("/")[2]
-    page.on("console", lambda m: m.type in ("error", "warning") and wrong.append(f"{where()}: console: {m.text}"))
-    page.on("pageerror", lambda e: wrong.append(f"{where()}: console: {e}"))
-    page.on("requestfailed", lambda r: wrong.append(f"{where()}: request failed: {r.url}"))
-    page.on("request", lambda r: re.match("file:|data:", r.url) or wrong.append(f"{where()}: network: {r.url}"))
+
+    def add(text):
+        wrong.append(page.url.rpartition("/")[2] + ": " + text)
+
+    page.on("console", lambda m: m.type in ("error", "warning") and add(f"console: {m.text}"))
+    page.on("pageerror", lambda e: add(f"console: {e}"))
+    page.on("requestfailed", lambda r: add(f"request failed: {r.url}"))
+    page.on("request", lambda r: re.match("file:|data:", r.url) or add(f"network: {r.url}"))
 
 
 def check_layout(page, name, width, wrong):
@@ -43,14 +47,16 @@ def check_layout(page, name, width, wrong):
 def check_search(page, site, words, answer, wrong):
     """Report a search that does not have the page of the answer among its first results."""
     page.goto((site / "search.html").as_uri() + "?q=" + words.replace(" ", "+"))
+    ended = "/found|did not match/.test(document.querySelector('.search-summary')?.innerText)"
     try:
-        page.wait_for_function("/found|did not match/.test(document.querySelector('.search-summary')?.innerText)", timeout=30_000)
+        page.wait_for_function(ended)
     except Exception as e:
         wrong.append(f"search for {words!r} does not end: {type(e).__name__}")
         return
-    found = [a.get_attribute("href").partition("#")[0].partition("?")[0] for a in page.query_selector_all("#search-results ul.search > li > a")]
-    if f"docs/{answer}.html" not in found[:FIRST]:
-        wrong.append(f"search for {words!r} finds {found[:FIRST]}, not docs/{answer}.html")
+    results = page.query_selector_all("#search-results ul.search > li > a")
+    found = [re.split("[#?]", a.get_attribute("href"))[0] for a in results[:FIRST]]
+    if f"docs/{answer}.html" not in found:
+        wrong.append(f"search for {words!r} finds {found}, not docs/{answer}.html")
 
 
 def check(site, questions, shots=None):
@@ -64,16 +70,20 @@ def check(site, questions, shots=None):
         browser = p.chromium.launch(executable_path=browser_path(), args=options, chromium_sandbox=False)
         for width, height in SIZES.items():
             for scheme in SCHEMES:
-                page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+                window = {"width": width, "height": height}
+                page = browser.new_page(viewport=window, color_scheme=scheme)
+                page.set_default_timeout(PATIENCE)
                 listen(page, wrong)
                 for file in pages:
                     page.goto(file.as_uri())
                     name = file.relative_to(site).as_posix()
                     check_layout(page, f"{name}, {scheme}", width, wrong)
                     if shots:
-                        page.screenshot(path=shots / f"{name.replace('/', '_')}-{width}-{scheme}.png")
+                        picture = f"{name.replace('/', '_')}-{width}-{scheme}.png"
+                        page.screenshot(path=shots / picture)
                 page.close()
         page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
         listen(page, wrong)
         for words, answer in questions:
             check_search(page, site, words, answer, wrong)
@@ -82,6 +92,10 @@ def check(site, questions, shots=None):
 
 
 def main():
+    """Check a site by the questions of a file. A third argument is a folder for pictures."""
+    if not browser_path():
+        print("SKIPPED docs-check: no Chromium or Chrome on PATH: apt-get install chromium")
+        return
     site, questions = Path(sys.argv[1]).resolve(), QUESTION.findall(Path(sys.argv[2]).read_text())
     wrong, pages = check(site, questions, Path(sys.argv[3]) if len(sys.argv) > 3 else None)
     for w in wrong:

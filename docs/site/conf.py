@@ -4,6 +4,7 @@ The navigation is the list of links in docs/README.md: a page that is not in it 
 """
 
 import re
+import shutil
 from os.path import dirname, join, normpath, splitext
 from pathlib import Path
 
@@ -18,7 +19,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # excerpts need not parse
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-html_extra_path = ["index.html"]
+html_use_index = False
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
@@ -78,5 +79,12 @@ def read(app, page, source):
     source[0] = text
 
 
+def index(app, error):
+    """Give the first page the name that browsers and servers look for, too."""
+    if error is None:
+        shutil.copy(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
+
+
 def setup(app):
     app.connect("source-read", read)
+    app.connect("build-finished", index)

@@ -1,6 +1,5 @@
 """Negative controls of the site: each breaks a small site in one way, and expects the words that say so."""
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ HERE = Path(__file__).parent
 PAGES = {
     "README.md": "# Home\n\nSee [the contents](docs/README.md), [code](code.go) and [a folder](docs).\n",
     "code.go": "package code\n",
-    "docs/README.md": "# All\n\n[Home](../README.md)\n\n## Facts\n\n- [Water](water.md#ice): how wet is it?\n",
+    "docs/README.md": "# All\n\n[Home](../README.md)\n\n## Facts\n\n- [Wet](water.md), [ice](water.md#ice)\n",
     "docs/water.md": "# Water\n\n<!-- from water.go -->\n\nIt is wet.\n\n## Ice\n\n[Up](#water)\n",
 }
 
@@ -23,8 +22,8 @@ def build(folder, **changes):
     for name, text in (PAGES | changes).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", HERE, folder, folder / "site"]
-    run = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", HERE]
+    run = subprocess.run([*command, folder, folder / "site"], capture_output=True, text=True)
     assert (run.returncode == 0) == (run.stderr == ""), run.stderr
     return folder / "site", run.stderr
 
