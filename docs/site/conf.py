@@ -23,7 +23,7 @@ html_use_index = False
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-html_search_scorer = "scorer.js"
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_show_search_summary = False  # it needs fetch, which browsers refuse on file://
 
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
