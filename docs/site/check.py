@@ -14,6 +14,12 @@ SCHEMES = ["light", "dark"]
 PATIENCE = 30_000  # milliseconds, on a busy machine
 FIRST = 5  # a search has the right page among so many
 
+# How wide a page is: itself, or what scrolls in it. Code and tables may scroll.
+WIDTH = """() => Math.max(document.scrollingElement.scrollWidth, ...[...document.querySelectorAll("body *")]
+  .filter(e => e.scrollWidth > e.clientWidth && !e.matches("pre, .table-wrapper"))
+  .filter(e => /auto|scroll/.test(getComputedStyle(e).overflowX))
+  .map(e => Math.round(e.getBoundingClientRect().left + e.scrollWidth)))"""
+
 QUESTION = re.compile(r'^\t\{"([^"]+)", "([^"#]+)\.md[^"]*"\},$', re.M)
 
 
@@ -37,7 +43,7 @@ def listen(page, wrong):
 
 def check_layout(page, name, width, wrong):
     """Report an open page that is wider than its window, or shows a comment."""
-    wide = page.evaluate("document.scrollingElement.scrollWidth")
+    wide = page.evaluate(WIDTH)
     if wide > width:
         wrong.append(f"{name}: {wide} px wide in a window of {width}")
     if "<!--" in page.inner_text("body"):
