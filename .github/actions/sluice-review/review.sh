@@ -106,14 +106,22 @@ check_tools() {
 	root=$(git rev-parse --show-toplevel) || die 2 'no git repository here: check out before this action'
 	cd "$root"
 	read -ra sluice <<<"${REVIEW_COMMAND:-}"
-	if ((${#sluice[@]} == 0)); then
-		sluice=(go tool sluice)
-		[[ -z ${REVIEW_VERSION:-} ]] || sluice=(go run "github.com/sluice-go/sluice/cmd/sluice@$REVIEW_VERSION")
-	fi
+	((${#sluice[@]} > 0)) || find_command
 	if ! "${sluice[@]}" --version >"$tmp/out" 2>&1; then
 		quoted "$tmp/out" >&2
 		die 2 "cannot run $(plain "${sluice[*]} --version"): set Go up before, and correct command or version"
 	fi
+}
+
+# find_command sets sluice: the version asked for, else that of the go:generate lines, else the module's tool.
+find_command() {
+	local run=github.com/sluice-go/sluice/cmd/sluice@ version=${REVIEW_VERSION:-}
+	[[ -n $version ]] ||
+		version=$(git grep -hoE "^//go:generate go run $run[^ ]+" -- '*.go' | sed 's/.*@//' | sort -u) || version=
+	[[ $version != *$'\n'* ]] ||
+		die 2 "go:generate lines have several versions of sluice, $(plain "${version//$'\n'/ }"): set version"
+	sluice=(go tool sluice)
+	[[ -z $version ]] || sluice=(go run "$run$version")
 }
 
 # find_schemas sets schemas.

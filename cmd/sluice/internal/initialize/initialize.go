@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"golang.org/x/mod/semver"
-
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/version"
 	"github.com/sluice-go/sluice/gen"
@@ -41,7 +39,7 @@ func (c Command) Run(p program.Env) error {
 	if info, err := os.Stat(c.Folder); err == nil && !info.IsDir() {
 		return fmt.Errorf("init %s: it is a file: name the folder to write to", c.Folder)
 	}
-	sluice, err := command(c.Folder, version.Own())
+	sluice, err := command(c.Folder, version.Published())
 	if err != nil {
 		return err
 	}
@@ -65,17 +63,17 @@ func (c Command) Run(p program.Env) error {
 const tool = "github.com/sluice-go/sluice/cmd/sluice"
 
 // command returns what runs this program wherever the module around folder is cloned. That is
-// `go tool sluice` if the module's go.mod has a line for it, else `go run` of a published version. A program
-// built from a clone has no such version: command returns the one on PATH.
-func command(folder, own string) (string, error) {
+// `go tool sluice` if the module's go.mod has a line for it, else `go run` of the published version. A
+// program built from a clone has none: command returns the one on PATH.
+func command(folder, published string) (string, error) {
 	known, err := knowsTool(folder)
 	switch {
 	case err != nil:
 		return "", err
 	case known:
 		return "go tool sluice", nil
-	case semver.IsValid(own) && semver.Build(own) == "":
-		return "go run " + tool + "@" + own, nil
+	case published != "":
+		return "go run " + tool + "@" + published, nil
 	}
 	return "sluice", nil
 }

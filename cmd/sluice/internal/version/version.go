@@ -4,32 +4,41 @@ package version
 import (
 	"runtime/debug"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
-
 	"github.com/alecthomas/kong"
+	"golang.org/x/mod/semver"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/gen"
 )
 
 // Command is `sluice version`.
 type Command struct{}
 
-// Own returns the version of this program, as the go command recorded it. A program built from files that
-// nobody published has "(devel)", or a version with "+dirty". Without a record it is "unknown".
-func Own() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+// Published returns the version of the module that this program was built from, "" if that was a clone. A
+// clone may hold what nobody published.
+func Published() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || !semver.IsValid(info.Main.Version) {
+		return ""
 	}
-	return "unknown"
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return ""
+		}
+	}
+	return info.Main.Version
 }
 
-// Run prints the version and the generation of generated code.
+// Run prints the version, as the go command recorded it, and the generation of generated code.
 func (Command) Run(p program.Env) error {
-	toolchain := "unknown"
+	version, toolchain := "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		toolchain = info.GoVersion
+		if info.Main.Version != "" {
+			version = info.Main.Version
+		}
 	}
-	p.Say("sluice %s, generates code of generation %d, built with %s\n", Own(), gen.Generation, toolchain)
+	p.Say("sluice %s, generates code of generation %d, built with %s\n", version, gen.Generation, toolchain)
 	return nil
 }
 
