@@ -40,13 +40,13 @@ func (r release) binaries(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }() // what stays is in the folder for temporary files
 	env, err := proxied(ctx, r.root, r.version, work)
 	if err != nil {
 		return err
 	}
 	for target := range strings.FieldsFuncSeq(r.targets, func(c rune) bool { return c == ',' }) {
-		fmt.Fprintf(r.log, "%s\n", target)
+		r.say("%s\n", target)
 		if err := r.binary(ctx, env, target, work, out); err != nil {
 			return fmt.Errorf("%s: %w", target, err)
 		}

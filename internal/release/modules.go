@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -106,7 +107,7 @@ func command(ctx context.Context, root string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = root
 	out, err := cmd.Output()
-	if failed, ok := err.(*exec.ExitError); ok {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, failed.Stderr)
 	}
 	return string(out), err

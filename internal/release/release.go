@@ -20,6 +20,9 @@ type release struct {
 	log                                 io.Writer
 }
 
+// say prints progress.
+func (r release) say(format string, args ...any) { _, _ = fmt.Fprintf(r.log, format, args...) }
+
 func (r release) run(ctx context.Context) error {
 	for _, step := range []struct {
 		name string
@@ -32,7 +35,7 @@ func (r release) run(ctx context.Context) error {
 		{"check: " + r.checks, r.check},
 		{"tag", r.tag},
 	} {
-		fmt.Fprintf(r.log, "== %s\n", step.name)
+		r.say("== %s\n", step.name)
 		if err := step.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
@@ -96,14 +99,14 @@ func (r release) check(ctx context.Context) error {
 
 // tag tags the commit for each module, and prints what publishes all of them at once.
 func (r release) tag(ctx context.Context) error {
-	push := "git push --atomic origin HEAD"
+	push := []string{"git push --atomic origin HEAD"}
 	for _, dir := range released {
 		name := tag(dir, r.version)
 		if _, err := command(ctx, r.root, "git", "tag", "-f", "-m", name, name); err != nil {
 			return err
 		}
-		push += " " + name
+		push = append(push, name)
 	}
-	fmt.Fprintf(r.log, "publish it:\n%s\n", push)
+	r.say("publish it:\n%s\n", strings.Join(push, " "))
 	return nil
 }

@@ -54,6 +54,7 @@ func TestScripts(t *testing.T) {
 // modules come from the usual cache, compiled as they are. The version is one that is never published. It
 // leaves the cache when the test ends.
 func publish(t *testing.T, root string) (version string, env []string) {
+	t.Helper()
 	version = "v0.0.0-tree." + treeHash(t, root)
 	dir := t.TempDir()
 	p := proxy{root: root, version: version, dir: dir}
@@ -72,6 +73,7 @@ func publish(t *testing.T, root string) (version string, env []string) {
 
 // treeHash hashes what the modules consist of.
 func treeHash(t *testing.T, root string) string {
+	t.Helper()
 	out, err := command(t.Context(), root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
 		t.Fatal(err)
@@ -82,13 +84,14 @@ func treeHash(t *testing.T, root string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(sum, "%s %d\n%s", name, len(data), data)
+		sum.Write(fmt.Appendf(nil, "%s %d\n%s", name, len(data), data))
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))[:12]
 }
 
 // uncache removes a version of our modules from a cache.
 func uncache(t *testing.T, cache, version string) {
+	t.Helper()
 	at := filepath.Join(cache, filepath.FromSlash(rootPath))
 	for _, dir := range released {
 		name := filepath.Join(at, dir)
