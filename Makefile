@@ -167,7 +167,7 @@ test-release: report ## publish this tree to a proxy of files, and use each modu
 	cd internal/release && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: release
-release: ## check all, set the versions of modules to VERSION, and tag them; it pushes nothing
+release: ## set the versions of modules to VERSION, commit, check all, and tag; it pushes nothing
 	go run ./internal/release tag $(VERSION)
 
 .PHONY: release-binaries

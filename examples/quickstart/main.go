@@ -21,9 +21,10 @@ import (
 	"github.com/sluice-go/sluice/examples/quickstart/limits"
 )
 
-// chat answers 429 with Retry-After where a limit of the user, or of the user's project, says so.
+// chat answers 429 with Retry-After if a limit of the user or of the user's project denies the call.
 func chat(gpt4 limits.GPT4Acquirer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		// A real service takes the id from what it has authenticated.
 		user := limits.User{ID: r.FormValue("user"), Project: limits.Project{ID: "1"}}
 		lease, err := gpt4.Acquire(r.Context(), user, limits.GPT4Cost{TPM: 9_000}) // RPM: per_call 1
 		if err != nil {
@@ -34,7 +35,9 @@ func chat(gpt4 limits.GPT4Acquirer) http.HandlerFunc {
 		}
 		defer lease.Release(r.Context()) // does nothing once settled
 		used := reply(w)
-		_ = lease.Settle(r.Context(), limits.GPT4Cost{TPM: used}) // one that fails is in the log
+		if err := lease.Settle(r.Context(), limits.GPT4Cost{TPM: used}); err != nil {
+			log.Print(err) // the estimate may stay charged
+		}
 	}
 }
 

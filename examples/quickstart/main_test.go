@@ -14,8 +14,8 @@ import (
 )
 
 func TestChatIsLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // in which a minute takes no time
-		lim, _ := limits.New(limittest.Store(t)) // the real thing, on a DynamoDB in the process
+	synctest.Test(t, func(t *testing.T) { // in virtual time: a minute takes no time
+		lim, _ := limits.New(limittest.Store(t)) // the real limiter, on a DynamoDB in the process
 		for call, want := range []int{200, 429, 200} {
 			w := httptest.NewRecorder()
 			chat(lim.GPT4)(w, httptest.NewRequest(http.MethodPost, "/chat?user=123", nil))

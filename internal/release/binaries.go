@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// targets are those that binaries are built for.
+// targets lists the systems to build for.
 const targets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
 // bom writes the bill of materials of a binary.
@@ -81,7 +81,7 @@ func fileURL(dir string) string {
 	return "file://" + dir
 }
 
-// binary builds one, packs it and writes its bill of materials.
+// binary builds the command for one target, packs it and writes its bill of materials.
 func (r release) binary(ctx context.Context, env []string, target, work, out string) error {
 	goos, goarch, ok := strings.Cut(target, "/")
 	if !ok {
@@ -128,7 +128,7 @@ func pack(archive string, files []string, as func(io.Writer, []string) error) er
 	return errors.Join(as(f, files), f.Close())
 }
 
-// tarred writes a .tar.gz. Its bytes depend on the files' alone: nobody's name and no time is in it.
+// tarred writes a .tar.gz. Its bytes depend on those of the files alone: it contains no owner and no time.
 func tarred(w io.Writer, files []string) error {
 	compressed := gzip.NewWriter(w)
 	archive := tar.NewWriter(compressed)
@@ -156,7 +156,7 @@ func mode(name string) int64 {
 	return 0o644
 }
 
-// zipped writes a .zip, like tarred.
+// zipped writes a .zip. Its entries have no owner and no time either.
 func zipped(w io.Writer, files []string) error {
 	archive := zip.NewWriter(w)
 	for _, name := range files {

@@ -2,7 +2,7 @@
 //
 //	go run ./internal/release proxy v0.1.0 DIR   a GOPROXY of the tree, as if it were tagged
 //	go run ./internal/release binaries v0.1.0    the command for all systems, checksums, bills of materials
-//	go run ./internal/release tag v0.1.0         checks, sets versions, commits, and tags
+//	go run ./internal/release tag v0.1.0         sets versions, commits, checks, and tags
 //
 // It runs in the root of the repository, and pushes nothing.
 package main

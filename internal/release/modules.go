@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// A released module has the path of the root's and its folder.
+// rootPath is the path of the root's module. A nested module's path is rootPath and its folder.
 const rootPath = "github.com/sluice-go/sluice"
 
 // released lists the folders of the modules that get a tag, each after those that it requires. The others
@@ -26,7 +26,7 @@ var released = []string{".", "cmd/sluice", "runtime/grpclimit", "runtime/otellim
 // modulePath returns the path of the module in a folder.
 func modulePath(dir string) string { return path.Join(rootPath, dir) }
 
-// tag returns the name of a module's tag. The go command looks for a nested module's under its folder.
+// tag returns the name of a module's tag: for a nested module, the folder comes before the version.
 func tag(dir, version string) string { return path.Join(dir, version) }
 
 // checkVersion says what is wrong with a version to release.
@@ -47,7 +47,8 @@ func withVersions(name string, text []byte, version string) ([]byte, error) {
 		return nil, err
 	}
 	for _, r := range f.Replace {
-		return nil, fmt.Errorf("%s: users' go.mod has no replace line for %s: remove it", name, r.Old.Path)
+		return nil, fmt.Errorf("%s: Go ignores replace lines of dependencies: remove the one for %s", name,
+			r.Old.Path)
 	}
 	for _, r := range f.Require {
 		if own(r.Mod.Path) {

@@ -18,7 +18,7 @@ import (
 )
 
 // proxy writes the files that `go help goproxy` describes: for each released module its go.mod, its zip and
-// what is known of the version. It takes the files that git tracks, as they are on disk.
+// its .info. It takes the files on disk that git tracks or does not ignore.
 type proxy struct {
 	root, version, dir string
 }
@@ -31,9 +31,9 @@ func (p proxy) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tracked := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	listed := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 	for _, dir := range released {
-		if err := p.module(dir, tracked); err != nil {
+		if err := p.module(dir, listed); err != nil {
 			return fmt.Errorf("the module in %s: %w", dir, err)
 		}
 	}
@@ -41,7 +41,7 @@ func (p proxy) write(ctx context.Context) error {
 }
 
 // module writes a module's files.
-func (p proxy) module(dir string, tracked []string) error {
+func (p proxy) module(dir string, listed []string) error {
 	mod, err := os.ReadFile(filepath.Join(p.root, dir, "go.mod"))
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (p proxy) module(dir string, tracked []string) error {
 	if mod, err = withVersions(path.Join(dir, "go.mod"), mod, p.version); err != nil {
 		return err
 	}
-	files := p.files(dir, tracked, mod)
+	files := p.files(dir, listed, mod)
 	id := module.Version{Path: modulePath(dir), Version: p.version}
 	var archive bytes.Buffer
 	if err := zip.Create(&archive, id, files); err != nil {
@@ -78,17 +78,17 @@ func (p proxy) module(dir string, tracked []string) error {
 	return os.WriteFile(filepath.Join(at, "list"), []byte(p.version+"\n"), 0o644)
 }
 
-// files returns what belongs to the module in a folder: what is tracked below it, except nested modules. A
+// files returns what belongs to the module in a folder: what is listed below it, except nested modules. A
 // nested module gets the license of the root, as the go command does it.
-func (p proxy) files(dir string, tracked []string, mod []byte) []zip.File {
+func (p proxy) files(dir string, listed []string, mod []byte) []zip.File {
 	var nested []string
-	for _, name := range tracked {
+	for _, name := range listed {
 		if at := path.Dir(name); path.Base(name) == "go.mod" && at != dir {
 			nested = append(nested, at)
 		}
 	}
 	var all []zip.File
-	for _, name := range tracked {
+	for _, name := range listed {
 		relative, inside := strings.CutPrefix(name, dir+"/")
 		if dir == "." {
 			relative, inside = name, true

@@ -7,14 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+		"regexp"
+	"slices"
+
 	"strings"
 
 	"golang.org/x/mod/semver"
 )
 
-// release takes the steps from a tree to tags. Each step may be repeated: after a failure, the next run
-// begins anew.
+// release takes the steps from a tree to tags. After a failure, the next run takes all of them again.
 type release struct {
 	root, version, checks, targets, out string
 	log                                 io.Writer
@@ -43,7 +44,7 @@ func (r release) run(ctx context.Context) error {
 	return nil
 }
 
-// isNew refuses a version that is tagged, or is not above all that are.
+// isNew refuses a version that is not above all tagged ones.
 func (r release) isNew(ctx context.Context) error {
 	if err := checkVersion(r.version); err != nil {
 		return err
@@ -90,17 +91,18 @@ func (r release) commit(ctx context.Context) error {
 	return err
 }
 
-// check runs what has to pass, with its output.
+// check runs r.checks, and logs its output.
 func (r release) check(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", r.checks)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, r.log, r.log
 	return cmd.Run()
 }
 
-// tag tags the commit for each module, and prints what publishes all of them at once.
+// tag tags the commit for each module, and prints what publishes all of them at once. The root, by whose tag
+// isNew decides, comes last: a run that fails before it can be repeated.
 func (r release) tag(ctx context.Context) error {
 	push := []string{"git push --atomic origin HEAD"}
-	for _, dir := range released {
+	for _, dir := range slices.Backward(released) {
 		name := tag(dir, r.version)
 		if _, err := command(ctx, r.root, "git", "tag", "-f", "-m", name, name); err != nil {
 			return err

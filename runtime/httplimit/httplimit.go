@@ -13,8 +13,8 @@
 //	}, httplimit.Headers())
 //	handler := limit(mux)
 //
-// [Middleware] acquires before a handler, and answers for it where it may not be called. A handler that
-// acquires by itself leaves the error to [WriteError].
+// [Middleware] acquires before it calls a handler. If that fails, it answers the request itself. A handler
+// that acquires by itself leaves the error to [WriteError].
 package httplimit
 
 import (

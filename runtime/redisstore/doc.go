@@ -9,11 +9,11 @@
 //
 // Each acquire or settle is one script call. It takes from all its buckets, or from none. A hash has the
 // fields tokens and lastRefill, the instant in milliseconds at which that many tokens were there, and after a
-// fill the overrides it was by. The refill since lastRefill is by Redis's own clock, so clients' clocks do
+// fill the overrides that it used. The refill since lastRefill is by Redis's own clock, so clients' clocks do
 // not matter. A missing bucket is full: a hash expires after twice the time that filling it takes.
 //
 // A request that comes while fewer than two pipelines are under way is sent at once. Later requests go
-// together in the next pipeline; two may overtake each other. Those that charge the same keys share a call.
+// together in the next pipeline; the two may overtake each other. Those that charge the same keys share a call.
 //
 // A call that Redis reports as not run is sent once more. A charge or refund without a reply is not repeated,
 // and the client's own retries are off: two fields leave no room to record whether it was applied. Such a
