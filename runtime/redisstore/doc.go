@@ -13,7 +13,7 @@
 // not matter. A missing bucket is full: a hash expires after twice the time that filling it takes.
 //
 // A request that comes while fewer than two pipelines are under way is sent at once. Later requests go
-// together in the next pipeline; the two may overtake each other. Those that charge the same keys share a call.
+// together in the next pipeline; one may overtake the other. Those that charge the same keys share a call.
 //
 // A call that Redis reports as not run is sent once more. A charge or refund without a reply is not repeated,
 // and the client's own retries are off: two fields leave no room to record whether it was applied. Such a
