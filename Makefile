@@ -157,9 +157,8 @@ lint: $(LINT) ## run golangci-lint, which the first run builds (1 to 2 minutes)
 OWN := github.com/sluice-go/sluice
 .PHONY: tidy
 tidy: ## make the go.mod of each module list what it needs
-	@export GOWORK=off GOFLAGS=-mod=mod; for m in . cmd/sluice docs $(APART); do echo "tidy $$m"; (cd $$m && \
-		go mod edit -replace=$(OWN)=$(CURDIR) -replace=$(OWN)/cmd/sluice=$(CURDIR)/cmd/sluice && go mod tidy; code=$$?; \
-		go mod edit -dropreplace=$(OWN) -dropreplace=$(OWN)/cmd/sluice; exit $$code) || exit 1; done
+	@export GOWORK=off GOFLAGS=-mod=mod; for m in . cmd/sluice docs $(APART); do echo "tidy $$m"; (cd $$m || exit; \
+		trap 'go mod edit -dropreplace=$(OWN) -dropreplace=$(OWN)/cmd/sluice' EXIT; go mod edit -replace=$(OWN)=$(CURDIR) -replace=$(OWN)/cmd/sluice=$(CURDIR)/cmd/sluice && go mod tidy) || exit 1; done
 	@go work sync
 
 .PHONY: test-release
@@ -168,11 +167,11 @@ test-release: report ## publish this tree to a proxy of files, and use each modu
 
 .PHONY: release
 release: ## set the versions of modules to VERSION, commit, check all, and tag; it pushes nothing
-	go run ./internal/release tag $(VERSION)
+	@go run ./internal/release tag "$$VERSION"
 
 .PHONY: release-binaries
 release-binaries: ## build the command of this tree for all systems, as VERSION, with checksums and bills of materials
-	go run ./internal/release binaries $(VERSION)
+	@go run ./internal/release binaries "$$VERSION"
 
 .PHONY: lint-github
 lint-github: $(ACTIONS) report ## lint workflows and the action sluice-review, by actionlint and, if it is installed, shellcheck

@@ -158,7 +158,7 @@ func (b *board) answers() []string {
 		text = append(text, a.headers("Retry-After", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"))
 	}
 	if a := b.first[degraded]; a != nil {
-		line(a, ", degraded: no X-Ratelimit header, since the table was down")
+		line(a, ", degraded: no X-Ratelimit header, since the table did not answer")
 	}
 	return text
 }

@@ -143,9 +143,13 @@ func (s *simulation) checkBounds(out *strings.Builder, after map[accountKey]bala
 		}
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%d of %d limits gave out more than they had", wrong, checked)
+		return fmt.Errorf("%d of %d limits have forged tokens", wrong, checked)
 	}
-	fmt.Fprintf(out, "ok: No bucket gave out more than its burst and its refill, on all %d limits.\n", checked)
+	if checked == 0 {
+		return errors.New("no bucket is left to check")
+	}
+	fmt.Fprintf(out, "ok: No token was forged: consumed and left are within burst and refill, on all %d "+
+		"limits.\n", checked)
 	return nil
 }
 

@@ -59,7 +59,7 @@ var sentences = []string{
 	"ok: Clients read ",
 	"ok: The table charged what passed on the wire, ",
 	"ok: Each project was charged what its users were charged together, on all ",
-	"ok: No bucket gave out more than its burst and its refill, on all ",
+	"ok: No token was forged: consumed and left are within burst and refill, on all ",
 	"ok: The engine billed what calls state",
 }
 
@@ -277,7 +277,7 @@ func TestRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		printed := demo(t, true, time.Hour).Lines()
 		if wrong := stale(shown, printed); len(wrong) > 0 {
-			t.Errorf("docs/demo.svg differs: run `make recording`: %q", wrong)
+			t.Fatalf("docs/demo.svg differs: run `make recording`: %q", wrong)
 		}
 		// The control: another sentence, and one sentence less.
 		at := slices.IndexFunc(shown, func(line string) bool { return strings.HasPrefix(line, sentences[3]) })

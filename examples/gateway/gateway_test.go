@@ -52,7 +52,7 @@ func TestExact(t *testing.T) {
 	// On a slow machine the buckets of embeddings, which live for two seconds, may have expired.
 	for _, line := range []string{"\nok: The table charged what passed on the wire, on all ",
 		"\nok: Each project was charged what its users were charged together, on all 4 limits.\n",
-		"\nok: No bucket gave out more than its burst and its refill, on all "} {
+		"\nok: No token was forged: consumed and left are within burst and refill, on all "} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("the report has no %q:\n%s", line, out.String())
 		}

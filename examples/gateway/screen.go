@@ -14,7 +14,7 @@ import (
 // columns and rows are how large a terminal has to be.
 const (
 	columns = 100
-	rows    = 24
+	rows    = 25
 )
 
 // display is what a run is shown on.
@@ -156,6 +156,6 @@ func (t tally) most() (how way, called bool) {
 // drawsOn reports that out is a terminal that lines can be drawn on in place, and that colours are wanted.
 func drawsOn(out *os.File) bool {
 	width, height, err := term.GetSize(int(out.Fd()))
-	return err == nil && width >= columns && height > rows &&
+	return err == nil && width >= columns && height >= rows &&
 		os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows"
 }

@@ -26,6 +26,11 @@ const bom = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 // binaries builds the command for each target as `go install` builds it from a proxy, which gives it its
 // version. Beside the archives it writes their bills of materials, and the checksums of all.
 func (r release) binaries(ctx context.Context) error {
+	if !r.trial {
+		if err := errors.Join(r.isClean(ctx), r.isTagged(ctx)); err != nil {
+			return err
+		}
+	}
 	out, err := filepath.Abs(filepath.Join(r.root, r.out))
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func main() {
 // usage is what a wrong command line prints.
 const usage = `write
 	release proxy VERSION DIR
-	release binaries [-targets OS/ARCH,...] [-out DIR] VERSION
+	release binaries [-targets OS/ARCH,...] [-out DIR] [-trial] VERSION
 	release tag [-checks COMMAND] VERSION`
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -47,6 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "binaries":
 		flags.StringVar(&r.targets, "targets", targets, "the systems to build for")
 		flags.StringVar(&r.out, "out", ".build/release", "the folder of the binaries")
+		flags.BoolVar(&r.trial, "trial", false, "build what is not tagged, to see that it builds")
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return fmt.Errorf("%w: %s", err, usage)

@@ -18,16 +18,22 @@ import (
 )
 
 // proxy writes the files that `go help goproxy` describes: for each released module its go.mod, its zip and
-// its .info. It takes the files on disk that git tracks or does not ignore.
+// its .info. It takes the files that git tracks, as they are on disk. With untracked it also takes those that
+// git does not ignore.
 type proxy struct {
 	root, version, dir string
+	untracked          bool
 }
 
 func (p proxy) write(ctx context.Context) error {
 	if err := checkVersion(p.version); err != nil {
 		return err
 	}
-	out, err := command(ctx, p.root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	args := []string{"git", "ls-files", "-z", "--cached"}
+	if p.untracked {
+		args = append(args, "--others", "--exclude-standard")
+	}
+	out, err := command(ctx, p.root, args...)
 	if err != nil {
 		return err
 	}

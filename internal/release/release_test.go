@@ -55,9 +55,9 @@ func TestScripts(t *testing.T) {
 // leaves the cache when the test ends.
 func publish(t *testing.T, root string) (version string, env []string) {
 	t.Helper()
-	version = "v0.0.0-tree." + treeHash(t, root)
+	version = "v0.0.0-tree.h" + treeHash(t, root)
 	dir := t.TempDir()
-	p := proxy{root: root, version: version, dir: dir}
+	p := proxy{root: root, version: version, dir: dir, untracked: true}
 	if err := p.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}

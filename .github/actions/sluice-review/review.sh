@@ -31,7 +31,7 @@ readonly fence='````````````````````' # 20
 readonly most_details=52000 most_block=15000 most_line=1000 most_rows=20
 
 token=${REVIEW_TOKEN:-}
-unset REVIEW_TOKEN # commands that run below do not see it
+unset REVIEW_TOKEN # commands that run below do not get it; they run as this user, so it is no secret to all of them
 
 # die CODE TEXT ends the run.
 die() {
@@ -46,14 +46,14 @@ plain() {
 
 # quoted prints a file for the log: no line of it is a command to the runner.
 quoted() {
-	clean <"$1" | sed -n '1,20s/^/  | /p'
+	clean <"$1" | sed -n -e 's/##\[/## [/g' -e '1,20s/^/  | /p'
 }
 
 # clean copies text without control characters and marks of direction, and shortens long lines and long runs of
 # backticks.
 clean() {
 	tr -d '\000-\010\013-\037\177' |
-		sed -E -e $'s/\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]//g' -e 's/`{20,}/(backticks)/g' |
+		sed -E -e $'s/\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]|\xd8\x9c|\xc2[\x80-\x9f]//g' -e 's/`{20,}/(backticks)/g' |
 		awk -v most="$most_line" 'length($0) > most { $0 = substr($0, 1, most) " (cut)" } { print }'
 }
 
@@ -117,24 +117,28 @@ check_tools() {
 find_command() {
 	local run=github.com/sluice-go/sluice/cmd/sluice@ version=${REVIEW_VERSION:-}
 	[[ -n $version ]] ||
-		version=$(git grep -hoE "^//go:generate go run $run[^ ]+" -- '*.go' | sed 's/.*@//' | sort -u) || version=
+		version=$(git grep -hoE "^//go:generate go run $run[^ ]+" -- '*.go' ':(glob,exclude)**/testdata/**' \
+			':(glob,exclude)**/vendor/**' | sed 's/.*@//' | sort -u) || version=
 	[[ $version != *$'\n'* ]] ||
 		die 2 "go:generate lines have several versions of sluice, $(plain "${version//$'\n'/ }"): set version"
 	sluice=(go tool sluice)
 	[[ -z $version ]] || sluice=(go run "$run$version")
 }
 
-# find_schemas sets schemas.
+# find_schemas sets schemas, and gone: those that the pull request deletes.
 find_schemas() {
 	local file
-	schemas=()
+	schemas=() gone=()
 	if [[ ${REVIEW_FILES:-} == *[![:space:]]* ]]; then
 		while read -r file; do [[ -z $file ]] || schemas+=("$file"); done <<<"$REVIEW_FILES"
 	else
 		while IFS= read -r -d '' file; do schemas+=("$file"); done < <(
 			git ls-files -z -- ':(glob)**/limits.yaml' ':(glob,exclude)**/testdata/**')
 	fi
-	((${#schemas[@]} > 0)) || die 2 'git knows no limits.yaml here: name the schemas in files'
+	while IFS= read -r -d '' file; do gone+=("$file"); done < <(
+		git diff -z --name-only --find-renames --diff-filter=D "$base" HEAD -- \
+			':(glob)**/limits.yaml' ':(glob,exclude)**/testdata/**')
+	((${#schemas[@]} + ${#gone[@]} > 0)) || die 2 'git knows no limits.yaml here: name the schemas in files'
 }
 
 # commit REF prints the commit of a ref, or fails.
@@ -182,6 +186,15 @@ review_schema() {
 	git diff --quiet "$base" HEAD -- ":(literal)$1" || touched=yes
 }
 
+# review_gone FILE reports a schema that the base has, and the pull request deletes.
+review_gone() {
+	local name
+	name=$(plain "$1")
+	breaking=$((breaking + 1)) rows=$((rows + 1)) touched=yes
+	((rows > most_rows)) || printf '| `%s` | deleted | none |\n' "$name" >>"$tmp/rows"
+	say '' "\`$name\` is deleted. Nothing enforces its limits any more; its buckets stay stored until they expire."
+}
+
 # show_diff TITLE PATHSPEC... appends the diff of generated files. Others that have such a name are left out.
 show_diff() {
 	local title=$1 file first files=()
@@ -214,6 +227,7 @@ review() {
 	: >"$tmp/details"
 	: >"$tmp/rows"
 	for file in "${schemas[@]}"; do review_schema "$file"; done
+	for file in "${gone[@]}"; do review_gone "$file"; done
 	show_diff 'What runs on the store, what it costs: diff of EXPRESSIONS.md' ':(glob)**/EXPRESSIONS.md'
 	show_diff 'The expressions and scripts: diff of generated code' ':(glob)**/*_dynamodb.go' ':(glob)**/*_redis.go'
 	((failures == 0)) || verdict=1
@@ -293,8 +307,8 @@ main() {
 	tmp=$(mktemp -d)
 	trap 'rm -rf "$tmp"' EXIT
 	check_tools
-	find_schemas
 	find_base
+	find_schemas
 	review
 	if [[ -z ${PULL_NUMBER:-} ]]; then
 		summarize 'This run is of no pull request, so the report is here.'

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/gomod"
 )
 
 // module is the path of this project's module.
@@ -100,7 +101,7 @@ func Measure(ctx context.Context, dir string) (Cost, error) {
 
 // build returns what it costs to compile a package of so many resources, in a new module in dir.
 func build(ctx context.Context, dir string, resources int) (c Cost, err error) {
-	if err := newModule(ctx, dir); err != nil {
+	if err := newModule(dir); err != nil {
 		return c, err
 	}
 	result, err := generate(dir, resources)
@@ -129,11 +130,11 @@ func build(ctx context.Context, dir string, resources int) (c Cost, err error) {
 }
 
 // newModule makes dir a module that requires this one, as it is on disk.
-func newModule(ctx context.Context, dir string) error {
+func newModule(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	_, root, err := goCommand(ctx, ".", "list", "-m", "-f", "{{.Dir}}", module)
+	root, err := gomod.Workspace(".")
 	if err != nil {
 		return err
 	}

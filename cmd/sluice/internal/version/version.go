@@ -18,7 +18,7 @@ type Command struct{}
 // clone may hold what nobody published.
 func Published() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || !semver.IsValid(info.Main.Version) {
+	if !ok || !semver.IsValid(info.Main.Version) || info.Main.Replace != nil {
 		return ""
 	}
 	for _, s := range info.Settings {
