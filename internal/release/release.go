@@ -126,8 +126,8 @@ func (r release) check(ctx context.Context) error {
 	return cmd.Run()
 }
 
-// tag tags the commit for each module, and prints what publishes them. The root comes last: isNew decides by its
-// tag, and its push starts the workflow. A push of more than three tags would start none.
+// tag tags the commit for each module, and prints what publishes them. The root comes last: isNew decides by
+// its tag, and its push starts the workflow. A push of more than three tags would start none.
 func (r release) tag(ctx context.Context) error {
 	for _, dir := range slices.Backward(released) {
 		name := tag(dir, r.version)
