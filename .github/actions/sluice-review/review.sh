@@ -31,7 +31,7 @@ readonly fence='````````````````````' # 20
 readonly most_details=52000 most_block=15000 most_line=1000 most_rows=20
 
 token=${REVIEW_TOKEN:-}
-unset REVIEW_TOKEN # commands that run below do not get it; they run as this user, so it is no secret to all of them
+unset REVIEW_TOKEN # not passed on; commands below run as this user all the same, and could find it
 
 # die CODE TEXT ends the run.
 die() {
