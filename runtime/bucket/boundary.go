@@ -2,8 +2,8 @@ package bucket
 
 import "time"
 
-// A calendar's windows are numbered, and each starts on a local day. Local days are counted since 1970-01-01,
-// and instants and wall clocks are in seconds since its midnight. A boundary is the first instant at which the
+// A calendar's windows are numbered, and each starts on a local day. Local days are counted since 1970-01-01;
+// instants and wall clocks are in seconds since its midnight. A boundary is the first instant at which the
 // zone's wall clock is not before the start of a window.
 
 const (
@@ -18,8 +18,8 @@ const (
 func (c *Calendar) window(after int64) int64 {
 	at := floor(after, 1000)
 	_, offset := time.Unix(at, 0).In(c.zone()).Zone()
-	// The windows of this day have started, unless the zone skips it. Its overlaps are no matter: a wall
-	// clock that went back has shown more, so that later windows may have started as well, but no fewer.
+	// Windows of earlier days have started. So have those of this day, unless the zone skips it. Later ones may
+	// have started too, if the wall clock went back since.
 	n := floor(at+int64(offset)-c.at(), daySeconds)
 	switch c.Unit {
 	case Day:
@@ -28,7 +28,7 @@ func (c *Calendar) window(after int64) int64 {
 		return floor(n-c.weekday(), 7)
 	}
 	year, month, _ := time.Unix(n*daySeconds, 0).UTC().Date()
-	return floor(12*int64(year)+int64(month-1)-c.phase(), units[c.Unit].months)
+	return floor(12*int64(year)+int64(month-1)-c.month(), units[c.Unit].months)
 }
 
 // day returns the local day on which window k starts.
@@ -39,7 +39,7 @@ func (c *Calendar) day(k int64) int64 {
 	case Week:
 		return 7*k + c.weekday()
 	}
-	months := k*units[c.Unit].months + c.phase()
+	months := k*units[c.Unit].months + c.month()
 	year := floor(months, 12)
 	// Day 0 of the next month is the last of this one.
 	last := time.Date(int(year), time.Month(months-12*year+2), 0, 0, 0, 0, 0, time.UTC)
@@ -92,16 +92,8 @@ func (c *Calendar) weekday() int64 { return modulo(int64(c.Weekday-time.Thursday
 // date returns the day of the month of a start.
 func (c *Calendar) date() int { return max(1, c.Date) }
 
-// month returns the month of a start, from 0 for January.
+// month returns the month of a start, from 0 for January. Window 0 starts in that month of year 0.
 func (c *Calendar) month() int64 { return modulo(int64(max(1, c.Month)-1), 12) }
-
-// phase returns the first month of window 0, counted from January of year 0.
-func (c *Calendar) phase() int64 {
-	if c.Unit == Month {
-		return 0
-	}
-	return modulo(c.month(), units[c.Unit].months)
-}
 
 // floor returns x/y, rounded down, for y above 0.
 func floor(x, y int64) int64 {

@@ -10,7 +10,7 @@ import (
 // Unit is the kind of a window: how long it is, and what its ends follow.
 type Unit uint8
 
-// The units. A window of FirstUse lasts a fixed time from the call that opens it; the others follow a calendar.
+// The units. A window of FirstUse lasts a fixed time from the call that opens it; others follow a calendar.
 const (
 	FirstUse Unit = iota + 1
 	Day
@@ -88,8 +88,8 @@ func (c *Calendar) Half() int64 {
 // That is the first boundary after both now and old + Half, and after now alone without an old window. For
 // FirstUse it is now + Length, where a Length below 1 counts as 1.
 //
-// End is exact for years far beyond 9999, by the last rules of the zone that are known. What int64 cannot hold
-// is math.MaxInt64, which is the only end that is not above now.
+// End is exact for years far beyond 9999 too, by the last rules of the zone. It saturates at math.MaxInt64,
+// the only end that may not be above now.
 func (c *Calendar) End(now, old int64) int64 {
 	if !c.Unit.dated() {
 		return Add(now, max(1, c.Length))

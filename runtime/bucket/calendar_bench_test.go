@@ -2,44 +2,41 @@ package bucket_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// benchCalendars are of an ordinary zone, which has transitions, within its table and beyond.
-func benchCalendars(b *testing.B, run func(b *testing.B, c *bucket.Calendar, at int64)) {
+// benchmarks measures a function on calendars of a zone with transitions, and of UTC.
+func benchmarks(b *testing.B, measured func(c *bucket.Calendar, at int64) int64) {
 	b.Helper()
 	york := zone(b, "America/New_York")
-	for _, c := range []*bucket.Calendar{
-		{Unit: bucket.Day, At: early, Zone: york},
-		{Unit: bucket.Week, Weekday: time.Monday, Zone: york},
-		{Unit: bucket.Month, Date: 31, Zone: york},
-		{Unit: bucket.Day},
+	const year2050 = year2026 + 24*365*allDay // the zone's table ends in 2037
+	for _, bench := range []struct {
+		name     string
+		calendar bucket.Calendar
+		from     int64
+	}{
+		{"day", bucket.Calendar{Unit: bucket.Day, At: early, Zone: york}, year2026},
+		{"week", bucket.Calendar{Unit: bucket.Week, Zone: york}, year2026},
+		{"month", bucket.Calendar{Unit: bucket.Month, Date: 31, Zone: york}, year2026},
+		{"UTC", bucket.Calendar{Unit: bucket.Day}, year2026},
+		{"2050", bucket.Calendar{Unit: bucket.Day, Zone: york}, year2050},
 	} {
-		b.Run(c.String(), func(b *testing.B) { run(b, c, year2026) })
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := int64(0); b.Loop(); i++ {
+				sink = measured(&bench.calendar, bench.from+i*1000)
+			}
+		})
 	}
-	b.Run("2050", func(b *testing.B) {
-		run(b, &bucket.Calendar{Unit: bucket.Day, Zone: york}, year2026+24*365*allDay)
-	})
 }
 
 func BenchmarkEnd(b *testing.B) {
-	benchCalendars(b, func(b *testing.B, c *bucket.Calendar, at int64) {
-		b.ReportAllocs()
-		for i := int64(0); b.Loop(); i++ {
-			sink = c.End(at+i*1000, at)
-		}
-	})
+	benchmarks(b, func(c *bucket.Calendar, at int64) int64 { return c.End(at, at) })
 }
 
 func BenchmarkNext(b *testing.B) {
-	benchCalendars(b, func(b *testing.B, c *bucket.Calendar, at int64) {
-		b.ReportAllocs()
-		for i := int64(0); b.Loop(); i++ {
-			sink = c.Next(at+i*1000, 3)[2]
-		}
-	})
+	benchmarks(b, func(c *bucket.Calendar, at int64) int64 { return c.Next(at, 3)[2] })
 }
 
 // TestEndAllocatesNothing, since each write that opens a window calls it.

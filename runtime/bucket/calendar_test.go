@@ -1,6 +1,7 @@
 package bucket_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,10 @@ func TestZone(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, z, err)
 		}
 	}
-	const cure = "write a name of the IANA database, such as Europe/Berlin or UTC"
+	const (
+		cure = "write a name of the IANA database, such as Europe/Berlin or UTC"
+		load = cure + "; if it is one, import time/tzdata"
+	)
 	for name, want := range map[string]string{
 		"":                    `zone "" names no time zone: ` + cure,
 		"Local":               `zone "Local" is another one on each machine: ` + cure,
@@ -73,8 +77,8 @@ func TestZone(t *testing.T) {
 		"right/Europe/Berlin": `zone "right/Europe/Berlin" is not on each machine: ` + cure,
 		"posix/UTC":           `zone "posix/UTC" is not on each machine: ` + cure,
 		"/etc/localtime":      `zone "/etc/localtime" names no time zone: ` + cure,
-		"Berlin":              `zone "Berlin": unknown time zone Berlin: ` + cure + "; if it is one, import time/tzdata",
-		"../UTC":              `zone "../UTC": time: invalid location name: ` + cure + "; if it is one, import time/tzdata",
+		"Berlin":              `zone "Berlin": unknown time zone Berlin: ` + load,
+		"../UTC":              `zone "../UTC": time: invalid location name: ` + load,
 	} {
 		if z, err := bucket.Zone(name); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, %v; want %s", name, z, err, want)
@@ -85,18 +89,20 @@ func TestZone(t *testing.T) {
 func TestCalendarString(t *testing.T) {
 	york, berlin := zone(t, "America/New_York"), zone(t, "Europe/Berlin")
 	for want, c := range map[string]bucket.Calendar{
-		"5h0m0s from first use":                              {Unit: bucket.FirstUse, Length: 5 * hour},
-		"day from 00:00 UTC":                                 {Unit: bucket.Day},
-		"day from 04:00 America/New_York":                    {Unit: bucket.Day, At: early, Zone: york},
-		"week from Monday UTC":                               {Unit: bucket.Week, Weekday: time.Monday},
-		"week from Sunday 23:30 UTC":                         {Unit: bucket.Week, At: late},
-		"month from day 1 UTC":                               {Unit: bucket.Month},
-		"month from day 15 Europe/Berlin":                    {Unit: bucket.Month, Date: 15, Zone: berlin},
-		"quarter from January 1 UTC":                         {Unit: bucket.Quarter, Date: 1},
-		"year from February 29 02:30 UTC":                    {Unit: bucket.Year, Month: time.February, Date: 29, At: gaps},
-		"year from the entity's own start, in Europe/Berlin": {Unit: bucket.Year, Zone: berlin, OwnStarts: true},
-		"month from the entity's own start, in its zone":     {Unit: bucket.Month, OwnStarts: true, OwnZone: true},
-		"day from 04:00 in the entity's own zone":            {Unit: bucket.Day, At: early, OwnZone: true},
+		"5h0m0s from first use":           {Unit: bucket.FirstUse, Length: 5 * hour},
+		"day from 00:00 UTC":              {Unit: bucket.Day},
+		"day from 04:00 America/New_York": {Unit: bucket.Day, At: early, Zone: york},
+		"week from Monday UTC":            {Unit: bucket.Week, Weekday: time.Monday},
+		"week from Sunday 23:30 UTC":      {Unit: bucket.Week, At: late},
+		"month from day 1 UTC":            {Unit: bucket.Month},
+		"month from day 15 Europe/Berlin": {Unit: bucket.Month, Date: 15, Zone: berlin},
+		"quarter from January 1 UTC":      {Unit: bucket.Quarter, Date: 1},
+		"year from February 29 02:30 UTC": {Unit: bucket.Year, Month: time.February, Date: 29, At: gaps},
+		"year from the entity's own start, in Europe/Berlin": {
+			Unit: bucket.Year, Zone: berlin, OwnStarts: true},
+		"month from the entity's own start, in its zone": {
+			Unit: bucket.Month, OwnStarts: true, OwnZone: true},
+		"day from 04:00 in the entity's own zone": {Unit: bucket.Day, At: early, OwnZone: true},
 	} {
 		if got := c.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -163,7 +169,8 @@ func TestBoundaries(t *testing.T) {
 			"2011-11-30T04:00:00-10:00 2011-12-31T04:00:00+14:00 2012-01-30T04:00:00+14:00"},
 		{"Kiritimati skips a year's last day", "Pacific/Kiritimati", calendar{Unit: bucket.Month, Date: 31},
 			"1994-11-30T00:00:00-10:00 1995-01-01T00:00:00+14:00 1995-01-31T00:00:00+14:00"},
-		{"Lord Howe's gap is half an hour", "Australia/Lord_Howe", calendar{Unit: bucket.Day, At: 2*time.Hour + 15*time.Minute},
+		{"Lord Howe's gap is half an hour", "Australia/Lord_Howe",
+			calendar{Unit: bucket.Day, At: 2*time.Hour + 15*time.Minute},
 			"2026-10-03T02:15:00+10:30 2026-10-04T02:30:00+11:00 2026-10-05T02:15:00+11:00"},
 		{"Lord Howe's overlap", "Australia/Lord_Howe", calendar{Unit: bucket.Day, At: time.Hour + 45*time.Minute},
 			"2026-04-04T01:45:00+11:00 2026-04-05T01:45:00+11:00 2026-04-06T01:45:00+10:30"},
@@ -194,8 +201,10 @@ func TestBoundaries(t *testing.T) {
 		{"a year from 29 February", "UTC", calendar{Unit: bucket.Year, Month: time.February, Date: 29},
 			"2096-02-29T00:00:00Z 2097-02-28T00:00:00Z 2098-02-28T00:00:00Z 2099-02-28T00:00:00Z " +
 				"2100-02-28T00:00:00Z 2101-02-28T00:00:00Z"},
-		{"before 1970", "UTC", calendar{Unit: bucket.Week, Weekday: time.Monday},
+		{"weeks before 1970", "UTC", calendar{Unit: bucket.Week, Weekday: time.Monday},
 			"1969-12-22T00:00:00Z 1969-12-29T00:00:00Z 1970-01-05T00:00:00Z"},
+		{"months before 1970", "UTC", calendar{Unit: bucket.Month, Date: 31},
+			"1969-11-30T00:00:00Z 1969-12-31T00:00:00Z 1970-01-31T00:00:00Z"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := test.calendar
@@ -234,6 +243,7 @@ func TestOldWindow(t *testing.T) {
 		{"the end was long ago", "2026-03-01T23:59:59Z", "2026-02-01T00:00:00Z", "2026-03-02T00:00:00Z"},
 		{"now is a boundary", "2026-03-02T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-03T00:00:00Z"},
 		{"none was open", "2026-03-01T23:59:59Z", "1970-01-01T00:00:00Z", "2026-03-02T00:00:00Z"},
+		{"none was open, before 1970", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := midnight.End(instant(t, test.now), instant(t, test.old))
@@ -241,5 +251,28 @@ func TestOldWindow(t *testing.T) {
 				t.Errorf("ends at %v, want %s", time.UnixMilli(got).UTC(), test.want)
 			}
 		})
+	}
+}
+
+// TestEndOfTime: what int64 cannot hold is math.MaxInt64.
+func TestEndOfTime(t *testing.T) {
+	daily := &bucket.Calendar{Unit: bucket.Day}
+	session := &bucket.Calendar{Unit: bucket.FirstUse, Length: 5 * hour}
+	for _, test := range []struct {
+		name           string
+		calendar       *bucket.Calendar
+		now, old, want int64
+	}{
+		{"year 9999", daily, bucket.LastExpiry*1000 + 999, 0, (bucket.LastExpiry + 1) * 1000},
+		{"the last day that ends", daily, math.MaxInt64 - allDay, 0, math.MaxInt64 / allDay * allDay},
+		{"the last day", daily, math.MaxInt64 / allDay * allDay, 0, math.MaxInt64},
+		{"the last instant", daily, math.MaxInt64, 0, math.MaxInt64},
+		{"after the last window", daily, 0, math.MaxInt64, math.MaxInt64},
+		{"the first instant", daily, math.MinInt64, 0, math.MinInt64 / allDay * allDay},
+		{"a session at the end", session, math.MaxInt64 - 1, 0, math.MaxInt64},
+	} {
+		if end := test.calendar.End(test.now, test.old); end != test.want {
+			t.Errorf("%s: ends at %d, want %d", test.name, end, test.want)
+		}
 	}
 }

@@ -16,12 +16,13 @@ const (
 	near        = 2 * daySeconds // of a transition: there the scan goes by the second
 )
 
-// scan is what a walk over the instants of a zone saw of its wall clock. It knows no rule of any zone: it asks
-// for no bounds, and never turns a local time into an instant. Times are in seconds since 1970, local ones too.
+// scan is what a walk over the instants of a zone saw of its wall clock. It knows no rule of any zone, asks
+// for no bounds, and never turns a local time into an instant. Times, local ones too, are in seconds since
+// 1970.
 type scan struct {
 	zone        *time.Location
 	first, last int64                     // local days, the last one not included
-	reached     map[time.Duration][]int64 // by time of day: when the wall clock was first not before it, each day
+	reached     map[time.Duration][]int64 // by time of day: when the wall clock reached it, each day
 	shown       map[int64]bool            // the local days that the wall clock showed
 }
 
@@ -40,10 +41,11 @@ func quick(zone *time.Location, at int64) int64 {
 }
 
 // scanned walks from two days before the first local day to two days after the last. It goes by the second
-// within two days of each transition, and through each quarter of an hour in which a day or a window starts.
-// Elsewhere it goes by the quarter of an hour.
+// within two days of each transition, and in each quarter of an hour that leads to a boundary. Elsewhere it
+// goes by the quarter of an hour: two days around each boundary would be all of time.
 func scanned(zone *time.Location, first, last int64, times []time.Duration) *scan {
-	s := &scan{zone: zone, first: first, last: last, reached: map[time.Duration][]int64{}, shown: map[int64]bool{}}
+	s := &scan{zone: zone, first: first, last: last}
+	s.reached, s.shown = map[time.Duration][]int64{}, map[int64]bool{}
 	from, until := (first-2)*daySeconds, (last+2)*daySeconds
 	var jumps []int64
 	for at := from; at < until; at += quarterHour {
@@ -167,8 +169,8 @@ func (s *scan) show(ms int64) string {
 	return time.UnixMilli(ms).In(s.zone).Format("2006-01-02T15:04:05Z07:00")
 }
 
-// midnight, gaps, early and late are the times of day at which windows start: many transitions are at midnight
-// and at two o'clock, and 23:30 is behind the start of a day that is short.
+// Windows start at these times of day, which ascend. Many transitions are at midnight or at two o'clock, and
+// some go back from midnight to 23:00.
 const (
 	midnight = 0
 	gaps     = 2*time.Hour + 30*time.Minute
@@ -257,6 +259,7 @@ func (s span) scan(t testing.TB) *scan {
 // TestCalendarAgainstScan: the long form walks over 1990 to 2040 in each zone.
 func TestCalendarAgainstScan(t *testing.T) {
 	longform.NoRace(t, "one goroutine calls")
+	t.Parallel()
 	spans := surprises
 	if all := 51 * len(zones); longform.Count(t, "years of zones", all, len(surprises)) == all {
 		spans = nil
