@@ -46,9 +46,14 @@ func draw(t *rapid.T, label string) drawn {
 			rapid.ID[string]).Draw(t, label+"limits")
 		var lines []string
 		for _, l := range limits {
-			lines = append(lines, fmt.Sprintf("      %s: {capacity: %d, burst: %d, every: %s%s}\n", l,
-				number("capacity"), number("burst")+10,
-				rapid.SampledFrom([]string{"1s", "1m"}).Draw(t, label+"every"),
+			how := fmt.Sprintf("burst: %d, every: %s", number("burst")+10,
+				rapid.SampledFrom([]string{"1s", "1m"}).Draw(t, label+"every"))
+			if r != global && rapid.Bool().Draw(t, label+"windows") {
+				how = rapid.SampledFrom([]string{
+					"window: day", "window: day, zone: entity", "window: month, starts: 15", "window: 5h, starts: first_use",
+				}).Draw(t, label+"window of a limit")
+			}
+			lines = append(lines, fmt.Sprintf("      %s: {capacity: %d, %s%s}\n", l, number("capacity"), how,
 				rapid.SampledFrom([]string{"", ", per_call: 1", ", per_call: 2"}).Draw(t, label+"per_call")))
 		}
 		d.limits = append(d.limits, lines)

@@ -41,6 +41,7 @@ type Kind struct {
 type Resource struct {
 	Name    string
 	Limits  []string  // their names
+	Windows []*Window // one for each of Limits, nil for one that refills; nil if all do
 	Removed []string  // names of earlier limits, which buckets may still hold
 	Charged []Charged // the kinds that have a bucket, each once
 	Cascade string    // atomic, compensated or none
@@ -69,7 +70,8 @@ type Charged struct {
 }
 
 // Numbers are the parameters of a token bucket. Capacity, Burst and Refill are whole tokens. Refill tokens
-// are added each Period, which is whole milliseconds. All are positive.
+// are added each Period, which is whole milliseconds. All are positive. Of a limit with windows, Refill is 0,
+// and Period is their length, which is nominal for those of the calendar.
 type Numbers = schema.Numbers
 
 // Load reads and checks the limits.yaml at path. The error is a Problems if the file has mistakes.
@@ -93,6 +95,9 @@ func Load(path string) (*Schema, error) {
 		}
 		for _, l := range r.Limits {
 			own.Limits = append(own.Limits, l.Name)
+			if r.Windows() {
+				own.Windows = append(own.Windows, l.Window)
+			}
 		}
 		for _, c := range r.Charged {
 			own.Charged = append(own.Charged, Charged{Kind: c.Kind, Limits: c.Limits, PerCall: c.PerCall})

@@ -33,6 +33,11 @@ resources:
     on_unavailable: deny
     settle: lazy
     shadow: true
+  windows:
+    limits:
+      rps: {capacity: 1, every: 1s}
+      day: {capacity: 5, window: day, starts: "04:30", zone: Europe/Berlin}
+    entities: {org: {}}
 `).Schema)
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +63,13 @@ resources:
 			Charged: []Charged{{Kind: 1, Limits: []Numbers{{Capacity: 1, Burst: 1, Refill: 1,
 				Period: time.Second}}, PerCall: []int64{0}}},
 			OnUnavailable: "deny", LazySettle: true, Shadow: true,
+		}, {
+			Name: "windows", Limits: []string{"rps", "day"}, Cascade: "atomic", OnUnavailable: "allow",
+			Windows: []*Window{nil, {Unit: WindowDay, Length: 24 * time.Hour, At: 4*time.Hour + 30*time.Minute,
+				Zone: "Europe/Berlin"}},
+			Charged: []Charged{{Kind: 1, Limits: []Numbers{
+				{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}, {Capacity: 5, Burst: 5, Period: 24 * time.Hour},
+			}, PerCall: []int64{0, 0}}},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -52,6 +52,9 @@ func TestDeclared(t *testing.T) {
 					unused = slices.DeleteFunc(unused, func(n string) bool { return n == name })
 				}
 				for _, imp := range f.Imports {
+					if imp.Name != nil && imp.Name.Name == "_" {
+						continue // for its effect: it declares no name
+					}
 					path, _ := strconv.Unquote(imp.Path.Value)
 					base := path[strings.LastIndexByte(path, '/')+1:]
 					text := strings.Replace(reservedTry, "NAME", base, 1)

@@ -71,6 +71,8 @@ const (
 	OperandBurst        = expr.Burst
 	OperandRefill       = expr.Refill
 	OperandPeriod       = expr.Period
+	OperandEnds         = expr.Ends     // end of the window to store
+	OperandEndsSeen     = expr.EndsSeen // end of the window in the image
 )
 
 // LoadStatements returns the Statements of each resource of the limits.yaml at path, in the order of

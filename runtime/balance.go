@@ -20,6 +20,9 @@ type Balance struct {
 	// Full is the time until the bucket has its burst again. If the region's quota is 0, it is the time until
 	// the quota may be raised.
 	Full time.Duration
+
+	// Resets is the end of the open window. It is zero if none is open, or if the limit refills.
+	Resets time.Time
 }
 
 // Balances returns what the lease's last write left in its buckets, nearest first, limits in schema order.
@@ -68,6 +71,7 @@ func balancesAt(spec *store.Spec, buckets []store.Bucket, now int64) []Balance {
 			all = append(all, Balance{
 				Resource: spec.Resource, Entity: buckets[i].Entity, Limit: spec.Limits[j], Params: b.Limit,
 				Available: max(0, bucket.Spendable(b, refilled, now)) / bucket.Milli, Full: full,
+				Resets: store.Resets(b, now),
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-go/sluice/runtime/internal/calendars"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -34,6 +35,7 @@ func role(s *store.Spec, links []store.Link, i int) (charged, lookup bool) {
 // The id of another link is checked only if look-ups start from it.
 func follow(c *chain, part *store.Part, links []store.Link) error {
 	spec := c.spec
+	c.ids = calendars.Chain(spec, links)
 	links = within(spec, links)
 	for i, link := range links {
 		charged, lookup := role(spec, links, i)
@@ -118,10 +120,10 @@ func (c *core) peek(ctx context.Context, call *request) error {
 	return c.session.Peek(ctx, &call.Call)
 }
 
-// resolve completes by look-ups those of call's chains that need it, within call's deadline. If it fails,
-// chains keep what was found.
+// resolve completes by look-ups those of call's chains that need it, and finds the calendars of entities' own
+// windows, within call's deadline. If it fails, chains keep what was found.
 func (c *core) resolve(ctx context.Context, call *request) error {
-	if !slices.ContainsFunc(call.chains, func(on chain) bool { return on.above != nil }) {
+	if !slices.ContainsFunc(call.chains, func(on chain) bool { return on.above != nil || on.ids != nil }) {
 		return nil
 	}
 	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
@@ -130,6 +132,12 @@ func (c *core) resolve(ctx context.Context, call *request) error {
 		for call.chains[i].above != nil {
 			if err := c.climb(ctx, &call.chains[i], &call.Parts[i]); err != nil {
 				return err
+			}
+		}
+		if on := &call.chains[i]; on.ids != nil {
+			err := calendars.Set(ctx, on.spec, call.Parts[i].Buckets, on.ids, c.session.Member)
+			if err != nil {
+				return unavailable(on.spec, "the calendar of "+store.Quote(on.ids[0]), err)
 			}
 		}
 	}
@@ -142,35 +150,16 @@ func (c *core) climb(ctx context.Context, on *chain, part *store.Part) error {
 	at, spec := on.above, on.spec
 	m, found, err := c.session.Member(ctx, at.entity)
 	if err != nil {
-		return at.unavailable(spec, err)
+		return unavailable(spec, "the parent of "+store.Quote(at.entity), err)
 	}
 	if found && !m.Cascade {
 		on.above = nil
 		return nil
 	}
 	kinds := spec.Kinds
-	parent := kinds[at.kind].Parent
-	cure := fmt.Sprintf("sluice entity put %s --parent %s<id>", store.Argument(at.entity), kinds[parent].Prefix)
-	switch {
-	case !found:
-		return &InvalidError{
-			Resource: spec.Resource, Field: "entity", Value: at.entity,
-			Reason: "is not known, and so its parent is not: store it (" + cure + "), or give its parent in the call",
-		}
-	case m.Parent == "":
-		return &InvalidError{
-			Resource: spec.Resource, Field: "entity", Value: at.entity,
-			Reason: "is stored without a parent, which its calls need: store it (" + cure +
-				"), or give its parent in the call",
-		}
-	}
-	id, ok := strings.CutPrefix(m.Parent, kinds[parent].Prefix)
-	if !ok || store.CheckID(kinds[parent].Prefix, id) != "" {
-		return &SetupError{
-			What: fmt.Sprintf("entity %s is stored with parent %q, which is no id of kind %s",
-				store.Quote(at.entity), m.Parent, kinds[parent].Name),
-			Do: "store it again: " + cure,
-		}
+	parent, err := spec.ParentOf(at.kind, at.entity, m, found)
+	if err != nil {
+		return err
 	}
 	if kinds[parent].Limits != nil {
 		part.Buckets = append(part.Buckets, store.Bucket{Entity: m.Parent, Kind: parent})
@@ -182,15 +171,14 @@ func (c *core) climb(ctx context.Context, on *chain, part *store.Part) error {
 	return nil
 }
 
-// unavailable adds to an *UnavailableError which entity was looked up. It returns any other error as it is.
-func (a *ancestry) unavailable(spec *store.Spec, err error) error {
+// unavailable adds to an *UnavailableError what was looked up. It returns any other error as it is.
+func unavailable(spec *store.Spec, what string, err error) error {
 	down, ok := errors.AsType[*UnavailableError](err)
 	if !ok {
 		return err
 	}
 	own := *down // other callers may have the same error
-	own.Resource, own.Err = spec.Resource, fmt.Errorf("looking up the parent of %s: %w",
-		store.Quote(a.entity), down.Err)
+	own.Resource, own.Err = spec.Resource, fmt.Errorf("looking up %s: %w", what, down.Err)
 	return &own
 }
 

@@ -267,7 +267,7 @@ func Refill() SetOption { return func(o *setOptions) { o.refill = true } }
 // the burst of the Reset.
 //
 // Leases from before still give back what they did not use, which the bucket then holds up to its burst. So
-// after a Reset calls may take the burst, the refill, and that.
+// after a Reset calls may take the burst, the refill, and that. A limit with windows takes nothing back.
 //
 // It fails like Resource.Peek, and with a *ContendedError if the bucket gets other limits at each attempt.
 // Then, and after an *UnavailableError, it may be called again.

@@ -153,8 +153,9 @@ func TestRefuse(t *testing.T) {
 	spec := gpt4().spec
 	missing := image(0, 0)
 	missing.Missing[1] = true
-	slow := image(0, 1_000_000)
-	slow.Balances[0].Refill = 0
+	open, over := image(0, 1_000_000), image(0, 1_000_000)
+	open.Balances[0].Refill, over.Balances[0].Refill = 0, 0
+	open.Balances[0].Ends = 90_000_000
 	for _, test := range []struct {
 		name  string
 		img   *bucket.Image
@@ -170,7 +171,8 @@ func TestRefuse(t *testing.T) {
 		{"a cost of 0 is not guarded", image(-1, -1), []int64{0, 0}, "", 0, 0},
 		{"nor what is given back", image(-1, -1), []int64{-1, -1}, "", 0, 0},
 		{"nor a limit that is not there", missing, []int64{0, 1000}, "", 0, 0},
-		{"never", slow, []int64{1000, 1000}, "rpm", math.MaxInt64, 1},
+		{"an open window", open, []int64{1000, 1000}, "rpm", 25 * time.Hour, 1},
+		{"a window that is over", over, []int64{1000, 1000}, "", 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			denied := store.Refuse(nil, spec, "user-1", test.img, test.cost, 0)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/balances"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -35,7 +34,7 @@ type lease struct {
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The
-// difference is charged, into debt if need be, or given back.
+// difference is charged, into debt if need be, or given back: to a window that is over in usage alone.
 //
 // It ignores ctx's cancellation, keeps its values and bounds itself by WithSettleTimeout. It fails with:
 //   - an *InvalidError, which leaves the lease as it was, for a bad cost and for the zero Lease;
@@ -280,26 +279,8 @@ func (l *lease) noticeGiveBack(part *store.Part) {
 	}
 	for i, actual := range part.Actual {
 		if actual < part.Cost[i] {
-			r.core.waiters.GaveBack(r.spec.Resource, written(r.spec, l.part.Buckets, part.Buckets), r.now())
+			r.core.waiters.GaveBack(r.spec.Resource, balances.Written(r.spec, l.part.Buckets, part.Buckets), r.now())
 			return
 		}
 	}
-}
-
-// written returns those of after that differ from before.
-func written(spec *store.Spec, before, after []store.Bucket) []store.Bucket {
-	var written []store.Bucket
-	for i, b := range after {
-		if b.After != before[i].After {
-			written = append(written, existing(spec, b))
-		}
-	}
-	return written
-}
-
-// existing returns b with a full image if it does not exist.
-func existing(spec *store.Spec, b store.Bucket) store.Bucket {
-	own, refilled := balances.Of(&b, spec)
-	b.After = &bucket.Image{Refilled: refilled, Balances: own, Missing: make([]bool, len(own))}
-	return b
 }

@@ -209,9 +209,9 @@ func TestLocalEndsBucketByBucket(t *testing.T) {
 // TestLocalTakesAllOrNone over a chain and over claims, and adds up what meets in one bucket.
 func TestLocalTakesAllOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &outages{fake: &fake{}}
-		lim, r := openOn(t, store, runtime.Local)
-		store.fail(down())
+		backend := &outages{fake: &fake{}}
+		lim, r := openOn(t, backend, runtime.Local)
+		backend.fail(down())
 		lease := acquire(t, r, member{"1", "9"}, cost{RPM: 5, TPM: 4000})
 		equal(t, "user", here(lim, "user-1"), cost{55, 2000})
 		equal(t, "project", here(lim, "project-9"), cost{115, 2000})
@@ -222,8 +222,16 @@ func TestLocalTakesAllOrNone(t *testing.T) {
 		}
 		_, err = r.Acquire(t.Context(), member{"1", "9"}, cost{TPM: 2600})
 		denied, _ := errors.AsType[*runtime.DeniedError](err)
-		equal(t, "refusals", fmt.Sprint(denied.Refusals),
-			"[{gpt-4 user-1 tpm 2600 2000 6s} {gpt-4 project-9 tpm 2600 2000 6s}]")
+		refusal := func(entity string) store.Refusal {
+			return store.Refusal{
+				Resource: "gpt-4", Entity: entity, Limit: "tpm", Requested: 2600, Available: 2000,
+				RetryAfter: 6 * time.Second,
+			}
+		}
+		want := []store.Refusal{refusal("user-1"), refusal("project-9")}
+		if !slices.Equal(denied.Refusals, want) {
+			t.Errorf("refusals: %v, want %v", denied.Refusals, want)
+		}
 		equal(t, "project after the refusals", here(lim, "project-9"), cost{115, 2000})
 		check(t, lease.Settle(t.Context(), cost{RPM: 5, TPM: 1000}), "")
 		equal(t, "settled user", here(lim, "user-1"), cost{55, 5000})

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -44,6 +45,21 @@ func (e *Entities) Put(ctx context.Context, entity Entity, opts ...PutOption) er
 		return err
 	}
 	return e.core.session.Members().Put(ctx, m)
+}
+
+// SetCalendar stores the start of the entity's billing. Windows with starts: entity count from since, and its
+// location, an IANA zone, is the zone of windows with zone: entity. Entities below it without a calendar go
+// by it too. An open window is not shortened: the next one is half to one and a half times as long. Other
+// processes go by what was stored before, for as long as WithCacheTTL says.
+func (e *Entities) SetCalendar(ctx context.Context, entity Entity, since time.Time) error {
+	_, stored, err := e.core.nearest("", entity)
+	if err != nil {
+		return err
+	}
+	if err := store.CheckSince(since); err != nil {
+		return err
+	}
+	return e.core.session.Members().SetCalendar(ctx, stored, since)
 }
 
 // Get returns what is stored of entity; found is false if nothing is.

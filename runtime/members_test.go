@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -36,6 +37,14 @@ func (m *members) Get(_ context.Context, entity string) (store.Member, bool, err
 func (m *members) Delete(_ context.Context, entity string) error {
 	m.asked++
 	delete(m.known, entity)
+	return m.failure
+}
+
+func (m *members) SetCalendar(_ context.Context, entity string, since time.Time) error {
+	m.asked++
+	one := m.known[entity]
+	one.Since = since
+	m.known[entity] = one
 	return m.failure
 }
 

@@ -76,7 +76,8 @@ func (l *lease) again() *request {
 	call := &request{chains: []chain{{spec: r.spec}}}
 	call.Called, call.Parts = r.core.env.Clock.Now(), []store.Part{{Def: r.def}}
 	for _, b := range l.part.Buckets {
-		call.Parts[0].Buckets = append(call.Parts[0].Buckets, store.Bucket{Entity: b.Entity, Kind: b.Kind})
+		call.Parts[0].Buckets = append(call.Parts[0].Buckets,
+			store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows})
 	}
 	return call
 }
@@ -85,12 +86,14 @@ func (l *lease) again() *request {
 // time is not settled: what was taken of it the other time stays taken.
 func (l *lease) add(more *store.Part, at int64) {
 	sum := *more
+	more.NoteCharges()
 	sum.Cost, sum.Buckets = slices.Clone(more.Cost), slices.Clone(more.Buckets)
 	for i, c := range l.part.Cost {
 		sum.Cost[i] = bucket.Add(sum.Cost[i], c)
 	}
 	for i := range sum.Buckets {
 		sum.Buckets[i].Dropped = either(sum.Buckets[i].Dropped, l.part.Buckets[i].Dropped)
+		sum.Buckets[i].Charges = slices.Concat(l.part.Buckets[i].Charges, more.Buckets[i].Charges)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,6 +16,23 @@ type Rate struct {
 	Every    time.Duration // in whole milliseconds; 0 means that of limits.yaml, for the kind of entity
 }
 
+// InWindow returns the Rate of a windowed limit with a capacity in whole tokens, nil for nil. Generated code
+// calls it.
+func InWindow(capacity *int64) *Rate {
+	if capacity == nil {
+		return nil
+	}
+	return &Rate{Capacity: *capacity}
+}
+
+// InWindow returns the Capacity of r, which is of a windowed limit: nil for a nil r. Generated code calls it.
+func (r *Rate) InWindow() *int64 {
+	if r == nil {
+		return nil
+	}
+	return &r.Capacity
+}
+
 // limit returns r in millitokens, in place of own, and what is wrong with it for calls that take perCall.
 func (r *Rate) limit(own bucket.Limit, perCall int64) (l *bucket.Limit, wrong string) {
 	if r.Every%time.Millisecond != 0 {
@@ -33,6 +50,9 @@ func (r *Rate) limit(own bucket.Limit, perCall int64) (l *bucket.Limit, wrong st
 	if r.Every != 0 {
 		l.Period = r.Every.Milliseconds()
 	}
+	if own.Windowed() {
+		l.Refill = 0
+	}
 	return l, l.Check(perCall)
 }
 
@@ -41,7 +61,11 @@ func (r *Rate) limit(own bucket.Limit, perCall int64) (l *bucket.Limit, wrong st
 func ratesOf(limits []*bucket.Limit) []*Rate {
 	rates := make([]*Rate, len(limits))
 	for i, l := range limits {
-		if l != nil {
+		switch {
+		case l == nil:
+		case l.Windowed():
+			rates[i] = &Rate{Capacity: l.Capacity / bucket.Milli}
+		default:
 			refill, period := l.WholeRefill()
 			rates[i] = &Rate{
 				Capacity: l.Capacity / bucket.Milli, Burst: l.Burst / bucket.Milli, Refill: refill,

@@ -15,4 +15,5 @@ type request struct {
 type chain struct {
 	spec  *store.Spec // of the part's Def
 	above *ancestry   // where look-ups continue the chain; nil once the part's Buckets are complete
+	ids   []string    // stored ids of the entity and its ancestors, for their calendars; nil if none matters
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/balances"
@@ -274,6 +273,7 @@ func (r *resource) lease(
 		return nil, end.err
 	}
 	l, part := &a.lease, &a.part[0]
+	part.NoteCharges()
 	l.resource, l.by, l.part, l.options = r, end.by, part, o
 	l.buckets, l.at = part.Buckets, ended.UnixMilli()
 	if l.shadowed = end.shadowed; l.shadowed != nil {
@@ -302,39 +302,12 @@ func (r *resource) report(ctx context.Context, operation string, call *request, 
 	}
 	event := r.event(operation, &call.Call, ended, err)
 	event.Local = call.outage != nil
-	event.Limit, event.LimitKind = refusing(r.spec, &call.Parts[0], err)
+	event.Limit, event.LimitKind = store.Refusing(r.spec, &call.Parts[0], err)
 	event.Shadow = end.shadowed != nil
 	if err == nil {
 		event.Err = call.outage
 	}
 	f(ctx, event)
-}
-
-// refusing returns the limit of part that err refuses for longest, and the kind of its bucket. Both are empty
-// if err refuses none of it: of several claims, another may be refused.
-func refusing(spec *store.Spec, part *store.Part, err error) (limit, kind string) {
-	kindOf := func(resource, entity string) (kind string, ok bool) {
-		i := slices.IndexFunc(part.Buckets, func(b store.Bucket) bool { return b.Entity == entity })
-		if resource != spec.Resource || i < 0 {
-			return "", false
-		}
-		return spec.Kinds[part.Buckets[i].Kind].Name, true
-	}
-	if exceeds, ok := errors.AsType[*CostTooLargeError](err); ok {
-		if kind, ok := kindOf(exceeds.Resource, exceeds.Entity); ok {
-			return exceeds.Limit, kind
-		}
-	}
-	if denied, ok := errors.AsType[*DeniedError](err); ok {
-		var longest time.Duration
-		for _, refusal := range denied.Refusals {
-			at, ok := kindOf(refusal.Resource, refusal.Entity)
-			if ok && (limit == "" || refusal.RetryAfter > longest) {
-				limit, kind, longest = refusal.Limit, at, refusal.RetryAfter
-			}
-		}
-	}
-	return limit, kind
 }
 
 // event describes how call, an operation, has ended.

@@ -19,6 +19,7 @@ import (
 // sleep. Beside Acquire's errors it fails:
 //   - at once, with a *DeniedError that is also context.DeadlineExceeded, if the tokens will not be there
 //     before ctx's deadline or the end of MaxWait;
+//   - at once, with a *DeniedError, if there is neither and the tokens will not be there within a minute;
 //   - with the last such denial, if one of these comes first after all;
 //   - at once, with a *QueueFullError, if as many calls wait for the entity as WithMaxWaiters allows;
 //   - with an error that is context.DeadlineExceeded, if one of these comes before any denial. If it is
@@ -99,7 +100,7 @@ type waiter struct {
 // join puts w behind those who wait for its nearest bucket. It reports false if there are too many.
 func (w *waiter) join() (ok bool) {
 	var tooLate func(*waitlist.View) bool
-	if _, ends := w.waiting.Deadline(); ends {
+	if bounded(w.waiting) {
 		tooLate = func(view *waitlist.View) bool {
 			denied := w.behind(view)
 			return denied != nil && pastDeadline(w.waiting, denied.RetryAfter)
@@ -124,8 +125,12 @@ func (w *waiter) step() (by settler, done bool, err error) {
 			return by, done, err
 		}
 	}
-	if w.last != nil && pastDeadline(w.waiting, w.last.RetryAfter) {
+	switch {
+	case w.last == nil:
+	case pastDeadline(w.waiting, w.last.RetryAfter):
 		return nil, true, store.PastDeadline(w.last)
+	case w.last.RetryAfter > longestWait && !bounded(w.waiting):
+		return nil, true, w.last
 	}
 	var due <-chan time.Time
 	reads := false
@@ -143,6 +148,11 @@ func (w *waiter) step() (by settler, done bool, err error) {
 	}
 	return nil, false, nil
 }
+
+// longestWait bounds the wait of a call without a deadline, and without MaxWait: a window may end in a month.
+const longestWait = time.Minute
+
+func bounded(ctx context.Context) bool { _, ends := ctx.Deadline(); return ends }
 
 // watch blocks w, the first of its queue, at the limit that refuses it for longest. It returns a channel that
 // receives when w has to read the bucket (reads) or to ask the store. It is nil if another waiter watches the
@@ -183,7 +193,7 @@ func (w *waiter) read() {
 		Call: store.Call{Called: now, Parts: []store.Part{part}}, chains: []chain{{spec: w.spec}},
 	}
 	if w.core.ask(w.waiting, peek, w.core.peek, w.o.budget) == nil {
-		w.ticket.Read(existing(w.spec, peek.Parts[0].Buckets[0]), w.now())
+		w.ticket.Read(balances.Existing(w.spec, peek.Parts[0].Buckets[0]), w.now())
 	}
 }
 

@@ -49,7 +49,7 @@ func (w *waits) joinCost(ctx context.Context, name string, c cost, opts ...runti
 func (w *waits) joinAs(ctx context.Context, name string, e entity, c cost, opts ...runtime.CallOption) {
 	w.open++
 	go func() {
-		lease, err := w.r.Wait(ctx, e, c, opts...)
+		lease, err := w.r.Wait(patient(w.t, ctx), e, c, opts...)
 		if (lease == nil) == (err == nil) {
 			w.t.Errorf("%s: lease %v beside error %v", name, lease, err)
 		}

@@ -22,6 +22,15 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// patient returns a copy of ctx that ends in a year: a Wait without an end denies at once if it is over a
+// minute.
+func patient(t *testing.T, ctx context.Context) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 365*24*time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // gaveUp checks that the waiter that ended last was denied for want of time.
 func (w *waits) gaveUp(limit string, retryAfter time.Duration) {
 	w.t.Helper()

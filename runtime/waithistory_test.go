@@ -158,7 +158,7 @@ func (w *waitWorld) join(t *testing.T, user string, tokens int64, within time.Du
 	}
 	w.queues[user] = append(w.queues[user], waiter)
 	go func() {
-		_, err := w.r.Wait(ctx, ofProject3(user), cost{TPM: tokens})
+		_, err := w.r.Wait(patient(t, ctx), ofProject3(user), cost{TPM: tokens})
 		waiter.ended <- err
 	}()
 }

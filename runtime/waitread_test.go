@@ -96,7 +96,7 @@ func TestOneReadForAll(t *testing.T) {
 				}
 				backend.putOf(test.bucket, 0, 60, inDebt)
 				reads := backend.readsOf()
-				ctx, stop := context.WithCancel(t.Context())
+				ctx, stop := context.WithCancel(patient(t, t.Context()))
 				for i := range 1000 {
 					go func() { _, _ = processes[i%len(processes)].Wait(ctx, test.who(i), cost{TPM: 1}) }()
 				}
@@ -130,7 +130,7 @@ func TestReadThatFails(t *testing.T) {
 			return nil
 		})
 		w.join(t.Context(), "a", 1000, runtime.Budget(300*time.Millisecond))
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, leave := context.WithCancel(patient(t, t.Context()))
 		w.join(t.Context(), "b", 10)
 		w.join(ctx, "c", 10)
 		elapse(1100 * time.Millisecond) // a reads
@@ -166,7 +166,7 @@ func TestMaxWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{}
 		w := queue(t, backend, runtime.WithMaxWaiters(2))
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, leave := context.WithCancel(patient(t, t.Context()))
 		w.join(t.Context(), "a", 100)
 		w.join(ctx, "b", 100)
 		asked := backend.count()
@@ -190,7 +190,7 @@ func TestManyLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{}
 		w := queue(t, backend)
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, leave := context.WithCancel(patient(t, t.Context()))
 		var ended atomic.Int64
 		for range 10_000 {
 			go func() {
@@ -200,7 +200,7 @@ func TestManyLeave(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		_, err := w.r.Wait(t.Context(), user{"1"}, cost{TPM: 1})
+		_, err := w.r.Wait(patient(t, t.Context()), user{"1"}, cost{TPM: 1})
 		check(t, err, "queue full gpt-4 user-1 10000")
 		leave()
 		synctest.Wait()

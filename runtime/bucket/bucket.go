@@ -9,6 +9,7 @@ package bucket
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -18,11 +19,24 @@ const Milli = 1000
 // Limit holds one limit's parameters: Capacity, Burst and Refill in millitokens, Period in milliseconds.
 // Refill tokens arrive every Period, evenly, up to Burst; Capacity is what the schema calls the limit and
 // takes no part in the arithmetic.
+//
+// A windowed limit has a Refill of 0: its whole Burst comes back when the window ends. Its Period is the
+// nominal length of a window.
 type Limit struct{ Capacity, Burst, Refill, Period int64 }
 
 // Absent reports whether l is the zero Limit, of a bucket that does not have the limit: nothing is stored of
 // it, and nothing charged. A closed limit is not absent.
 func (l Limit) Absent() bool { return l.Period == 0 }
+
+// Windowed reports whether l comes back when a window ends, and does not refill.
+func (l Limit) Windowed() bool { return l.Refill == 0 && l.Period > 0 }
+
+// InWindows returns a limit of capacity whole tokens in each window. period is the nominal length of a
+// window. It saturates; parts of a millisecond are dropped.
+func InWindows(capacity int64, period time.Duration) Limit {
+	tokens := Mul(capacity, Milli)
+	return Limit{Capacity: tokens, Burst: tokens, Period: period.Milliseconds()}
+}
 
 // Per returns a limit of capacity whole tokens every period, refilled by capacity and without extra burst. It
 // saturates; parts of a millisecond are dropped.
@@ -38,8 +52,11 @@ func (l Limit) WithBurst(tokens int64) Limit {
 }
 
 // String writes l in whole tokens: 5 per 1m0s, burst 8, refill 2, where burst and refill stand only if they
-// are not the capacity.
+// are not the capacity. A windowed limit is 5 in windows of 24h0m0s.
 func (l Limit) String() string {
+	if l.Windowed() {
+		return fmt.Sprintf("%s in windows of %v", tokens(l.Capacity), milliseconds(l.Period))
+	}
 	s := fmt.Sprintf("%s per %v", tokens(l.Capacity), milliseconds(l.Period))
 	if l.Burst != l.Capacity {
 		s += ", burst " + tokens(l.Burst)
@@ -50,14 +67,19 @@ func (l Limit) String() string {
 	return s
 }
 
-// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc}). Tokens is what it held at
-// the bucket's Refilled instant, negative in debt. Consumed is all that was ever charged, less what was given
-// back.
+// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc,we}). Tokens is what it held
+// at the bucket's Refilled instant, negative in debt; of a windowed limit, what the open window holds.
+// Consumed is all that was ever charged, less what was given back. Ends is the end of the open window, in ms.
+// It is 0 before the first window, and for a limit that refills.
 type Balance struct {
 	Limit
 
-	Tokens, Consumed int64
+	Tokens, Consumed, Ends int64
 }
+
+// Over reports whether the window of b, a windowed limit, has ended at now, in ms. The stored end decides,
+// never a calendar.
+func (b Balance) Over(now int64) bool { return now >= b.Ends }
 
 // String writes b in whole tokens: 3.5 of 5 per 1m0s, consumed 120.
 func (b Balance) String() string {
@@ -73,6 +95,20 @@ type Image struct {
 	Balances []Balance
 	Missing  []bool  // limits that the item does not have, in schema order; their balance is zero
 	Extra    []Named // limits of the item that the schema does not have, by name
+}
+
+// RevisionUnit separates the two components of an image's Version (cv): the schema's revision, and the sum of
+// the versions of overrides.
+const RevisionUnit = 100_000_000_000_000
+
+// Find returns the balance of a limit in img, which was read without a schema. ok is false if it has none.
+func (img *Image) Find(limit string) (b Balance, ok bool) {
+	for _, extra := range img.Extra {
+		if extra.Name == limit {
+			return extra.Balance, true
+		}
+	}
+	return Balance{}, false
 }
 
 // Named is the balance of a limit that the schema does not know.
@@ -96,8 +132,15 @@ func Refill(l Limit, rf, now int64) int64 {
 	return int64(min(whole, math.MaxInt64))
 }
 
-// Available returns what b is worth at now, min(Tokens + refill, Burst), in millitokens.
+// Available returns what b is worth at now, min(Tokens + refill, Burst), in millitokens. A window that is
+// over is worth the Burst.
 func Available(b Balance, rf, now int64) int64 {
+	if b.Windowed() {
+		if b.Over(now) {
+			return b.Burst
+		}
+		return b.Tokens
+	}
 	return min(Add(b.Tokens, Refill(b.Limit, rf, now)), b.Burst)
 }
 
@@ -115,10 +158,14 @@ func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 }
 
 // ReadyAt returns the first instant, in milliseconds, at which b holds tokens (millitokens), if burst does
-// not cap it. That is rf if it does already, math.MaxInt64 if it never will.
+// not cap it. That is rf if it does already, math.MaxInt64 if it never will. A windowed limit has its tokens
+// at the end of its window.
 func ReadyAt(b Balance, rf, tokens int64) int64 {
-	if tokens <= b.Tokens {
+	switch {
+	case tokens <= b.Tokens:
 		return rf
+	case b.Windowed():
+		return b.Ends
 	}
 	if b.Refill <= 0 || b.Period <= 0 {
 		return math.MaxInt64
@@ -135,21 +182,40 @@ const LastExpiry = 253402300799
 // Expiry returns the ttl, in seconds, of a bucket that holds b. It is rf plus twice the time to be full from
 // empty, or from b's own balance if that is lower. So a bucket is full when it is deleted. Expiry saturates
 // at LastExpiry.
+//
+// A bucket with a window is kept for half a window after its end, and for a minute at least. A writer that
+// then creates it anew cannot open the same window again, even if its clock or its zone's rules differ.
 func Expiry(b Balance, rf int64) int64 {
-	b.Tokens = min(b.Tokens, 0)
-	full := ReadyAt(b, rf, b.Burst)
-	at := Add(full, Sub(full, rf))
+	at := Add(b.Ends, max(b.Period/2, minute))
+	if !b.Windowed() {
+		b.Tokens = min(b.Tokens, 0)
+		full := ReadyAt(b, rf, b.Burst)
+		at = Add(full, Sub(full, rf))
+	} else if b.Ends == 0 { // no window is open
+		at = rf
+	}
 	if at > LastExpiry*1000 {
 		return LastExpiry
 	}
 	return at/1000 + min(1, max(0, at%1000))
 }
 
+const minute = int64(time.Minute / time.Millisecond)
+
 func milliseconds(ms int64) time.Duration {
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64
 	}
 	return time.Duration(ms) * time.Millisecond
+}
+
+// Negated returns the cost that gives cost back.
+func Negated(cost []int64) []int64 {
+	back := slices.Clone(cost)
+	for i := range back {
+		back[i] = -back[i]
+	}
+	return back
 }
 
 // Full returns full balances with parameters limits.

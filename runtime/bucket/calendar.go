@@ -211,3 +211,13 @@ func Zone(name string) (*time.Location, error) {
 	}
 	return zone, nil
 }
+
+// MustZone is Zone for a name that is known to be right. It panics if it is not, as regexp.MustCompile does.
+// Generated code calls it: generate has checked the name, and the package imports time/tzdata.
+func MustZone(name string) *time.Location {
+	zone, err := Zone(name)
+	if err != nil {
+		panic("sluice: " + err.Error())
+	}
+	return zone
+}

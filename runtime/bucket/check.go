@@ -23,10 +23,11 @@ const (
 // it: a clause without l's name, or "". The bounds are those of docs/design.md, "Arithmetic". A burst below
 // perCall could serve no call.
 func (l Limit) Check(perCall int64) string {
-	for _, n := range []struct {
-		what  string
-		milli int64
-	}{{"capacity", l.Capacity}, {"burst", l.Burst}, {"refill", l.Refill}} {
+	numbers := []number{{"capacity", l.Capacity}, {"burst", l.Burst}, {"refill", l.Refill}}
+	if l.Windowed() {
+		numbers = numbers[:2]
+	}
+	for _, n := range numbers {
 		switch {
 		case n.milli <= 0:
 			return fmt.Sprintf("%s %s is not above 0: a limit that admits nothing is none, raise it",
@@ -48,6 +49,8 @@ func (l Limit) Check(perCall int64) string {
 	case l.Burst < Mul(perCall, Milli):
 		return fmt.Sprintf("burst %s is below the %d that a call takes (per_call), so that none could be served: "+
 			"raise it", tokens(l.Burst), perCall)
+	case l.Windowed():
+		return ""
 	case l.Refill > maxPerSecond*l.Period: // at most 3.2*10^17
 		return fmt.Sprintf("refill %s every %v is above %d a second: lower the refill or raise the period",
 			tokens(l.Refill), milliseconds(l.Period), maxPerSecond)
@@ -57,6 +60,12 @@ func (l Limit) Check(perCall int64) string {
 			tokens(l.Burst), maxFillDays, tokens(l.Refill), milliseconds(l.Period))
 	}
 	return ""
+}
+
+// number is a number of a limit, in millitokens, with its name.
+type number struct {
+	what  string
+	milli int64
 }
 
 // tokens writes millitokens as tokens, exactly.

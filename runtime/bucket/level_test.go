@@ -97,7 +97,10 @@ func TestReadyAtIsExact(t *testing.T) {
 
 func TestReadyAtOfAnyNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := bucket.Balance{Limit: wild().Draw(t, "limit"), Tokens: rapid.Int64().Draw(t, "tokens")}
+		b := bucket.Balance{
+			Limit: wild().Draw(t, "limit"), Tokens: rapid.Int64().Draw(t, "tokens"),
+			Ends: rapid.Int64().Draw(t, "ends"),
+		}
 		checkReady(t, b, rapid.Int64().Draw(t, "rf"), rapid.Int64().Draw(t, "level"))
 	})
 }

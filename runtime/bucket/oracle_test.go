@@ -37,6 +37,12 @@ func oracleRefill(l bucket.Limit, rf, now *big.Int) *big.Int {
 }
 
 func oracleAvailable(b bucket.Balance, rf, now *big.Int) *big.Int {
+	if inWindows(b.Limit) {
+		if now.Cmp(integer(b.Ends)) >= 0 {
+			return integer(b.Burst)
+		}
+		return integer(b.Tokens)
+	}
 	level := new(big.Int).Add(integer(b.Tokens), oracleRefill(b.Limit, rf, now))
 	if burst := integer(b.Burst); level.Cmp(burst) > 0 {
 		return burst
@@ -50,6 +56,9 @@ func oracleReady(b bucket.Balance, rf, level int64) *big.Int {
 	if level <= b.Tokens {
 		return integer(rf)
 	}
+	if inWindows(b.Limit) {
+		return integer(b.Ends)
+	}
 	if b.Refill <= 0 || b.Period <= 0 {
 		return nil
 	}
@@ -58,14 +67,29 @@ func oracleReady(b bucket.Balance, rf, level int64) *big.Int {
 	return ceilDiv(x.Mul(x, integer(b.Period)), b.Refill)
 }
 
+// inWindows reports whether a limit has windows.
+func inWindows(l bucket.Limit) bool { return l.Refill == 0 && l.Period > 0 }
+
 func oracleExpiry(b bucket.Balance, rf int64) *big.Int {
+	if inWindows(b.Limit) {
+		at := integer(rf)
+		if b.Ends != 0 {
+			at = integer(b.Ends)
+			at.Add(at, integer(max(b.Period/2, 60_000)))
+		}
+		return bounded(ceilDiv(at, 1000))
+	}
 	b.Tokens = min(b.Tokens, 0)
 	full := oracleReady(b, rf, b.Burst)
 	if full == nil {
 		return integer(year9999)
 	}
 	at := full.Add(full, full)
-	ttl := ceilDiv(at.Sub(at, integer(rf)), 1000)
+	return bounded(ceilDiv(at.Sub(at, integer(rf)), 1000))
+}
+
+// bounded returns ttl, or the last one there is.
+func bounded(ttl *big.Int) *big.Int {
 	if ttl.Cmp(integer(year9999)) > 0 {
 		return integer(year9999)
 	}

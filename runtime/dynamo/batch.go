@@ -3,6 +3,7 @@ package dynamo
 import (
 	"cmp"
 	"context"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"slices"
 	"sync"
 	"time"
@@ -79,8 +80,7 @@ func (b *batch) collect() bool {
 	return true
 }
 
-// step decides on the pending requests by what is known. If that is not enough, it reads, pauses or writes,
-// once.
+// step decides on the pending requests by what is known. If that is not enough, it reads, pauses or writes.
 func (b *batch) step(ctx context.Context) {
 	decision := plan.Write
 	if b.roster.unsure.transaction == nil {
@@ -242,10 +242,10 @@ func (s *scheduler) tryReverse(
 	ctx context.Context, t *target, unknown *unknownWrite, op string,
 ) wire.Outcome {
 	img := unknown.plan.Image
-	if unknown.plan.Path == plan.Reshape { // if it was applied, the bucket has this schema's limits
+	if unknown.plan.Path == plan.Reshape || unknown.plan.Ends != nil { // it may have opened a window
 		img = unknown.plan.Predict(op)
 	}
-	p := plan.NewAdjustWrite(plan.Negated(unknown.take), img, &t.Shape.Shape, s.conn.Now())
+	p := plan.NewAdjustWrite(bucket.Negated(unknown.take), img, &t.Shape.Shape, s.conn.Now())
 	p.Reverses, p.ReversesTTL = op, unknown.plan.TTL
 	if ctx.Err() != nil || s.turns.Acquire(ctx, 1) != nil {
 		return wire.Failed

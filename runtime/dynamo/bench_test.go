@@ -38,7 +38,7 @@ func BenchmarkAcquire(b *testing.B) {
 		Limits: []bucket.Limit{perSecond(1_000_000)},
 		Cost:   []int64{0},
 		RF:     time.Now().UnixMilli(),
-		CV:     plan.RevisionUnit,
+		CV:     bucket.RevisionUnit,
 		TTL:    1 << 40,
 		Op:     "x",
 	}
@@ -53,7 +53,7 @@ func BenchmarkAcquire(b *testing.B) {
 	m.known.Update(img, time.Now().UnixMilli())
 	m.known.SetShape(
 		&override.Resolved{
-			Shape:  plan.Shape{Limits: []bucket.Limit{img.Balances[0].Limit}, Version: plan.RevisionUnit},
+			Shape:  plan.Shape{Limits: []bucket.Limit{img.Balances[0].Limit}, Version: bucket.RevisionUnit},
 			ReadAt: time.Now().UnixMilli(),
 		},
 		nil,
@@ -80,7 +80,7 @@ func BenchmarkRefused(b *testing.B) {
 	m.known.Update(
 		&bucket.Image{
 			Refilled: now,
-			Version:  plan.RevisionUnit,
+			Version:  bucket.RevisionUnit,
 			Balances: []bucket.Balance{{Limit: perSecond(10)}},
 			Missing:  []bool{false},
 		},
@@ -88,7 +88,7 @@ func BenchmarkRefused(b *testing.B) {
 	)
 	m.known.SetShape(
 		&override.Resolved{
-			Shape:  plan.Shape{Limits: []bucket.Limit{perSecond(10)}, Version: plan.RevisionUnit},
+			Shape:  plan.Shape{Limits: []bucket.Limit{perSecond(10)}, Version: bucket.RevisionUnit},
 			ReadAt: now,
 		},
 		nil,

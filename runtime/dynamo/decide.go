@@ -62,8 +62,7 @@ func (pl *planner) decide() plan.Decision {
 	return pl.decideOne(together[:1:1], now) // alone it gets a decision, whatever keeps the others from one
 }
 
-// needsFor notes what has to be read before anything can be decided for all, and reports whether that is
-// anything.
+// needsFor notes what has to be read before anything can be decided for all, and whether that is anything.
 func (pl *planner) needsFor(all []*request, now int64) bool {
 	for _, t := range pl.targets {
 		acquires := func(r *request) bool { return !r.settle && r.portionOf(t) != nil }
@@ -144,8 +143,7 @@ func (pl *planner) decideEach(all []*request, now int64) plan.Decision {
 	return plan.Read
 }
 
-// decideOne plans for one request alone. If that comes to no write and no read, it ends the request and
-// returns None.
+// decideOne plans for one request alone. If that comes to no write and no read, it ends r and returns None.
 func (pl *planner) decideOne(one []*request, now int64) plan.Decision {
 	r := one[0]
 	pl.roster.included, pl.targets = one, pl.roster.targetsOf(one)
@@ -173,7 +171,7 @@ func (pl *planner) plan(all []*request, now int64) plan.Decision {
 	var missing, unconfirmed, denied, tooLarge bool
 	nothing := 0
 	for _, t := range pl.targets {
-		t.add(all)
+		t.add(all, now)
 		t.Needs = pl.scheduler.reader.OverridesNeeded(&t.View, now)
 		if t.Shape == nil {
 			if t.Image == nil && !t.Confirmed {
@@ -262,9 +260,9 @@ func (pl *planner) fit(all []*request, now int64) (together, tooMuch, leftover [
 		t.reshapes = t.IsOutdated() && slices.ContainsFunc(all, func(r *request) bool {
 			return !r.settle && r.portionOf(t) != nil
 		})
-		t.headroom = plan.NewHeadroom(t.Image, &t.Shape.Shape, now)
+		t.headroom = plan.NewHeadroom(t.Image, &t.Shape.Shape, t.windows, now)
 		if !t.reshapes {
-			t.headroom.Return(t.givenBack(all))
+			t.headroom.Return(t.givenBack(all, now))
 		}
 	}
 	for _, r := range all {

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,11 +74,18 @@ func TestDenied(t *testing.T) {
 		t.Fatalf("got %v, want a denial", err)
 	}
 	wantErr(t, err, "denied gpt-4 user-1 tpm 10999/14000 18.001s")
-	refusals := fmt.Sprintf("%+v", denied.Refusals)
-	const both = "[{Resource:gpt-4 Entity:user-1 Limit:rpm Requested:2 Available:0 RetryAfter:1.8s} " +
-		"{Resource:gpt-4 Entity:user-1 Limit:tpm Requested:14000 Available:10999 RetryAfter:18.001s}]"
-	if refusals != both {
-		t.Errorf("got  %s\nwant %s", refusals, both)
+	both := []store.Refusal{
+		{
+			Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 2, Available: 0,
+			RetryAfter: 1800 * time.Millisecond,
+		},
+		{
+			Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 14000, Available: 10999,
+			RetryAfter: 18_001 * time.Millisecond,
+		},
+	}
+	if !slices.Equal(denied.Refusals, both) {
+		t.Errorf("got  %+v\nwant %+v", denied.Refusals, both)
 	}
 	process.calls(t, "read found")
 	_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 101})

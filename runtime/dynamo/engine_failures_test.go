@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -358,7 +357,7 @@ func TestMalformedAtSettle(t *testing.T) {
 				t.Fatal(err)
 			}
 			stored := half()
-			stored.CV = 2 * plan.RevisionUnit
+			stored.CV = 2 * bucket.RevisionUnit
 			spoiled := stored.Item(t)
 			spoiled[attr] = codec.N(value)
 			e.put(t, spoiled)

@@ -88,7 +88,7 @@ func schemaShape(r *known.Resource) *plan.Shape {
 	return &plan.Shape{
 		Limits:  r.Spec.Kinds[0].Limits,
 		Removed: r.Spec.RemovedOf(0),
-		Version: r.Spec.Revision * plan.RevisionUnit,
+		Version: r.Spec.Revision * bucket.RevisionUnit,
 	}
 }
 
@@ -98,8 +98,8 @@ func drawScene(t *rapid.T, r *known.Resource) scene {
 	s := scene{target: &target{demand: plan.Demand{Shape: shape}}, at: bucketOf(r)}
 	img := &bucket.Image{
 		Refilled: t0 + rapid.Int64Range(0, 100_000).Draw(t, "rf"), TTL: t0 / 1000, Op: "before",
-		Version: rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - plan.RevisionUnit,
-			shape.Version + plan.RevisionUnit}).
+		Version: rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - bucket.RevisionUnit,
+			shape.Version + bucket.RevisionUnit}).
 			Draw(t, "cv"),
 		Balances: bucket.Full(shape.Limits), Missing: make([]bool, len(shape.Limits)),
 	}
@@ -216,11 +216,11 @@ func (s *scene) plans() map[plan.Path]plan.Plan {
 	}
 	taken := make([]int64, len(s.want.Shape.Limits))
 	copy(taken, s.want.Take)
-	if p := plan.NewAdjust(plan.Negated(taken), s.remembered, s.target.demand.Shape,
+	if p := plan.NewAdjust(bucket.Negated(taken), nil, s.remembered, s.target.demand.Shape,
 		s.now); p.Decision == plan.Write {
 		all[plan.Adjust] = p
 	}
-	if p := plan.NewReshape(taken, s.remembered, s.target.demand.Shape, s.now); p.Decision == plan.Write {
+	if p := plan.NewReshape(taken, s.remembered, s.target.demand.Shape, nil, s.now); p.Decision == plan.Write {
 		all[plan.Reshape] = p
 	}
 	return all

@@ -184,7 +184,7 @@ func lapse(t *testing.T, opts ...storeChange) (capacities, versions []int64, res
 		}
 		item := e.get(t, item.BucketKey("user-1", "embeddings"))
 		capacities = append(capacities, number(item["b_rps_cp"])/bucket.Milli)
-		versions = append(versions, number(item["cv"])%plan.RevisionUnit)
+		versions = append(versions, number(item["cv"])%bucket.RevisionUnit)
 	}
 	stage(1000, a)
 	stage(22_000, a)       // its cache is good until 32 s,
@@ -230,7 +230,7 @@ func TestQuotaLapsesControl(t *testing.T) {
 		store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 			if w.Shape != nil {
 				own := *w.Shape
-				own.Version = own.Version - own.Version%plan.RevisionUnit + 1
+				own.Version = own.Version - own.Version%bucket.RevisionUnit + 1
 				w.Shape = &own
 			}
 			return plan.Choose(w, v, now)

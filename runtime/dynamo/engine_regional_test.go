@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -208,7 +209,7 @@ func TestQuotaRefused(t *testing.T) {
 		"invalid gpt-4 epoch quota user-1 \"0\" is below 1: an operator's override is set by Overrides": {
 			sharedRates(), quotaOf("user-1", 0, "", 30),
 		},
-		"invalid gpt-4 limit rpm quota user-1 is not possible: " + bad.Limits[0].Check(0): {
+		"invalid gpt-4 limit rpm quota user-1 is not possible: " + override.CheckLimit(*bad.Limits[0], true): {
 			sharedRates(), bad},
 	} {
 		_, err := sync.PutQuota(t.Context(), test.spec, test.quota)

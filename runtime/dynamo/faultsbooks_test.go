@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"log/slog"
 	"maps"
 	"slices"
@@ -16,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
@@ -168,7 +168,7 @@ func (b *books) onWrite(ctx context.Context, all []*request) context.Context {
 func (a errands) undone() (back errands) {
 	for _, e := range a {
 		if slices.ContainsFunc(e.change, positive) && e.what == "acquire" {
-			e.change = plan.Negated(e.change)
+			e.change = bucket.Negated(e.change)
 			back = append(back, e)
 		}
 	}

@@ -30,7 +30,7 @@ func drawStream(t *rapid.T) *stream {
 	const base = 1_000_000
 	n := rapid.IntRange(1, 3).Draw(t, "limits")
 	s := &stream{
-		img:        &bucket.Image{Refilled: base, Version: plan.RevisionUnit, Missing: make([]bool, n)},
+		img:        &bucket.Image{Refilled: base, Version: bucket.RevisionUnit, Missing: make([]bool, n)},
 		now:        base + rapid.Int64Range(-50, 3000).Draw(t, "now"),
 		leaveSlack: rapid.Bool().Draw(t, "yield"),
 		refilled: base + rapid.SampledFrom([]int64{0, 1}).
@@ -72,7 +72,7 @@ func drawStream(t *rapid.T) *stream {
 // want is what s wants of the bucket.
 func (s *stream) want() *plan.Demand {
 	w := &plan.Demand{
-		Shape:  &plan.Shape{Limits: s.limits, Version: plan.RevisionUnit},
+		Shape:  &plan.Shape{Limits: s.limits, Version: bucket.RevisionUnit},
 		Called: s.called,
 		Change: slices.Clone(s.change),
 		Pool:   &plan.VectorPool{},

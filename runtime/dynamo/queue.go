@@ -126,8 +126,9 @@ type seams struct {
 	choose  func(*plan.Demand, plan.State, int64) plan.Plan
 	onWrite func(context.Context, []*request) context.Context // nil, or called before each attempt for requests
 
-	newcomersJoin bool  // requests that lost a race share their next write with newcomers
-	keepIdle      int64 // ms
+	newcomersJoin  bool  // requests that lost a race share their next write with newcomers
+	repeatsInDoubt bool  // what a transaction of unknown outcome gives back goes again if a copy is refused
+	keepIdle       int64 // ms
 }
 
 // submit has r written, alone or with others of its queue. It returns once r has ended or its caller's time

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -46,14 +45,17 @@ type portion struct {
 	entity   string // as stored
 	kind     int
 	cached   *cachedBucket
-	target   *target // the batch's, which the worker of the queue sets; nil before
-	cost     []int64 // millitokens by limit; negative where tokens are given back
+	target   *target            // the batch's, which the worker of the queue sets; nil before
+	cost     []int64            // millitokens by limit; negative where tokens are given back
+	windows  []*bucket.Calendar // of the limits; nil if none has windows
+	charges  []bucket.Charge    // of a settle: what its lease took, oldest first; nil if no limit has windows
 
 	confirmed bool            // the cached image was read for this request
 	buckets   []*store.Bucket // of the call: several of its parts may meet in one bucket
 	after     *bucket.Image
 	limits    []bucket.Limit
 	dropped   []bool
+	ends      []int64 // of the windows that it charged, by limit; nil if no limit has windows
 }
 
 // maxTargets is how many items one TransactWriteItems takes.
@@ -89,6 +91,7 @@ func (s *scheduler) newRequest(
 			pn := portion{
 				resource: of, entity: b.Entity, kind: b.Kind, cost: own,
 				buckets: single.bucket[:0:0], dropped: b.Dropped,
+				windows: b.Calendars(of.Spec), charges: b.Charges,
 			}
 			if len(r.portions) == 0 {
 				pn.buckets = single.bucket[:0]
@@ -140,7 +143,7 @@ func (r *request) report(c *wire.Conn) {
 			pn.loadCached(c)
 		}
 		for _, b := range pn.buckets {
-			b.After, b.Limits, b.Dropped = pn.after, pn.limits, pn.dropped
+			b.After, b.Limits, b.Dropped, b.Ends = pn.after, pn.limits, pn.dropped, pn.ends
 		}
 	}
 }
@@ -181,7 +184,7 @@ func (pn *portion) view() known.View {
 // refund returns a settle that gives back what r was charged of its i-th bucket. It has until ctx's deadline.
 func (r *request) refund(ctx context.Context, i int, now int64) *request {
 	pn := &r.portions[i]
-	back := plan.Negated(pn.cost)
+	back := bucket.Negated(pn.cost)
 	for j, dropped := range pn.dropped {
 		if dropped {
 			back[j] = 0
@@ -191,6 +194,9 @@ func (r *request) refund(ctx context.Context, i int, now int64) *request {
 	refund.ctx, refund.called, refund.settle = ctx, now, true
 	refund.deadline, refund.deadlineOfCtx = ctx.Deadline()
 	refund.portions[0].buckets = nil
+	if pn.ends != nil {
+		refund.portions[0].charges = []bucket.Charge{{Cost: pn.cost, Ends: pn.ends}}
+	}
 	return refund
 }
 
@@ -267,8 +273,7 @@ func (r *request) leaveErr(lastErr error) error {
 }
 
 // overErr returns the error for a caller whose time is over. err is the error of the last attempt, nil if
-// none has ended. A cancellation stays one. A deadline is joined with what kept the request from being served
-// in time.
+// none has ended. A cancellation stays one. A deadline is joined with what kept the request from its answer.
 func (r *request) overErr(err error) error {
 	pn := &r.portions[0]
 	name := pn.resource.Spec.Resource
@@ -283,19 +288,10 @@ func (r *request) overErr(err error) error {
 		own.Err = errors.Join(context.DeadlineExceeded, u.Err)
 		err = &own
 	}
-	return r.unsentErr(err)
-}
-
-// unsentErr returns err, the error of the last attempt, or says that nothing was sent for r: the attempt was
-// other requests' alone.
-func (r *request) unsentErr(err error) error {
-	u, ok := errors.AsType[*store.UnavailableError](err)
-	if !ok || r.sent {
-		return err
+	if !r.sent { // the attempt was other requests' alone
+		return store.Unsent(err)
 	}
-	return &store.UnavailableError{
-		Resource: u.Resource, Throttled: u.Throttled, Err: fmt.Errorf("%w: %w", store.ErrNotSent, u.Err),
-	}
+	return err
 }
 
 // remaining returns the time until a context's deadline, which is the system's, whatever the Clock.

@@ -183,7 +183,7 @@ func (b *batch) finishApplied(ctx context.Context, p *plan.Plan, all []*request)
 	if p.Path == plan.Normal {
 		t.Bucket.NoteClaim(false)
 	}
-	b.scheduler.recordApplied(ctx, t, all, p)
+	b.recordApplied(ctx, t, all, p)
 	if plan.ExpiresTooSoon(t.Image) {
 		bounded, cancel := b.withAttemptTimeout(ctx, all)
 		b.scheduler.repairTTL(bounded, t)
@@ -228,7 +228,7 @@ func (b *batch) sendTransaction(ctx context.Context) {
 			t.noteUnknown(tx.Plans[i], b.roster.included)
 		}
 	case o == wire.Applied, o == wire.Refused, o == wire.Failed:
-		if b.roster.unsure.transaction = nil; o != wire.Applied {
+		if b.roster.unsure.transaction = nil; o != wire.Applied && !b.scheduler.repeatsInDoubt {
 			b.roster.finishUncertain((*request).givesBack) // the reply is about this copy, a late one may come
 		}
 	} // else this attempt says nothing of those before it
@@ -240,7 +240,7 @@ func (b *batch) sendTransaction(ctx context.Context) {
 		all := b.roster.included
 		for i, t := range b.targets {
 			t.Update(tx.Plans[i].Predict(b.attempt.op), known.Predicted)
-			b.scheduler.recordApplied(ctx, t, all, &tx.Plans[i])
+			b.recordApplied(ctx, t, all, &tx.Plans[i])
 		}
 		b.roster.most = min(b.roster.most+max(b.roster.most/4, 1), maxTargets)
 		b.commit(all)
@@ -298,7 +298,7 @@ func (b *batch) refusedTransaction(ctx context.Context, tx *wire.Transaction, er
 			if t.sent != nil {
 				p = &t.sent.plan
 			}
-			b.scheduler.recordApplied(ctx, t, all, p)
+			b.recordApplied(ctx, t, all, p)
 		}
 		b.commit(all)
 	case !contended && b.roster.mayRetry(): // nobody to race with
@@ -320,9 +320,9 @@ func (ts targets) newTransaction(table *string, op string) (*wire.Transaction, e
 }
 
 // recordApplied notes for all what p did, which was applied to t.
-func (s *scheduler) recordApplied(ctx context.Context, t *target, all []*request, p *plan.Plan) {
-	t.recordApplied(all, p)
+func (b *batch) recordApplied(ctx context.Context, t *target, all []*request, p *plan.Plan) {
+	t.recordApplied(all, p, b.attempt.op)
 	if p.Path == plan.Reshape {
-		s.onReshape(ctx)
+		b.scheduler.onReshape(ctx)
 	}
 }

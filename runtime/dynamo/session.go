@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -48,7 +47,7 @@ func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 	if refresh != nil {
 		defer refresh.End()
 	}
-	if err = s.acquireOnce(r, call); refresh != nil && isDecision(err) && isOutdated(r, refresh) {
+	if err = s.acquireOnce(r, call); refresh != nil && store.IsDecision(err) && isOutdated(r, refresh) {
 		if err == nil {
 			s.scheduler.refundAll(ctx, r.singles())
 		}
@@ -72,13 +71,6 @@ func isOutdated(r *request, refresh *known.Refresh) bool {
 	return slices.ContainsFunc(r.portions, func(pn portion) bool {
 		return refresh.Outdated(ctx, &pn.cached.known, pn.after)
 	})
-}
-
-// isDecision reports whether err says that a call was admitted or refused.
-func isDecision(err error) bool {
-	_, denied := errors.AsType[*store.DeniedError](err)
-	_, exceeds := errors.AsType[*store.CostTooLargeError](err)
-	return err == nil || denied || exceeds
 }
 
 // refreshDue begins to read the overrides of r's buckets that are due, after Refreshes of these buckets that
@@ -134,23 +126,11 @@ func (s *session) acquireOnce(r *request, call *store.Call) error {
 // acquireCost is what an acquire takes of each bucket of a part.
 func acquireCost(part *store.Part, _ *store.Bucket) []int64 { return part.Cost }
 
-// settleDifference is what a settle adds to a bucket's charge. A limit that was missing in the bucket was not
-// charged, so it is neither charged nor given back now.
-func settleDifference(part *store.Part, b *store.Bucket) []int64 {
-	cost := make([]int64, len(part.Cost))
-	for i := range cost {
-		if b.Dropped == nil || !b.Dropped[i] {
-			cost[i] = bucket.Sub(part.Actual[i], part.Cost[i])
-		}
-	}
-	return cost
-}
-
 // Settle implements store.Session. Each bucket is settled by itself, by one write, which it may share with
 // other requests. The first give-back after another process has written costs one more (docs/design.md,
 // "Outcomes"). All or none, which a transaction would give, is not needed for what has been admitted.
 func (s *session) Settle(ctx context.Context, call *store.Call) error {
-	r, err := s.scheduler.newRequest(ctx, call, settleDifference)
+	r, err := s.scheduler.newRequest(ctx, call, (*store.Part).Difference)
 	if err != nil {
 		return err
 	}
@@ -163,8 +143,7 @@ func (s *session) Settle(ctx context.Context, call *store.Call) error {
 	return s.settleNow(r)
 }
 
-// settleLazily defers r's portions until their buckets are written next, and calls onDone once all are
-// written.
+// settleLazily defers r's portions until their buckets are written next. It calls onDone once all are.
 func (s *session) settleLazily(r *request, onDone func(error)) {
 	r.ctx = context.WithoutCancel(r.ctx)
 	if !r.deadline.IsZero() {
@@ -230,13 +209,12 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	}
 	now := s.scheduler.conn.Now()
 	for i, t := range b.targets {
-		r.portions[i].after = t.Shape.Next(t.Image, now)
+		r.portions[i].after = t.Shape.Next(t.Image, t.windows, now)
 	}
 	return nil
 }
 
-// Lookup implements store.Session. A call of too many buckets is left as it is: acquiring it returns the
-// error.
+// Lookup implements store.Session. A call of too many buckets stays as it is: acquiring it returns the error.
 func (s *session) Lookup(call *store.Call) {
 	if r, err := s.scheduler.newRequest(context.Background(), call, acquireCost); err == nil {
 		r.report(s.scheduler.conn)

@@ -105,9 +105,11 @@ type process struct {
 	clock   turnClock
 	rng     *rand.Rand
 	names   []string // all limits of a history whose schemas have different ones; else nil
+	held    func(*store.Bucket, []*acquired)
 
-	mu    sync.Mutex // guards calls
-	calls []*acquired
+	mu     sync.Mutex // guards what follows
+	calls  []*acquired
+	leases map[*store.Call][]*acquired // what a lease took, oldest first
 }
 
 func newProcess(
@@ -119,7 +121,9 @@ func newProcess(
 	defs ...store.Definition,
 ) *process {
 	t.Helper()
-	p := &process{clock: turnClock{offset, 0}, rng: rand.New(rand.NewPCG(seed, 3))}
+	p := &process{
+		clock: turnClock{offset, 0}, rng: rand.New(rand.NewPCG(seed, 3)), leases: map[*store.Call][]*acquired{},
+	}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var mu sync.Mutex
 	backend := newStore(api, "sim", func(store *Store) {
@@ -187,11 +191,13 @@ func (c caller) acquireOf(
 	}
 	a := &acquired{
 		chain: chain, cost: c.spread(def.Spec(), cost), times: map[string]int{}, undone: map[string]int{},
+		windows: map[string][]int{}, tried: map[string][]int64{},
 	}
 	c.mu.Lock()
-	c.calls = append(c.calls, a)
+	c.calls, c.leases[call] = append(c.calls, a), []*acquired{a}
 	c.mu.Unlock()
-	err := c.session.Acquire(tagged(ctx, tag{turn: c.turn, began: time.Now(), call: a}), call)
+	where := tag{turn: c.turn, began: time.Now(), by: c.process, call: a}
+	err := c.session.Acquire(tagged(ctx, where), call)
 	a.admitted = err == nil
 	return call, err
 }
@@ -204,6 +210,8 @@ type acquired struct {
 	admitted bool
 	times    map[string]int // less those that were given back
 	undone   map[string]int
+	windows  map[string][]int   // that the last of these writes charged, by limit: numbers of the oracle
+	tried    map[string][]int64 // the ends of windows that the last one sent was to charge; of a control alone
 }
 
 // wrong says what is wrong with a, in the buckets that have a limit of which it takes anything. Calm is where
@@ -225,11 +233,20 @@ func (a *acquired) wrong(calm bool, absent limitsOf) string {
 func (c caller) settleOr(ctx context.Context, call *store.Call, actual []int64, later func(error)) error {
 	part := call.Parts[0]
 	part.Buckets, part.Actual = slices.Clone(part.Buckets), actual
+	c.mu.Lock()
+	lease := c.leases[call]
+	delete(c.leases, call)
+	c.mu.Unlock()
+	for i := range part.Buckets {
+		b := &part.Buckets[i]
+		if b.After, b.Charges = nil, chargesOf(&part, b); c.held != nil {
+			c.held(b, lease)
+		}
+	}
+	call.Parts[0].Buckets = part.Buckets // for the caller, which learns how they were left
 	again := &store.Call{Called: c.clock.Now(), Parts: []store.Part{part}}
-	ctx, cancel := context.WithTimeout(
-		tagged(ctx, tag{turn: c.turn, began: time.Now(), settle: true}),
-		5*time.Second,
-	)
+	where := tag{turn: c.turn, began: time.Now(), by: c.process, settle: true, lease: lease}
+	ctx, cancel := context.WithTimeout(tagged(ctx, where), 5*time.Second)
 	if later == nil {
 		defer cancel()
 		return c.session.Settle(ctx, again)
@@ -276,11 +293,18 @@ type history struct {
 	override time.Duration
 	cache    time.Duration // processes remember that for half as long to as long; 0 for a minute
 
+	windows func(place, version int) []*bucket.Calendar // by which a process opens windows; nil for none
+	late    float64                                     // share of leases that are settled at a later call
+	more    float64                                     // share of leases that take more, at that call
+	reset   time.Duration                               // an operator fills windows as often as that, at most
+
 	choose  func(*plan.Demand, plan.State, int64) plan.Plan
 	wrap    func(wire.API) wire.API               // for each process
 	env     func(*store.Env)                      // of each process
 	reports func([]store.Refusal) []store.Refusal // what callers learn of a denial
 	mistake map[string]string                     // what a broken variant takes a kind for, by name
+	resets  func(wire.API) wire.API               // for who fills windows
+	held    func(*store.Bucket, []*acquired)      // what a broken variant makes of a lease's charges
 	decode  func(*bucket.Image)                   // what a broken variant makes of an image
 	edit    func(plan.Path, *codec.Write)         // and of a condition
 }
@@ -382,19 +406,19 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 	synctest.Test(t, func(t *testing.T) {
 		table := newSimTable(h.seed, r.Decode)
 		table.faults, table.ttlLag = h.faults, h.ttlLag
-		defs := h.definitions(r)
+		defs := h.opening(h.definitions(r), 0)
 		out.leastCharged, out.charged = tally{}, tally{}
 		var mu sync.Mutex // guards out
 		var wg sync.WaitGroup
 		seeds := rand.New(rand.NewPCG(h.seed, 4))
 		var processes []*process
-		process := func(clock turnClock, api wire.API) *process {
+		process := func(clock turnClock, api wire.API, defs []store.Definition) *process {
 			p := newProcess(t, api, seeds.Uint64(), clock.offsetClock, func(store *Store) {
 				if h.choose != nil {
 					store.seams.choose = h.choose
 				}
 			}, defs...)
-			p.clock, p.session.scheduler.conn.Env.Clock = clock, clock
+			p.clock, p.session.scheduler.conn.Env.Clock, p.held = clock, clock, h.held
 			if h.versions != nil {
 				p.names = r.Spec().Limits
 			}
@@ -420,7 +444,8 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 			if h.wrap != nil {
 				api = h.wrap(table)
 			}
-			p := process(turnClock{offsetClock(skew), taken()}, api)
+			defs := h.opening(h.definitions(r), n)
+			p := process(turnClock{offsetClock(skew), taken()}, api, defs)
 			processes = append(processes, p)
 			var of sync.WaitGroup
 			for k := range callers {
@@ -441,12 +466,16 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 				at := taken()
 				o := &simOperator{
 					history: &h,
-					process: process(turnClock{clock, at}, table),
+					process: process(turnClock{clock, at}, table, defs),
 					def:     defs[len(defs)-1],
 					turn:    at,
 				}
 				wg.Go(func() { o.run(t.Context()) })
 			}
+		}
+		if h.reset > 0 {
+			f := &filler{history: &h, table: table, turn: taken(), rng: rand.New(rand.NewPCG(h.seed, 5))}
+			wg.Go(func() { f.run(t.Context()) })
 		}
 		wg.Wait()
 		<-time.After(time.Minute) // until late copies have arrived
@@ -477,6 +506,11 @@ func (r *result) judge(
 				a.times[c.entity]++
 			}
 		}
+		for _, p := range c.tag.parts { // what is given back to a bucket that is not there is there already
+			if c.before == nil && p.settle {
+				r.leastCharged.add(c.entity, bucket.Negated(lowered(p.cost)))
+			}
+		}
 		for _, a := range c.tag.undone {
 			a.times[c.entity]--
 			a.undone[c.entity]++
@@ -495,12 +529,13 @@ func (r *result) judge(
 	r.charged.forgive(removed)
 	for _, entity := range slices.Sorted(maps.Keys(logs)) {
 		r.findings.add(entity, judge(logs[entity]))
+		r.findings.add(entity, h.judgeWindows(logs[entity]))
 		r.find(repeated(logs[entity]))
 		r.find(flapping(logs[entity], h.raised()+affecting(table.changes, entity)))
 		r.find(h.misshapen(logs[entity], all))
 	}
 	settled := r.waited && len(h.limits) == 1 && h.override == 0 // the bucket that denies is known to all
-	r.find(unfounded(r.denials, logs, all, settled))
+	r.find(unfounded(r.denials, logs, all, settled, h.override > 0))
 	r.find(divided(table.log, h.faults.late == 0, absent))
 	if h.override > 0 && h.versions == nil { // an old binary goes by what the bucket has
 		r.find(outOfForce(table.log, table.changes, defs[0].Spec(), h.cache))
@@ -580,7 +615,8 @@ type writer struct {
 	out  *result
 	rng  *rand.Rand
 
-	place int // among all callers
+	place int          // among all callers
+	open  []*lateLease // that are to be settled later
 }
 
 // upTo is a span below most.
@@ -602,6 +638,10 @@ func (w *writer) run(ctx context.Context) {
 		) // old and new binaries for a while
 		w.call(ctx, w.defs[max(0, min(len(w.defs)-1, int(at)))])
 		w.sleep(w.think(w.rng))
+		w.resume(ctx)
+	}
+	for _, l := range w.open { // which stay as they are
+		w.book(l.call.Parts[0].Buckets, w.spread(l.def.Spec(), l.cost), w.spread(l.def.Spec(), l.cost), nil)
 	}
 }
 
@@ -645,8 +685,17 @@ func (w *writer) call(ctx context.Context, def store.Definition) {
 	if err != nil {
 		return
 	}
+	if w.history.late > 0 && w.rng.Float64() < w.history.late {
+		w.open = append(w.open, &lateLease{def, call, cost})
+		return
+	}
+	w.end(ctx, def, call, cost)
+}
+
+// end settles or releases a share of leases.
+func (w *writer) end(ctx context.Context, def store.Definition, call *store.Call, cost []int64) {
 	book := func(actual []int64, err error) {
-		w.book(chain, w.spread(def.Spec(), cost), w.spread(def.Spec(), actual), err)
+		w.book(call.Parts[0].Buckets, w.spread(def.Spec(), cost), w.spread(def.Spec(), actual), err)
 	}
 	dice := w.rng.Float64()
 	if dice >= 2*w.history.settle {
@@ -679,6 +728,10 @@ func (w *writer) book(chain []store.Bucket, cost, actual []int64, err error) {
 		}
 	}
 	for _, b := range chain {
+		if b.After == nil && err == nil { // nothing is given back to a bucket that is not there: it is full
+			w.out.leastCharged.add(b.Entity, largerOf(leastCharged, cost))
+			continue
+		}
 		w.out.leastCharged.add(b.Entity, leastCharged)
 	}
 }

@@ -10,6 +10,9 @@ const (
 	sayRepeated = `^op \S+, which gives back, was applied again at`
 	sayCharged  = `^\S+, limit \d: charged .* for what comes to`
 	sayStale    = `^\S+ was charged .*, which had not been in force`
+	sayTooSoon  = `granted twice [1-9].*: a window granted twice: it ends at \d+, too soon`
+	sayOpen     = `granted twice [1-9].*: a window granted twice: opened while the one until \d+ was open`
+	sayDeleted  = `deleted [1-9]\d*: .*the bucket was deleted in the window that ends at`
 	sayRemoved  = `, of revision 3: it has rpm: true, at`
 )
 
@@ -65,5 +68,20 @@ func finding(control string) *regexp.Regexp {
 		"organisations with the limits of projects":      `^an admitted call was charged 0 times by org-1`,
 		"a limit that organisations have is not charged": `^forged [1-9].*: org-1, limit 2 off by [1-9]`,
 		"limits that end for a kind stay":                `lost [1-9].*: (user-\d, limit 1|project-\d, limit 0)`,
+
+		"windows without their least length":                            sayTooSoon,
+		"a boundary since rf":                                           sayOpen,
+		"a give-back without its window":                                sayForged,
+		"a claim without the exact balance":                             sayForged + `|` + sayLost,
+		"windows guarded only where they are asked":                     sayDeleted,
+		"claims of refill that guard windows only where they are asked": sayOpen,
+
+		"ttl before the end of the window":              sayDeleted,
+		"ttl right after the end of the window":         sayTooSoon,
+		"Reshape that fills the window":                 sayForged,
+		"a reset that keeps the end of the window":      sayForged,
+		"the window of a lease from the last try":       sayForged + `|` + sayLost,
+		"usage of a window that is over is not lowered": `^\S+ was charged .*, for acquires of`,
+		"one window for all charges of a lease":         sayForged,
 	}[control])
 }

@@ -30,14 +30,20 @@ import (
 // caller's clock, the tokens were missing at some moment of the call, or shortly before, while images may
 // deny. If it is complete, so that retry after holds for the whole chain, it names every limit that is short
 // at the call's end in any image of that time.
-func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, complete bool) string {
+//
+// If a lowered limit leaves a window less than nothing, a chain may be denied before that is written. Then
+// changing says not to judge windows.
+func unfounded(
+	denials []denial, logs map[string][]commit, spec *store.Spec, complete, changing bool,
+) string {
 	for k := range denials {
 		d := &denials[k]
 		if len(d.refusals) == 0 {
 			return fmt.Sprintf("denied from %d to %d without a refusal", d.began.UnixMilli(), d.ended.UnixMilli())
 		}
 		for _, r := range d.refusals {
-			if short, _ := d.short(logs[r.Entity], slices.Index(spec.Limits, r.Limit)); !short {
+			limit := slices.Index(spec.Limits, r.Limit)
+			if short, _ := d.short(logs[r.Entity], limit); !short && !(changing && windowed(logs[r.Entity], limit)) {
 				return fmt.Sprintf(
 					"denied from %d to %d, skew %v, what %s had all the time: %v of %s",
 					d.began.UnixMilli(),

@@ -155,7 +155,7 @@ func controls() map[string][]control {
 				unversioned := *w
 				if w.Shape != nil {
 					s := *w.Shape
-					s.Version -= s.Version % plan.RevisionUnit
+					s.Version -= s.Version % bucket.RevisionUnit
 					unversioned.Shape = &s
 				}
 				return plan.Choose(&unversioned, v, now)
@@ -214,7 +214,7 @@ func controls() map[string][]control {
 		"blind Adjust upward": oneOf(func(h *history) {
 			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 				if w.SettlesOnly() && v.Image != nil {
-					return plan.NewAdjust(w.Change, v.Image, w.Shape, now)
+					return plan.NewAdjust(w.Change, w.Lapsed, v.Image, w.Shape, now)
 				}
 				return plan.Choose(w, v, now)
 			}

@@ -68,7 +68,7 @@ func TestProtocolNames(t *testing.T) {
 	for test, histories := range map[string]map[string]history{
 		"TestSimulation": scenarios(), "TestSimulationOverChains": chains(), "TestSimulationOfCrowds": crowds(),
 		"TestSimulationOfCrowdsOverChains": crowdsOverChains(), "TestSimulationOfKinds": kindHistories(t),
-		"TestDeployments": deployments(t),
+		"TestDeployments": deployments(t), "TestSimulationOfAllowances": allowanceHistories(),
 	} {
 		for name := range histories {
 			names[test+"/"+strings.ReplaceAll(name, " ", "_")] = true

@@ -19,18 +19,24 @@ type findingsOf struct {
 	forged, lost int64 // millitokens, summed
 	left         int64 // the most that was left at once
 	over         int   // acquires that the ideal bucket would have denied
+	twice        int   // windows that were granted twice
+	deleted      int   // buckets that were deleted in an open window
 	first        string
 }
 
-func (v findingsOf) exact() bool { return v.forged == 0 && v.lost == 0 && v.over == 0 }
+func (v findingsOf) exact() bool {
+	return v.forged == 0 && v.lost == 0 && v.over == 0 && v.twice == 0 && v.deleted == 0
+}
 
 func (v findingsOf) String() string {
 	return fmt.Sprintf(
-		"forged %d, lost %d, left %d, over-admitted %d: %s",
+		"forged %d, lost %d, left %d, over-admitted %d, granted twice %d, deleted %d: %s",
 		v.forged,
 		v.lost,
 		v.left,
 		v.over,
+		v.twice,
+		v.deleted,
 		v.first,
 	)
 }
@@ -38,6 +44,7 @@ func (v findingsOf) String() string {
 // add books what was found of another bucket.
 func (v *findingsOf) add(entity string, of findingsOf) {
 	v.forged, v.lost, v.over = v.forged+of.forged, v.lost+of.lost, v.over+of.over
+	v.twice, v.deleted = v.twice+of.twice, v.deleted+of.deleted
 	v.left = max(v.left, of.left)
 	if v.first == "" && of.first != "" {
 		v.first = entity + ", " + of.first
@@ -167,6 +174,9 @@ func judge(log []commit) findingsOf {
 		return v
 	}
 	for limit := range log[0].after.Balances {
+		if windowed(log, limit) {
+			continue
+		}
 		for _, life := range lives(log, limit) {
 			v.live(life, limit)
 		}

@@ -131,6 +131,8 @@ type tag struct {
 	began  time.Time     // by the table's clock; the last of them
 	settle bool          // nobody acquires
 	call   *acquired
+	lease  []*acquired // of a settle, oldest first
+	reset  bool        // an operator fills windows
 
 	// Of a write for all who are included.
 	included      int // how many; 0 for one that is nobody's, such as an undo
@@ -143,6 +145,15 @@ type tag struct {
 	wants         map[string]demand
 	calls         []*acquired
 	undone        []*acquired // whose charges are given back
+	parts         []demandOf
+}
+
+// demandOf is what one of those included wants of one bucket.
+type demandOf struct {
+	entity string
+	cost   []int64
+	settle bool
+	calls  []*acquired // that take it, or took what is given back; oldest first
 }
 
 // demand is what those included want of one entity's bucket, by limit.
@@ -179,6 +190,11 @@ func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 			pn := &r.portions[i]
 			d, ok := t.wants[pn.entity]
 			cost := p.spread(pn.resource.Spec, pn.cost)
+			calls := own.lease
+			if own.call != nil {
+				calls = []*acquired{own.call}
+			}
+			t.parts = append(t.parts, demandOf{pn.entity, slices.Clone(cost), r.settle, calls})
 			if n := len(cost); !ok {
 				d = demand{make([]int64, n), make([]int64, n), make([]int64, n)}
 				t.wants[pn.entity] = d
@@ -198,6 +214,16 @@ func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 		}
 	}
 	return tagged(ctx, t)
+}
+
+// stamped returns ctx with the instant at which a write that is nobody's is sent.
+func stamped(ctx context.Context) context.Context {
+	where, ok := ctx.Value(tagKey{}).(tag)
+	if !ok || where.by == nil || where.included > 0 {
+		return ctx
+	}
+	where.sent = where.by.clock.Now().UnixMilli()
+	return tagged(ctx, where)
 }
 
 type tagKey struct{}
@@ -506,8 +532,9 @@ func (t *simTable) UpdateItem(
 		in.ExpressionAttributeValues,
 		nil,
 	}.kept()
+	at := stamped(ctx)
 	out, err := travel(ctx, t, true, keyOf(w.key), func(dice *rand.Rand) (*dynamodb.UpdateItemOutput, error) {
-		item, err := t.apply(ctx, w, dice)
+		item, err := t.apply(at, w, dice)
 		return &dynamodb.UpdateItemOutput{Attributes: item}, err
 	})
 	t.left(err, w)

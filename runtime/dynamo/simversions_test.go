@@ -20,7 +20,6 @@ import (
 	v4 "github.com/sluice-go/sluice/internal/test/evolution/v4/limits"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -85,7 +84,7 @@ func (h *history) raised() int {
 // came back, or one that is not added with the rest.
 func (h *history) misshapen(log []commit, all *store.Spec) string {
 	for _, c := range log {
-		revision := c.after.Version / plan.RevisionUnit
+		revision := c.after.Version / bucket.RevisionUnit
 		for _, spec := range h.specs(all) {
 			if h.versions != nil && spec.Revision != revision {
 				continue

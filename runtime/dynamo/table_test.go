@@ -1,13 +1,13 @@
 package dynamo
 
 import (
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -41,7 +41,7 @@ func TestTableName(t *testing.T) {
 // TestSplitVersion takes apart what docs/design.md, "Overrides and cv", adds up.
 func TestSplitVersion(t *testing.T) {
 	for _, want := range [][2]int64{{0, 0}, {1, 0}, {90_000, 2 * override.MaxVersion}, {3, 1_772_366_400_000}} {
-		revision, overrides := operator.SplitVersion(want[0]*plan.RevisionUnit + want[1])
+		revision, overrides := operator.SplitVersion(want[0]*bucket.RevisionUnit + want[1])
 		if got := [2]int64{revision, overrides}; got != want {
 			t.Errorf("%v, want %v", got, want)
 		}

@@ -17,7 +17,8 @@ import (
 type target struct {
 	known.View
 
-	cached *cachedBucket
+	cached  *cachedBucket
+	windows []*bucket.Calendar // of the bucket's limits; nil if none has windows
 
 	// The next write.
 	demand        plan.Demand
@@ -47,7 +48,7 @@ type targets []*target
 
 // init makes t the target of a portion.
 func (t *target) init(pn *portion) {
-	t.cached = pn.cached
+	t.cached, t.windows = pn.cached, pn.windows
 	t.View = pn.view()
 	t.View.Init(pn.confirmed)
 }
@@ -62,9 +63,9 @@ func (t *target) reset() {
 // state returns what is known of the bucket at now.
 func (t *target) state(now int64) plan.State { return t.State(now, t.sent != nil) }
 
-// add makes t's demand that of all requests.
-func (t *target) add(all []*request) {
-	t.demand, t.served = plan.Demand{Pool: &t.vectors}, len(all)
+// add makes t's demand at now that of all requests.
+func (t *target) add(all []*request, now int64) {
+	t.demand, t.served = plan.Demand{Pool: &t.vectors, Lapsed: t.lapsed(all, now), Windows: t.windows}, len(all)
 	if t.Shape != nil {
 		t.demand.Shape = &t.Shape.Shape
 	}
@@ -89,9 +90,30 @@ func (t *target) add(all []*request) {
 	t.SettlesOnly = t.demand.SettlesOnly()
 }
 
-// givenBack returns what the settles among all give back to t.
-func (t *target) givenBack(all []*request) []int64 {
+// lapsed returns what of the give-backs among all counts in usage alone at now, nil if that is nothing.
+func (t *target) lapsed(all []*request, now int64) (lapsed []int64) {
+	if t.windows == nil {
+		return nil
+	}
+	for _, r := range all {
+		if pn := r.portionOf(t); pn != nil && r.settle {
+			for j, n := range bucket.Lapsed(t.Image, pn.cost, pn.charges, now) {
+				if lapsed == nil {
+					lapsed = make([]int64, len(pn.cost))
+				}
+				lapsed[j] = bucket.Add(lapsed[j], n)
+			}
+		}
+	}
+	return lapsed
+}
+
+// givenBack returns what the settles among all give back to t at now.
+func (t *target) givenBack(all []*request, now int64) []int64 {
 	back := make([]int64, len(t.Shape.Limits))
+	for j, n := range t.lapsed(all, now) {
+		back[j] = -n
+	}
 	for _, r := range all {
 		for j, c := range r.costOf(t) {
 			if r.settle {
@@ -124,6 +146,9 @@ func (t *target) isShort(short func(b bucket.Balance, take int64) bool) bool {
 		return false
 	}
 	for i, b := range t.Image.Balances {
+		if b.Windowed() && b.Over(t.demand.Called) { // the next window is full
+			continue
+		}
 		if take := t.demand.Take[i]; take > 0 && !t.Image.Missing[i] && short(b, take) {
 			return true
 		}
@@ -131,16 +156,18 @@ func (t *target) isShort(short func(b bucket.Balance, take int64) bool) bool {
 	return false
 }
 
-// recordApplied notes in the portions of all what p did, which was applied to t: the image after it, and the
-// limits that it did not charge. The bucket does not have those. An earlier attempt may have dropped others.
-func (t *target) recordApplied(all []*request, p *plan.Plan) {
+// recordApplied notes in the portions of all what p did, applied to t under op: the image after it, and the
+// limits that it did not charge. The bucket does not have those. An earlier
+// attempt may have dropped others.
+func (t *target) recordApplied(all []*request, p *plan.Plan, op string) {
 	dropped := p.Missing
 	if dropped != nil {
 		dropped = dropped[:len(t.Resource.Spec.Limits)]
 	}
+	ends := p.ChargedEnds(t.Image, op)
 	for _, r := range all {
 		if pn := r.portionOf(t); pn != nil {
-			pn.after, pn.limits, pn.dropped = t.Image, t.Shape.Limits, dropped
+			pn.after, pn.limits, pn.dropped, pn.ends = t.Image, t.Shape.Limits, dropped, ends
 		}
 	}
 }

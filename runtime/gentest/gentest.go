@@ -48,6 +48,55 @@ func Overrides[L comparable](t *testing.T, to func(L, []*runtime.Rate) []*runtim
 	})
 }
 
+// Windowed is Overrides of a resource that has limits with windows. fields are the limits in schema order: a
+// **runtime.Rate each, or a **int64 for a limit with windows. An error names a field of neither type.
+func Windowed[L comparable](t *testing.T, to func(L, []*runtime.Rate) []*runtime.Rate,
+	from func([]*runtime.Rate) L, l *L, fields ...any) {
+	t.Helper()
+	report(t, "overrides", func() []error { return windowed(to, from, l, fields) })
+}
+
+// windowed compares by the numbers: a capacity has another address in a vector than in its field.
+func windowed[L comparable](to func(L, []*runtime.Rate) []*runtime.Rate, from func([]*runtime.Rate) L, l *L,
+	fields []any) []error {
+	var want []string
+	for i, field := range fields {
+		n := int64(i + 1)
+		switch field := field.(type) {
+		case **runtime.Rate:
+			*field = &runtime.Rate{Capacity: n, Burst: n}
+			want = append(want, fmt.Sprint(**field))
+		case **int64:
+			*field = &n
+			want = append(want, fmt.Sprint(runtime.Rate{Capacity: n}))
+		default:
+			return []error{fmt.Errorf("field %d is a %T", i, field)}
+		}
+	}
+	var errs []error
+	hold := func(what string, vector []*runtime.Rate) {
+		var got []string
+		for _, rate := range vector {
+			if rate == nil {
+				got = append(got, "none")
+				continue
+			}
+			got = append(got, fmt.Sprint(*rate))
+		}
+		if !slices.Equal(got, want) {
+			errs = append(errs, fmt.Errorf("%s are %v, want %v", what, got, want))
+		}
+	}
+	vector := to(*l, nil)
+	hold("the limits", vector)
+	hold("those that came back", to(from(vector), nil))
+	var none L
+	if got := from(make([]*runtime.Rate, len(fields))); got != none {
+		errs = append(errs, fmt.Errorf("no overrides are %+v, want none", got))
+	}
+	return errs
+}
+
 // convert gives each field a value of its own, and holds both conversions against these values.
 func convert[S, V comparable](to func(S, []V) []V, from func([]V) S, s *S, fields []*V,
 	value func(n int) V) []error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -121,4 +122,48 @@ func untyped(e generated.Entity, err error) (generated.Entity, error) {
 		return nil, errors.New("no")
 	}
 	return e, nil
+}
+
+// TestWindowed: conversions of overrides with windows in another order, or that forget one, are found, and so
+// is a field of a type that no override has.
+func TestWindowed(t *testing.T) {
+	type own struct {
+		rate   *runtime.Rate
+		window *int64
+	}
+	to := func(l own, dst []*runtime.Rate) []*runtime.Rate {
+		return append(dst, l.rate, runtime.InWindow(l.window))
+	}
+	from := func(v []*runtime.Rate) own { return own{v[0], v[1].InWindow()} }
+	turnedTo := func(l own, dst []*runtime.Rate) []*runtime.Rate {
+		return append(dst, runtime.InWindow(l.window), l.rate)
+	}
+	turnedFrom := func(v []*runtime.Rate) own { return own{v[1], v[0].InWindow()} }
+	for name, tc := range map[string]struct {
+		to     func(own, []*runtime.Rate) []*runtime.Rate
+		from   func([]*runtime.Rate) own
+		faults int
+	}{
+		"sound":                    {to, from, 0},
+		"to in another order":      {turnedTo, from, 2},
+		"from in another order":    {to, turnedFrom, 1},
+		"both in another order":    {turnedTo, turnedFrom, 2},
+		"from without the windows": {to, func(v []*runtime.Rate) own { return own{rate: v[0]} }, 1},
+		"none that is one": {to, func(v []*runtime.Rate) own {
+			l := from(v)
+			if l.window == nil {
+				l.window = new(int64)
+			}
+			return l
+		}, 1},
+	} {
+		var l own
+		if errs := windowed(tc.to, tc.from, &l, []any{&l.rate, &l.window}); len(errs) != tc.faults {
+			t.Errorf("%s: %v, want %d faults", name, errs, tc.faults)
+		}
+	}
+	var l own
+	if errs := windowed(to, from, &l, []any{&l.rate, "window"}); len(errs) != 1 {
+		t.Errorf("a field that is a text: %v, want 1 fault", errs)
+	}
 }

@@ -22,12 +22,17 @@ import (
 // Clients do not look at RetryInfo by themselves: what those with a retry policy honour is the trailer
 // grpc-retry-pushback-ms, which Error sets to the same time. It tells them not to repeat what does not help,
 // and what their own deadline would cut short: so they have this error at once, instead of DEADLINE_EXCEEDED
-// later.
-func Error(ctx context.Context, err error) error {
+// later. Of opts, only Spread takes part.
+func Error(ctx context.Context, err error, opts ...Option) error {
+	return errorOf(ctx, err, optionsOf(opts).spread)
+}
+
+// errorOf is Error.
+func errorOf(ctx context.Context, err error, spread time.Duration) error {
 	if _, ok := errors.AsType[*answeredError](err); ok {
 		return err
 	}
-	a, ok := edge.Of(ctx, err)
+	a, ok := edge.Of(ctx, err, spread)
 	if !ok {
 		return err
 	}
@@ -56,8 +61,8 @@ func (e *answeredError) Unwrap() error { return e.cause }
 
 // answer is Error for what an interceptor failed with. An error that was not made for clients goes to the log
 // instead.
-func answer(ctx context.Context, err error, logger *slog.Logger) error {
-	err = Error(ctx, err)
+func (o *options) answer(ctx context.Context, err error, logger *slog.Logger) error {
+	err = errorOf(ctx, err, o.spread)
 	if _, ok := status.FromError(err); ok {
 		return err
 	}

@@ -85,13 +85,7 @@ type limited[E runtime.Entity, C any] struct {
 }
 
 func newLimited[E runtime.Entity, C any](r runtime.Acquirer[E, C], opts []Option) *limited[E, C] {
-	l := &limited[E, C]{r: r}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&l.options)
-		}
-	}
-	return l
+	return &limited[E, C]{optionsOf(opts), r}
 }
 
 // admit acquires what ask has said, unless it has failed, with err. It fails with ErrUnlimited, or with what
@@ -101,14 +95,14 @@ func (l *limited[E, C]) admit(ctx context.Context, entity E, cost C, err error) 
 		return nil, ErrUnlimited
 	}
 	if err != nil {
-		return nil, answer(ctx, err, edge.Logger(l.r))
+		return nil, l.answer(ctx, err, edge.Logger(l.r))
 	}
 	lease, err := l.r.Acquire(ctx, entity, cost)
 	if err != nil {
 		if l.metadata { // in the trailer: a client's retry policy repeats no call that has a header
 			_ = grpc.SetTrailer(ctx, fields(edge.Refused(err, edge.Lookup(l.r, entity))))
 		}
-		return nil, answer(ctx, err, edge.Logger(l.r))
+		return nil, l.answer(ctx, err, edge.Logger(l.r))
 	}
 	return lease, nil
 }

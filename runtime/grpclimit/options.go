@@ -1,6 +1,12 @@
 package grpclimit
 
-import "google.golang.org/grpc/codes"
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/sluice-go/sluice/runtime/internal/edge"
+)
 
 // Option configures an interceptor; a nil one is ignored. There is none for errors: an interceptor further
 // out sees each, and finds what led to it with errors.As.
@@ -9,6 +15,17 @@ type Option func(*options)
 type options struct {
 	releaseOn func(codes.Code) bool // nil: never
 	metadata  bool
+	spread    time.Duration
+}
+
+// optionsOf returns the options that opts set.
+func optionsOf(opts []Option) (o options) {
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	return o
 }
 
 // ReleaseOn releases the lease, if the handler has not ended it, when the handler returns a code for which
@@ -17,6 +34,13 @@ type options struct {
 // must not make a call free.
 func ReleaseOn(f func(codes.Code) bool) Option {
 	return func(o *options) { o.releaseOn = f }
+}
+
+// Spread adds a random time of up to d to RetryInfo and to grpc-retry-pushback-ms of denials by limits with
+// windows, as httplimit.Spread does to Retry-After. It panics if d is negative or above 24 hours.
+func Spread(d time.Duration) Option {
+	edge.CheckSpread("grpclimit", d)
+	return func(o *options) { o.spread = d }
 }
 
 // Metadata shows callers their limits in the fields of draft-ietf-httpapi-ratelimit-headers-10:

@@ -3,6 +3,7 @@ package grpclimit
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -27,9 +28,9 @@ import (
 //   - The end of ctx itself: CANCELLED or DEADLINE_EXCEEDED.
 //
 // It names no entity, since that may be one of the caller's ancestors. Of failures it gives no cause: causes
-// are for the log, by runtime.WithObserver.
-func Status(ctx context.Context, err error) (st *status.Status, ok bool) {
-	a, ok := edge.Of(ctx, err)
+// are for the log, by runtime.WithObserver. Of opts, only Spread takes part.
+func Status(ctx context.Context, err error, opts ...Option) (st *status.Status, ok bool) {
+	a, ok := edge.Of(ctx, err, optionsOf(opts).spread)
 	if !ok {
 		return nil, false
 	}
@@ -80,6 +81,9 @@ func violations(a *edge.Answer) *errdetails.QuotaFailure {
 		if a.Reason == edge.Denied {
 			v.Description = fmt.Sprintf("%d of the %d that the request needs: retry after %d s",
 				l.Available, l.Requested, edge.Seconds(l.RetryAfter))
+			if !l.Resets.IsZero() {
+				v.Description += ", resets " + l.Resets.UTC().Format(time.RFC3339)
+			}
 		} else {
 			v.Description = fmt.Sprintf("the request needs %d, and there are never more than %d at once", l.Requested,
 				l.Burst)

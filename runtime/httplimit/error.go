@@ -21,9 +21,14 @@ import (
 //
 // The body is an RFC 9457 problem, which names the resource and its limits. It names no entity, since that
 // may be one of the caller's ancestors. Of failures it gives no cause: causes are for the log, by
-// runtime.WithObserver.
-func WriteError(w http.ResponseWriter, r *http.Request, err error) bool {
-	a, ok := edge.Of(r.Context(), err)
+// runtime.WithObserver. Of opts, only Spread takes part.
+func WriteError(w http.ResponseWriter, r *http.Request, err error, opts ...Option) bool {
+	return optionsOf(opts).writeError(w, r, err)
+}
+
+// writeError is WriteError.
+func (o *options) writeError(w http.ResponseWriter, r *http.Request, err error) bool {
+	a, ok := edge.Of(r.Context(), err, o.spread)
 	if !ok {
 		return false
 	}
@@ -52,6 +57,7 @@ func problemOf(a *edge.Answer) problem {
 		}
 		if a.Reason == edge.Denied {
 			one.Available, one.RetryAfter = &l.Available, new(edge.Seconds(l.RetryAfter))
+			one.Resets = l.Resets.UTC()
 			p.Violated = append(p.Violated, l.Limit)
 		} else {
 			one.Burst = &l.Burst

@@ -59,7 +59,7 @@ func TestFields(t *testing.T) {
 				rapid.StringN(0, 5, -1).Filter(func(s string) bool { return s != "" })).Draw(t, "name")
 			balance := runtime.Balance{
 				Limit: name, Available: numbers.Draw(t, "available"), Full: time.Duration(numbers.Draw(t, "full")),
-				Params: rapid.Custom(params).Filter(schematic).Draw(t, "params"),
+				Params: rapid.OneOf(rapid.Custom(params).Filter(schematic), rapid.Custom(inWindows)).Draw(t, "params"),
 			}
 			l.balances = append(l.balances, balance)
 			if _, twice := limitOf[name]; !twice {
@@ -86,6 +86,12 @@ func TestFields(t *testing.T) {
 		}
 		for _, item := range list(t, h, "RateLimit-Policy") {
 			quota, window, l := number(t, item, "q"), number(t, item, "w"), limitOf[item.Value.(string)]
+			if l.Windowed() {
+				if quota != l.Capacity/bucket.Milli || window*1000 < l.Period || (window-1)*1000 >= l.Period {
+					t.Errorf("%d in %d s of %+v", quota, window, l)
+				}
+				continue
+			}
 			promised, given := product(quota, bucket.Milli, l.Period), product(l.Refill, window, 1000)
 			if window < 1 || promised.Cmp(given) > 0 {
 				t.Errorf("%d in %d s of %+v", quota, window, l)
@@ -101,6 +107,13 @@ func params(t *rapid.T) bucket.Limit {
 		Refill:   rapid.Int64Range(1, 1e15).Draw(t, "refill"),
 		Period:   rapid.Int64Range(1, tenYears).Draw(t, "period"),
 	}
+}
+
+// inWindows draws the parameters of a limit with windows.
+func inWindows(t *rapid.T) bucket.Limit {
+	capacity := rapid.Int64Range(1, 1e12).Draw(t, "capacity")
+	period := time.Duration(rapid.Int64Range(1, 366*24*3_600_000).Draw(t, "period")) * time.Millisecond
+	return bucket.InWindows(capacity, period)
 }
 
 // tenYears is how long the slowest limit of a schema takes to be full, in ms.
@@ -168,6 +181,8 @@ func TestPolicy(t *testing.T) {
 		{refill, `"tpm";q=12;w=3`}, // 10 come in 2.5 s
 		{bucket.Per(1_000_000, time.Hour).Quota(250_000), `"tpm";q=250000;w=3600`},
 		{bucket.Per(60, time.Minute).Quota(0), `"tpm";q=0;w=60`},
+		{bucket.InWindows(1_000, 24*time.Hour), `"tpm";q=1000;w=86400`},
+		{bucket.InWindows(7, 1500*time.Millisecond), `"tpm";q=7;w=2`},
 		{bucket.Limit{}, ""},
 	} {
 		l := &levelled{balances: []runtime.Balance{{Limit: "tpm", Params: test.params}},

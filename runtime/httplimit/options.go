@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/edge"
@@ -18,17 +19,24 @@ type options struct {
 	releaseOn func(status int) bool                           // nil: never
 	styles    []style
 	costs     []any // a nil pointer to the cost of each resource whose limits are named
+	spread    time.Duration
 }
 
-// newOptions returns the options of a Middleware on the resource whose cost is C. It panics if they name
-// limits of another one: requests would not show the mistake.
-func newOptions[C any](opts []Option) *options {
+// optionsOf returns the options that opts set.
+func optionsOf(opts []Option) *options {
 	o := &options{}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(o)
 		}
 	}
+	return o
+}
+
+// newOptions returns the options of a Middleware on the resource whose cost is C. It panics if they name
+// limits of another one: requests would not show the mistake.
+func newOptions[C any](opts []Option) *options {
+	o := optionsOf(opts)
 	for _, cost := range o.costs {
 		if _, ok := cost.(*C); !ok {
 			panic(fmt.Sprintf("httplimit: OpenAIHeaders has limits of %T on the resource of %T: pass this resource's",
@@ -44,7 +52,7 @@ func (o *options) answer(w http.ResponseWriter, r *http.Request, err error, logg
 		o.onError(w, r, err)
 		return
 	}
-	if WriteError(w, r, err) {
+	if o.writeError(w, r, err) {
 		return
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -74,6 +82,17 @@ func ReleaseOn(f func(status int) bool) Option {
 	return func(o *options) { o.releaseOn = f }
 }
 
+// Spread adds a random time of up to d to the Retry-After of denials by limits with windows. Without it, all
+// who were denied come back in the same second, when the window ends. A limit that refills is not concerned:
+// its callers do not have one instant in common. Headers show when the window ends, without that time. Spread
+// panics if d is negative or above 24 hours.
+//
+// OnError's function does not get it: pass it to WriteError there too.
+func Spread(d time.Duration) Option {
+	edge.CheckSpread("httplimit", d)
+	return func(o *options) { o.spread = d }
+}
+
 // Headers shows callers their limits in the fields of draft-ietf-httpapi-ratelimit-headers-10:
 //
 //	RateLimit-Policy: "rpm";q=100;w=60, "tpm";q=10000;w=60
@@ -83,6 +102,9 @@ func ReleaseOn(f func(status int) bool) Option {
 // than q. t is the time until the limit is full again. Of a cascade's buckets, the one with the smallest
 // balance of a limit is shown. A denial shows, for each limit that denied, the bucket with the longest wait,
 // and when it has the requested tokens: t is never later than Retry-After.
+//
+// Of a limit with windows, q is its capacity and w the nominal length of a window. t is the time until the
+// open window ends, and 0 if nothing of it is used.
 //
 // The numbers are those of the answer's own acquire, and nothing is read for them. A degraded lease and a
 // failure of the store show none, since they are not known. For a limit divided among regions, they are this

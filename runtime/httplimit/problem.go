@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // quotaExceeded is the type of a denial, of draft-ietf-httpapi-ratelimit-headers-10; other problems say no
@@ -30,6 +31,8 @@ type limitProblem struct {
 	Available  *int64 `json:"available,omitempty"`
 	Burst      *int64 `json:"burst,omitempty"`
 	RetryAfter *int64 `json:"retry_after,omitempty"`
+	// Resets is when the window ends. A limit that refills has none.
+	Resets time.Time `json:"resets,omitzero"`
 }
 
 // write answers with p. It takes back what a handler has said of a body of its own.

@@ -11,7 +11,7 @@ import (
 )
 
 // Fake is an Acquirer that admits everything by default, and records calls. It is safe for concurrent use.
-// Deny, Fail, Shadow and Admit take effect for later calls.
+// Deny, DenyUntil, Fail, Shadow and Admit take effect for later calls.
 //
 // It knows no schema:
 //
@@ -28,10 +28,19 @@ type Fake[E runtime.Entity, C any] struct {
 	calls   []*Call[E, C]
 }
 
-// denial is the arguments of Deny.
+// denial is the arguments of Deny or of DenyUntil.
 type denial struct {
 	limit      store.LimitName
-	retryAfter time.Duration
+	retryAfter time.Duration // of Deny
+	resets     time.Time     // of DenyUntil, else zero
+}
+
+// after returns RetryAfter at now.
+func (d *denial) after(now time.Time) time.Duration {
+	if d.resets.IsZero() {
+		return d.retryAfter
+	}
+	return max(0, d.resets.Sub(now))
 }
 
 // Call is one recorded Acquire, Wait, Do or More.
@@ -49,7 +58,7 @@ type Call[E runtime.Entity, C any] struct {
 //	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
 func NewFake[E runtime.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { return &Fake[E, C]{} }
 
-// Admit ends what Deny or Fail began.
+// Admit ends what Deny, DenyUntil or Fail began.
 func (f *Fake[E, C]) Admit() { f.set(nil, nil) }
 
 // Deny makes acquires fail with a *runtime.DeniedError for that limit, such as limits.GPT4TPM. A retryAfter
@@ -59,7 +68,16 @@ func (f *Fake[E, C]) Deny(limit runtime.LimitOf[C], retryAfter time.Duration) {
 	if limit == nil {
 		panic("limittest: Deny(nil): pass a limit of the resource, such as limits.GPT4TPM")
 	}
-	f.set(&denial{limit, max(0, retryAfter)}, nil)
+	f.set(&denial{limit: limit, retryAfter: max(0, retryAfter)}, nil)
+}
+
+// DenyUntil is Deny for a limit with a window, which ends at resets: the *runtime.DeniedError has it as
+// Resets, and its RetryAfter is the time until then. It panics if limit is nil, or resets is zero.
+func (f *Fake[E, C]) DenyUntil(limit runtime.LimitOf[C], resets time.Time) {
+	if limit == nil || resets.IsZero() {
+		panic("limittest: DenyUntil needs a limit of the resource, such as limits.GPT4TPM, and a time")
+	}
+	f.set(&denial{limit: limit, resets: resets}, nil)
 }
 
 // Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
@@ -68,7 +86,8 @@ func (f *Fake[E, C]) Deny(limit runtime.LimitOf[C], retryAfter time.Duration) {
 func (f *Fake[E, C]) Fail(err error) { f.set(nil, err) }
 
 // Shadow switches shadow mode on or off, as shadow in limits.yaml does, which the Fake does not know. In
-// shadow mode, leases are Shadowed by what Deny or Fail set. A call's own runtime.Shadow decides before it.
+// shadow mode, leases are Shadowed by what Deny, DenyUntil or Fail set. A call's own runtime.Shadow decides
+// before it.
 func (f *Fake[E, C]) Shadow(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

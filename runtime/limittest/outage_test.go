@@ -46,7 +46,7 @@ func TestOutageIsDecidedHere(t *testing.T) {
 						t.Errorf("%v, want it denied", err)
 					}
 				}
-				lease, err := here.Wait(t.Context(), user, limits.GPT4Cost{TPM: 15_000})
+				lease, err := here.Wait(t.Context(), user, limits.GPT4Cost{TPM: 15_000}, runtime.MaxWait(2*time.Minute))
 				if err != nil || !lease.Degraded() || open != test.opens {
 					t.Fatalf("%v; degraded %v, breaker open %v", err, lease.Degraded(), open)
 				}

@@ -38,6 +38,7 @@ type session[E store.Entity, C any] struct {
 	store.Session // what an Acquirer never calls
 
 	fake     *Fake[E, C]
+	clock    store.Clock
 	call     *Call[E, C]
 	said     C // the last cost that was turned into a vector
 	denied   bool
@@ -151,7 +152,7 @@ func (s *session[E, C]) decide(call *store.Call) error {
 		s.denied = true // who asks again has waited
 		err = store.AddRefusal(nil, store.Refusal{
 			Resource: d.limit.Resource(), Entity: call.Parts[0].Buckets[0].Entity, Limit: d.limit.String(),
-			RetryAfter: d.retryAfter,
+			RetryAfter: d.after(s.clock.Now()), Resets: d.resets,
 		})
 	}
 	return err
@@ -188,7 +189,8 @@ func (*session[E, C]) Check(context.Context) error { return nil }
 func (*session[E, C]) Close(context.Context) error { return nil }
 
 // Open implements store.Store.
-func (s *session[E, C]) Open(*store.Env, ...store.Definition) (store.Session, error) {
+func (s *session[E, C]) Open(env *store.Env, _ ...store.Definition) (store.Session, error) {
+	s.clock = env.Clock
 	return s, nil
 }
 

@@ -29,6 +29,18 @@ func unlimited(limits int) *definition {
 	return def
 }
 
+// inDays returns unlimited whose last limit is one of days.
+func inDays(limits int) *definition {
+	def := unlimited(limits)
+	for i := range def.spec.Kinds {
+		kind := &def.spec.Kinds[i]
+		kind.Windows = make([]*bucket.Calendar, limits)
+		kind.Windows[limits-1] = &bucket.Calendar{Unit: bucket.Day}
+		kind.Limits[limits-1] = bucket.InWindows(1_000_000_000, 24*time.Hour)
+	}
+	return def
+}
+
 // parallel16 calls do on 16 goroutines with random keys below keys.
 func parallel16(b *testing.B, keys int, do func(key int)) {
 	b.Helper()
@@ -70,19 +82,21 @@ func BenchmarkAcquire(b *testing.B) {
 					}
 				})
 			})
-			b.Run(name+"store", func(b *testing.B) {
-				s := newServer(b)
-				d := s.process(b, s.client(b), unlimited(limits), sluice.WithObserver(&store.Observer{}))
-				cost := tokens2{1}
-				if limits == 2 {
-					cost[1] = 1
-				}
-				parallel16(b, keys, func(key int) {
-					if _, err := d.Acquire(b.Context(), caller{user: strconv.Itoa(key)}, cost); err != nil {
-						b.Error(err)
+			for kind, def := range map[string]*definition{"store": unlimited(limits), "windows": inDays(limits)} {
+				b.Run(name+kind, func(b *testing.B) {
+					s := newServer(b)
+					d := s.process(b, s.client(b), def, sluice.WithObserver(&store.Observer{}))
+					cost := tokens2{1}
+					if limits == 2 {
+						cost[1] = 1
 					}
+					parallel16(b, keys, func(key int) {
+						if _, err := d.Acquire(b.Context(), caller{user: strconv.Itoa(key)}, cost); err != nil {
+							b.Error(err)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -39,18 +41,34 @@ type limitSet struct {
 	*cachedBucket
 	limits  []bucket.Limit
 	version int64 // of the overrides that they are from
-	params  []any // of each limit that the bucket has, as ARGV has them
+	params  []any // of each limit that the bucket has, as ARGV has them; nil if any has windows
+	replies int   // how many numbers of a reply are the bucket's: two of a windowed limit, one of others
+	// dated has the place of params if limits have windows: they change when a window ends.
+	dated atomic.Pointer[window.Args]
+}
+
+// args returns what ARGV has of each limit, at now, by Redis's clock. calendars are by limit.
+func (s *limitSet) args(calendars []*bucket.Calendar, now int64) []any {
+	if s.params != nil {
+		return s.params
+	}
+	dated := s.dated.Load()
+	if !dated.Serve(calendars, now) {
+		dated = window.Of(s.limits, s.version, s.has, calendars, now)
+		s.dated.Store(dated)
+	}
+	return dated.List
 }
 
 // lookup returns the cached bucket of a chain that ends with root; it adds one to the cache if there is none.
 func (s *session) lookup(r *resource, kind int, root, entity string) *cachedBucket {
-	key := bucketKey{r, s.keys.root(root), entity}
+	key := bucketKey{r, s.db.Keys.Root(root), entity}
 	if b, ok := s.buckets.Get(key); ok {
 		return b
 	}
 	b := &cachedBucket{resource: r, kind: kind, entity: entity, has: r.has[kind]}
 	for _, i := range b.has {
-		b.keys = append(b.keys, s.keys.bucket(r.spec.Resource, r.spec.Limits[i], root, entity))
+		b.keys = append(b.keys, s.db.Keys.Bucket(r.spec.Resource, r.spec.Limits[i], root, entity))
 	}
 	if cached, ok, _ := s.buckets.PeekOrAdd(key, b); ok {
 		return cached
@@ -117,9 +135,15 @@ func (b *cachedBucket) setOverrides(own, ofKind *override) {
 	if b.inForce != nil && b.inForce.version == version && slices.Equal(b.inForce.limits, limits) {
 		return
 	}
-	next := &limitSet{cachedBucket: b, limits: limits, version: version}
+	next := &limitSet{cachedBucket: b, limits: limits, version: version, replies: len(b.has)}
 	for _, i := range b.has {
 		next.params = append(next.params, text.Params(limits[i], version)...)
+		if limits[i].Windowed() {
+			next.replies++
+		}
+	}
+	if next.replies > len(b.has) {
+		next.params = nil
 	}
 	b.inForce = next
 }

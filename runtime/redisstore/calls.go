@@ -28,7 +28,7 @@ func (s *session) perform(r *request) error {
 
 // prepare resolves the limits in force for r's buckets, and rejects a request that can never succeed.
 func (s *session) prepare(r *request) error {
-	if err := r.checkTogether(s.keys); err != nil {
+	if err := r.checkTogether(s.db.Keys); err != nil {
 		return err
 	}
 	if err := (resolver{s}).resolve(r); err != nil {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -23,8 +25,12 @@ const maxSkew = time.Second
 
 // probe runs the commands of calls on a key that does not exist, so it changes nothing and is rejected
 // where calls would be. EXPIRE comes before TIME, since a Redis that is too old rejects writes after TIME.
-const probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) " +
-	"redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
+// Calls on resources with windows run windowProbe too.
+const (
+	probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) " +
+		"redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
+	windowProbe = "redis.call('PEXPIREAT', KEYS[1], 1) "
+)
 
 // Check implements store.Session. It verifies the following. If nothing is recorded, it records the owner
 // under the Prefix; it changes nothing else:
@@ -48,9 +54,9 @@ func (s *session) Check(ctx context.Context) error {
 	case <-bounded.Done():
 	}
 	if ctx.Err() != nil {
-		return s.operationError(ctx, ctx.Err())
+		return s.db.OperationError(ctx, ctx.Err())
 	}
-	return s.operationError(ctx, fmt.Errorf("%w: no answer within %v: check the address and the network",
+	return s.db.OperationError(ctx, fmt.Errorf("%w: no answer within %v: check the address and the network",
 		context.DeadlineExceeded, checkTime))
 }
 
@@ -61,10 +67,10 @@ const checkTime = 10 * time.Second
 type checker struct{ *session }
 
 func (c checker) check(ctx context.Context) error {
-	info, err := c.client.Info(ctx).Result() // all sections: before 7 Redis rejects INFO with two sections
+	info, err := c.db.Client.Info(ctx).Result() // all sections: before 7 Redis rejects INFO with two sections
 	// A user may not have the right to INFO: then probe decides.
-	if err != nil && !redis.IsPermissionError(err) && c.classify(err) != failed {
-		return c.operationError(ctx, err)
+	if err != nil && !redis.IsPermissionError(err) && c.db.Classify(err) != database.Failed {
+		return c.db.OperationError(ctx, err)
 	}
 	version := text.InfoField(info, "redis_version")
 	if major, _, _ := strings.Cut(version, "."); major != "" {
@@ -75,12 +81,12 @@ func (c checker) check(ctx context.Context) error {
 		}
 	}
 	switch {
-	case c.keys.hashTags:
+	case c.db.Keys.HashTags:
 		if err := c.checkSlots(); err != nil {
 			return err
 		}
 	case text.InfoField(info, "cluster_enabled") == "1":
-		return c.notClusterClient(nil)
+		return c.db.NotClusterClient(nil)
 	case text.InfoField(info, "role") == "slave": // calls would fail with READONLY, which a failover causes too
 		return &store.SetupError{
 			What: "this Redis is a replica, which takes no writes",
@@ -88,9 +94,14 @@ func (c checker) check(ctx context.Context) error {
 		}
 	}
 	began := c.env.Clock.Now()
-	clock, err := redis.NewScript(probe).Run(ctx, c.client, []string{c.keys.prefix + "#check"}).StringSlice()
+	key := c.db.Keys.Prefix + "#check"
+	script := probe
+	if slices.ContainsFunc(c.resources, func(r *resource) bool { return r.windows }) {
+		script = windowProbe + probe
+	}
+	clock, err := redis.NewScript(script).Run(ctx, c.db.Client, []string{key}).StringSlice()
 	if err != nil {
-		return c.operationError(ctx, err)
+		return c.db.OperationError(ctx, err)
 	}
 	c.reportSkew(began, c.env.Clock.Now(), clock)
 	c.warnOfEviction(ctx, info)
@@ -128,7 +139,7 @@ func (c checker) checkSlots() error {
 				continue
 			}
 			for _, limit := range spec.Limits {
-				at := text.Tag(c.keys.bucket(spec.Resource, limit, "root-1", kind.Prefix+"1"))
+				at := text.Tag(c.db.Keys.Bucket(spec.Resource, limit, "root-1", kind.Prefix+"1"))
 				if first == "" {
 					first = at
 				}
@@ -136,7 +147,7 @@ func (c checker) checkSlots() error {
 					return &store.SetupError{
 						What: fmt.Sprintf("Redis is a cluster, and the keys of a call of %s would lie in "+
 							"different slots, "+
-							"since the prefix %q has a '{'", spec.Resource, c.keys.prefix),
+							"since the prefix %q has a '{'", spec.Resource, c.db.Keys.Prefix),
 						Do: "use a Prefix without '{'",
 					}
 				}
@@ -152,7 +163,7 @@ func (c checker) checkSlots() error {
 func (c checker) warnOfEviction(ctx context.Context, info string) {
 	most, policy := text.InfoField(info, "maxmemory"), text.InfoField(info, "maxmemory_policy")
 	if policy == "" {
-		config, err := c.client.ConfigGet(ctx, "maxmemory*").Result()
+		config, err := c.db.Client.ConfigGet(ctx, "maxmemory*").Result()
 		if redis.IsPermissionError(err) {
 			c.env.Logger.LogAttrs(ctx, slog.LevelWarn,
 				"sluice: whether Redis may evict buckets is unknown, since the user may read neither INFO "+

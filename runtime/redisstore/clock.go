@@ -1,6 +1,20 @@
 package redisstore
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
+
+// serverClock is Redis's clock as far as a session knows it. The boundaries of windows are computed from it.
+type serverClock struct {
+	ahead atomic.Int64 // of the session's, ms; 0 until a script has missed a boundary
+}
+
+// at returns Redis's time at the session's now, both in ms.
+func (c *serverClock) at(now int64) int64 { return now + c.ahead.Load() }
+
+// set records that Redis's time was server at the session's now, both in ms.
+func (c *serverClock) set(now, server int64) { c.ahead.Store(server - now) }
 
 // The queue's timeouts are compared with context deadlines, which use the system clock whatever the Clock is.
 

@@ -370,12 +370,12 @@ func TestFailedReadOfMany(t *testing.T) {
 func TestMalformedOverrideOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, reads, _ := cold(t, time.Hour)
-		k := d.store.keys
+		k := d.store.db.Keys
 		for user, write := range map[string]func(key string) error{
-			"malformed": func(key string) error { return d.store.client.HSet(t.Context(), key, "ver", "x").Err() },
-			"no hash":   func(key string) error { return d.store.client.Set(t.Context(), key, "x", 0).Err() },
+			"malformed": func(key string) error { return d.store.db.Client.HSet(t.Context(), key, "ver", "x").Err() },
+			"no hash":   func(key string) error { return d.store.db.Client.Set(t.Context(), key, "x", 0).Err() },
 		} {
-			if err := write(k.config("gpt-4", "user-"+user)); err != nil {
+			if err := write(k.Config("gpt-4", "user-"+user)); err != nil {
 				t.Fatal(err)
 			}
 			deliver := reads.hold(t)
@@ -407,7 +407,7 @@ func TestHungRead(t *testing.T) {
 		calls = append(calls, d.askAll(t.Context(), []caller{alice})...)
 		reads.free()
 		reads.want(t, 2, 1)
-		other := New(d.store.client, Prefix(d.store.keys.prefix)).Overrides()
+		other := New(d.store.db.Client, Prefix(d.store.db.Keys.Prefix)).Overrides()
 		_, err := other.Set(t.Context(), slow().spec, store.Stored{At: "user-alice", Limits: rpm(30)})
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 )
 
 // command runs a script. The client sends it once despite its MaxRetries, except where a cluster redirects
@@ -22,7 +24,12 @@ func (c *call) eval() *command { return c.newCommand(c.requests[0].script.eval) 
 
 func (c *call) newCommand(head []any) *command {
 	first := c.requests[0]
-	args := first.script.args(head, first.portions, oldest(c.pipeline.env), len(c.requests)*len(first.args))
+	now := c.redisNow
+	if now == 0 {
+		now = c.pipeline.server.at(c.pipeline.now())
+	}
+	extra := len(c.requests) * len(first.args)
+	args := first.script.args(head, first.portions, now, oldest(c.pipeline.env), extra)
 	for _, r := range c.requests {
 		args = append(args, r.args...)
 	}
@@ -30,12 +37,13 @@ func (c *call) newCommand(head []any) *command {
 }
 
 // args returns the arguments that run s, named by head, on the keys of portions, without any request's costs.
-// The overrides of portions were read at most oldest ms ago. The slice has capacity for extra more arguments.
-// A script for any number of keys is passed their number.
-func (s *script) args(head []any, portions []portion, oldest int64, extra int) []any {
+// It is now by Redis's clock, in ms, and the overrides of portions were read at most oldest ms ago. The slice
+// has capacity for extra more arguments. A script for any number of keys is passed their number.
+func (s *script) args(head []any, portions []portion, now, oldest int64, extra int) []any {
 	keys := 0
 	for i := range portions {
 		keys += len(portions[i].keys)
+		extra += window.Extra * (portions[i].inForce.replies - len(portions[i].keys))
 	}
 	args := append(append(make([]any, 0, 5+4*keys+extra), head...), keys)
 	for i := range portions {
@@ -46,7 +54,7 @@ func (s *script) args(head []any, portions []portion, oldest int64, extra int) [
 	}
 	args = append(args, oldest)
 	for i := range portions {
-		args = append(args, portions[i].inForce.params...)
+		args = append(args, portions[i].inForce.args(portions[i].calendars, now)...)
 	}
 	return args
 }

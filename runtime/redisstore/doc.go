@@ -12,6 +12,11 @@
 // fill the overrides that it used. The refill since lastRefill is by Redis's own clock, so clients' clocks do
 // not matter. A missing bucket is full: a hash expires after twice the time that filling it takes.
 //
+// A windowed limit has the fields used, in millitokens of the open window, and end, when that window ends.
+// Each call brings the capacity, so a changed number needs no write. Redis's clock decides whether the window
+// is over, and calls bring the boundaries that may be its next end. A give-back counts only in the window
+// that it was taken from. The hash lives for half a window after its end.
+//
 // A request that comes while fewer than two pipelines are under way is sent at once. Later requests go
 // together in the next pipeline; one may overtake the other. Those that charge the same keys share a call.
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -40,7 +41,7 @@ func (e *Members) Erase(ctx context.Context, entity string, how store.Erasing) (
 	erase := func(count *int, keys ...string) {
 		for _, key := range keys { // one by one: a cluster has them on several nodes
 			if err == nil {
-				err = e.operationError(ctx, onKey(key, e.client.Del(ctx, key).Err()))
+				err = e.db.OperationError(ctx, database.OnKey(key, e.db.Client.Del(ctx, key).Err()))
 			}
 		}
 		if err == nil {
@@ -70,33 +71,33 @@ func (e *Members) Erase(ctx context.Context, entity string, how store.Erasing) (
 // removeFrom removes entity from a list. It adds it again if a concurrent write has made it one of the list
 // meanwhile.
 func (e *Members) removeFrom(ctx context.Context, list, entity string) error {
-	if parent, ok := strings.CutPrefix(list, e.keys.children("")); ok {
+	if parent, ok := strings.CutPrefix(list, e.db.Keys.Children("")); ok {
 		return e.removeChild(ctx, entity, parent)
 	}
-	if err := e.client.SRem(ctx, list, entity).Err(); err != nil {
-		return e.operationError(ctx, onKey(list, err))
+	if err := e.db.Client.SRem(ctx, list, entity).Err(); err != nil {
+		return e.db.OperationError(ctx, database.OnKey(list, err))
 	}
-	resource, _ := e.keys.parseConfig(list)
-	there, err := e.client.Exists(ctx, e.keys.config(resource, entity)).Result()
+	resource, _ := e.db.Keys.ParseConfig(list)
+	there, err := e.db.Client.Exists(ctx, e.db.Keys.Config(resource, entity)).Result()
 	if err == nil && there > 0 {
-		err = e.client.SAdd(ctx, list, entity).Err()
+		err = e.db.Client.SAdd(ctx, list, entity).Err()
 	}
-	return e.operationError(ctx, onKey(list, err))
+	return e.db.OperationError(ctx, database.OnKey(list, err))
 }
 
 // storedOf returns what is stored of entity.
 func (e *Members) storedOf(ctx context.Context, entity string) (found storedEntity, err error) {
 	type place struct{ resource, root string }
 	buckets := map[place]*storedKeys{}
-	keys, err := scan(ctx, e.Store, text.Glob(e.keys.prefix)+"*"+text.Glob(entity))
+	keys, err := e.db.Scan(ctx, text.Glob(e.db.Keys.Prefix)+"*"+text.Glob(entity))
 	if err != nil {
 		return found, err
 	}
 	for _, key := range keys {
-		on, _, root, of, isBucket := e.keys.parse(key)
-		_, at := e.keys.parseConfig(key)
+		on, _, root, of, isBucket := e.db.Keys.Parse(key)
+		_, at := e.db.Keys.ParseConfig(key)
 		switch {
-		case key == e.keys.entity(entity):
+		case key == e.db.Keys.Entity(entity):
 			found.link = []string{key}
 		case isBucket && of == entity:
 			b := buckets[place{on, root}]
@@ -118,22 +119,22 @@ func (e *Members) storedOf(ctx context.Context, entity string) (found storedEnti
 
 // listsOf returns the keys of the sets that have entity: of overrides, and of children.
 func (e *Members) listsOf(ctx context.Context, entity string) (lists []string, err error) {
-	keys, err := scan(ctx, e.Store, text.Glob(e.keys.prefix)+"#c*")
+	keys, err := e.db.Scan(ctx, text.Glob(e.db.Keys.Prefix)+"#c*")
 	if err != nil {
 		return nil, err
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool {
-		resource, at := e.keys.parseConfig(key)
-		return !strings.HasPrefix(key, e.keys.children("")) && (resource == "" || at != "")
+		resource, at := e.db.Keys.ParseConfig(key)
+		return !strings.HasPrefix(key, e.db.Keys.Children("")) && (resource == "" || at != "")
 	})
 	for chunk := range slices.Chunk(keys, bucketsPage) {
-		pipe := e.client.Pipeline()
+		pipe := e.db.Client.Pipeline()
 		has := make([]*redis.BoolCmd, len(chunk))
 		for i, key := range chunk {
 			has[i] = pipe.SIsMember(ctx, key, entity)
 		}
-		if err := exec(ctx, pipe); err != nil {
-			return nil, e.operationError(ctx, err)
+		if err := database.Exec(ctx, pipe); err != nil {
+			return nil, e.db.OperationError(ctx, err)
 		}
 		for i, key := range chunk {
 			if has[i].Val() {
@@ -142,23 +143,4 @@ func (e *Members) listsOf(ctx context.Context, entity string) (lists []string, e
 		}
 	}
 	return lists, nil
-}
-
-// scan returns the keys that pattern matches, sorted.
-func scan(ctx context.Context, s *Store, pattern string) (keys []string, err error) {
-	masters, err := s.nodes(ctx)
-	if err != nil {
-		return nil, s.operationError(ctx, err)
-	}
-	for _, master := range masters {
-		scan := master.Scan(ctx, 0, pattern, scanCount).Iterator()
-		for scan.Next(ctx) {
-			keys = append(keys, scan.Val())
-		}
-		if err := scan.Err(); err != nil {
-			return nil, s.operationError(ctx, err)
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys), nil // SCAN may return a key twice
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -97,7 +98,7 @@ func TestFillEvicted(t *testing.T) {
 	s := newServer(t)
 	def, client := slow(), s.client(t)
 	s.process(t, client, def).raise(t, def, *rpm(600)[0], "")
-	evicted := keys{prefix: s.prefix}.config("gpt-4", "user-alice")
+	evicted := database.Keys{Prefix: s.prefix}.Config("gpt-4", "user-alice")
 	if n, err := client.Del(t.Context(), evicted).Result(); n != 1 || err != nil {
 		t.Fatalf("%d overrides deleted, %v", n, err)
 	}
@@ -131,7 +132,7 @@ func (n *newerFills) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestFillContended(t *testing.T) {
 	s := newServer(t)
 	def, client, others := slow(), s.client(t), s.client(t)
-	key := keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "", "user-alice")
+	key := database.Keys{Prefix: s.prefix}.Bucket("gpt-4", "rpm", "", "user-alice")
 	n := &newerFills{}
 	n.newer = func() {
 		args := append(text.Params(*rpm(50)[0], int64(n.fills)), "")
@@ -179,7 +180,7 @@ func TestFillRepairs(t *testing.T) {
 		def, client := slow(), s.client(t)
 		d := s.process(t, client, def)
 		d.take(t, 10)
-		key := keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "", "user-alice")
+		key := database.Keys{Prefix: s.prefix}.Bucket("gpt-4", "rpm", "", "user-alice")
 		if err := client.HSet(t.Context(), key, fields...).Err(); err != nil {
 			t.Fatal(err)
 		}

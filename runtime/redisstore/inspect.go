@@ -10,7 +10,7 @@ import (
 // Buckets does, with a *runtime.SetupError for a key that is not a bucket.
 func (s *Store) Inspect(ctx context.Context, resource, root, entity string, limits ...string) (*StoredBucket,
 	error) {
-	page, err := s.page(ctx, []storedKeys{{entity, root, s.keys.bucketKeys(resource, root, entity, limits)}})
+	page, err := s.page(ctx, []storedKeys{{entity, root, s.db.Keys.BucketKeys(resource, root, entity, limits)}})
 	switch {
 	case err != nil:
 		return nil, err
@@ -25,9 +25,9 @@ func (s *Store) Inspect(ctx context.Context, resource, root, entity string, limi
 // Delete deletes the named limits of the bucket that Inspect reads. They are full for the next call, by the
 // limits that the caller has. It fails as Buckets does. It is safe while other processes acquire.
 func (s *Store) Delete(ctx context.Context, resource, root, entity string, limits ...string) error {
-	for _, key := range s.keys.bucketKeys(resource, root, entity, limits) {
-		if err := s.client.Del(ctx, key).Err(); err != nil {
-			return s.operationError(ctx, err)
+	for _, key := range s.db.Keys.BucketKeys(resource, root, entity, limits) {
+		if err := s.db.Client.Del(ctx, key).Err(); err != nil {
+			return s.db.OperationError(ctx, err)
 		}
 	}
 	return nil
@@ -36,15 +36,6 @@ func (s *Store) Delete(ctx context.Context, resource, root, entity string, limit
 // Time returns Redis's time, by which buckets refill; on a cluster, that of one of its nodes. It fails as
 // Buckets does.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
-	now, err := s.client.Time(ctx).Result()
-	return now, s.operationError(ctx, err)
-}
-
-// bucketKeys returns the keys of a bucket's limits.
-func (k keys) bucketKeys(resource, root, entity string, limits []string) []string {
-	all := make([]string, len(limits))
-	for i, limit := range limits {
-		all[i] = k.bucket(resource, limit, root, entity)
-	}
-	return all
+	now, err := s.db.Client.Time(ctx).Result()
+	return now, s.db.OperationError(ctx, err)
 }

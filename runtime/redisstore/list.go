@@ -3,22 +3,18 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 )
 
-// Batch sizes of an operator's reads.
-const (
-	scanCount   = 1000 // keys that one SCAN visits
-	bucketsPage = 100
-)
+// bucketsPage is the number of buckets that one pipeline reads.
+const bucketsPage = 100
 
 // BucketPage is the next part of what Buckets has read.
 type BucketPage struct {
@@ -39,6 +35,10 @@ type StoredLimit struct {
 	Name     string
 	Tokens   int64 // millitokens at Refilled, rounded down
 	Refilled int64 // ms since the Unix epoch, by Redis's clock
+
+	// Of a windowed limit, which has neither of the above: the millitokens used in the window that ends at Ends,
+	// in ms since the Unix epoch. Ends is 0 for a limit that refills.
+	Used, Ends int64
 }
 
 // Buckets lists the buckets of resource, without a schema: those of an entity, as stored, those of a kind,
@@ -76,7 +76,7 @@ type storedKeys struct {
 
 // find returns the buckets of resource, as Buckets does.
 func (s *Store) find(ctx context.Context, resource, of string) ([]storedKeys, error) {
-	pattern := text.Glob(s.keys.buckets(resource)) + "*"
+	pattern := text.Glob(s.db.Keys.Buckets(resource)) + "*"
 	isOf := func(entity string) bool { return of == "" || entity == of }
 	if of != "" {
 		pattern += text.Glob(of)
@@ -85,14 +85,14 @@ func (s *Store) find(ctx context.Context, resource, of string) ([]storedKeys, er
 		pattern += "-*"
 		isOf = func(entity string) bool { return strings.HasPrefix(entity, of+"-") }
 	}
-	scanned, err := scan(ctx, s, pattern)
+	scanned, err := s.db.Scan(ctx, pattern)
 	if err != nil {
 		return nil, err
 	}
 	type id struct{ entity, root string }
 	keys := map[id][]string{}
 	for _, key := range scanned {
-		on, _, root, entity, ok := s.keys.parse(key)
+		on, _, root, entity, ok := s.db.Keys.Parse(key)
 		if ok && on == resource && isOf(entity) { // the pattern also matches ids that contain it
 			at := id{entity, root}
 			keys[at] = append(keys[at], key)
@@ -108,51 +108,29 @@ func (s *Store) find(ctx context.Context, resource, of string) ([]storedKeys, er
 	return all, nil
 }
 
-// nodes returns the clients to scan: one for each node that holds keys of its own.
-func (s *Store) nodes(ctx context.Context) (all []redis.Cmdable, err error) {
-	var mu sync.Mutex
-	add := func(_ context.Context, c *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		all = append(all, c)
-		return nil
-	}
-	switch client := s.client.(type) {
-	case *redis.ClusterClient:
-		// an empty result would mean that nothing is stored
-		if err = client.ForEachMaster(ctx, add); err == nil && len(all) == 0 {
-			err = errors.New("no master of the cluster has a slot")
-		}
-	case *redis.Ring:
-		err = client.ForEachShard(ctx, add)
-	default:
-		all = append(all, s.client)
-	}
-	return all, err
-}
-
 // page reads buckets from Redis.
 func (s *Store) page(ctx context.Context, buckets []storedKeys) (page BucketPage, err error) {
-	pipe := s.client.Pipeline()
+	pipe := s.db.Client.Pipeline()
 	replies := map[string]*redis.SliceCmd{}
 	for _, b := range buckets {
 		for _, key := range b.keys {
 			replies[key] = pipe.HMGet(ctx, key, text.BucketFields()...)
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !redis.HasErrorPrefix(err, wrongType) {
-		return BucketPage{}, s.operationError(ctx, err)
+	if _, err := pipe.Exec(ctx); err != nil && !redis.HasErrorPrefix(err, database.WrongType) {
+		return BucketPage{}, s.db.OperationError(ctx, err)
 	}
 	for _, b := range buckets {
 		next := StoredBucket{Entity: b.entity, Root: b.root}
 		for _, key := range b.keys {
-			_, limit, _, _, _ := s.keys.parse(key)
+			_, limit, _, _, _ := s.db.Keys.Parse(key)
 			stored, err := decodeBucket(replies[key].Result())
 			switch {
 			case err != nil:
 				page.Malformed = append(page.Malformed, malformed(key, err))
 			case stored != nil: // it has not expired since
-				next.Limits = append(next.Limits, StoredLimit{limit, stored.Tokens, stored.Refilled})
+				stored.Name = limit
+				next.Limits = append(next.Limits, *stored)
 			}
 		}
 		if len(next.Limits) > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -17,9 +18,9 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 	var hash map[string]string
 	event := store.StoreEvent{Call: "HGETALL", Path: "member"}
 	err = s.read(ctx, event, func(ctx context.Context) (_ bool, err error) {
-		key := s.keys.entity(entity)
-		hash, err = s.client.HGetAll(ctx, key).Result()
-		return len(hash) > 0, onKey(key, err)
+		key := s.db.Keys.Entity(entity)
+		hash, err = s.db.Client.HGetAll(ctx, key).Result()
+		return len(hash) > 0, database.OnKey(key, err)
 	})
 	if err != nil {
 		if down, unavailable := errors.AsType[*store.UnavailableError](err); unavailable {
@@ -27,6 +28,5 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 		}
 		return store.Member{}, false, err
 	}
-	m, found = decodeMember(entity, hash)
-	return m, found, nil
+	return decodeMember(entity, hash)
 }

@@ -2,11 +2,15 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -17,6 +21,8 @@ const childrenBatch = 100
 const (
 	parentField  = "parent"
 	cascadeField = "cascade"
+	anchorField  = "anchor" // of the entity's calendar: the start of its billing, in ms
+	zoneField    = "zone"
 )
 
 // Members reads and writes the entities under one prefix. It implements store.MemberStore. The client's
@@ -49,8 +55,8 @@ func (e *Members) Put(ctx context.Context, m store.Member) error {
 		if m.Parent == "" {
 			return nil
 		}
-		children := e.keys.children(m.Parent)
-		return onKey(children, e.client.SAdd(ctx, children, m.Entity).Err())
+		children := e.db.Keys.Children(m.Parent)
+		return database.OnKey(children, e.db.Client.SAdd(ctx, children, m.Entity).Err())
 	}
 	cascade := "0"
 	if m.Cascade {
@@ -59,13 +65,13 @@ func (e *Members) Put(ctx context.Context, m store.Member) error {
 	for _, step := range []func() error{
 		addChild,
 		func() error {
-			return e.client.HSet(ctx, e.keys.entity(m.Entity), parentField, m.Parent, cascadeField,
+			return e.db.Client.HSet(ctx, e.db.Keys.Entity(m.Entity), parentField, m.Parent, cascadeField,
 				cascade).Err()
 		},
 		addChild,
 	} {
 		if err := step(); err != nil {
-			return e.operationError(ctx, err)
+			return e.db.OperationError(ctx, err)
 		}
 	}
 	if old.Parent == m.Parent {
@@ -80,26 +86,25 @@ func (e *Members) removeChild(ctx context.Context, entity, parent string) error 
 	if parent == "" {
 		return nil
 	}
-	children := e.keys.children(parent)
-	if err := e.client.SRem(ctx, children, entity).Err(); err != nil {
-		return e.operationError(ctx, onKey(children, err))
+	children := e.db.Keys.Children(parent)
+	if err := e.db.Client.SRem(ctx, children, entity).Err(); err != nil {
+		return e.db.OperationError(ctx, database.OnKey(children, err))
 	}
 	m, _, err := e.Get(ctx, entity)
 	if err != nil || m.Parent != parent {
 		return err
 	}
-	return e.operationError(ctx, e.client.SAdd(ctx, children, entity).Err())
+	return e.db.OperationError(ctx, e.db.Client.SAdd(ctx, children, entity).Err())
 }
 
 // Get implements store.MemberStore.
 func (e *Members) Get(ctx context.Context, entity string) (m store.Member, found bool, err error) {
-	key := e.keys.entity(entity)
-	hash, err := e.client.HGetAll(ctx, key).Result()
+	key := e.db.Keys.Entity(entity)
+	hash, err := e.db.Client.HGetAll(ctx, key).Result()
 	if err != nil {
-		return store.Member{}, false, e.operationError(ctx, onKey(key, err))
+		return store.Member{}, false, e.db.OperationError(ctx, database.OnKey(key, err))
 	}
-	m, found = decodeMember(entity, hash)
-	return m, found, nil
+	return decodeMember(entity, hash)
 }
 
 // Delete implements store.MemberStore.
@@ -109,28 +114,35 @@ func (e *Members) Delete(ctx context.Context, entity string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.client.HDel(ctx, e.keys.entity(entity), parentField, cascadeField).Err(); err != nil {
-		return e.operationError(ctx, err)
+	if err := e.db.Client.HDel(ctx, e.db.Keys.Entity(entity), parentField, cascadeField).Err(); err != nil {
+		return e.db.OperationError(ctx, err)
 	}
 	return e.removeChild(ctx, entity, old.Parent)
+}
+
+// SetCalendar implements store.MemberStore.
+func (e *Members) SetCalendar(ctx context.Context, entity string, since time.Time) error {
+	defer e.changed(entity)
+	return e.db.OperationError(ctx, e.db.Client.HSet(ctx, e.db.Keys.Entity(entity),
+		anchorField, since.UnixMilli(), zoneField, since.Location().String()).Err())
 }
 
 // Children implements store.MemberStore. It omits entities in the set that have another parent by now.
 func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		children, err := e.setMembers(ctx, e.keys.children(entity))
+		children, err := e.db.SetMembers(ctx, e.db.Keys.Children(entity))
 		if err != nil {
 			yield("", err)
 			return
 		}
 		for chunk := range slices.Chunk(children, childrenBatch) {
-			pipe := e.client.Pipeline()
+			pipe := e.db.Client.Pipeline()
 			parents := make([]*redis.SliceCmd, len(chunk))
 			for i, child := range chunk {
-				parents[i] = pipe.HMGet(ctx, e.keys.entity(child), parentField)
+				parents[i] = pipe.HMGet(ctx, e.db.Keys.Entity(child), parentField)
 			}
-			if err := exec(ctx, pipe); err != nil {
-				yield("", e.operationError(ctx, err))
+			if err := database.Exec(ctx, pipe); err != nil {
+				yield("", e.db.OperationError(ctx, err))
 				return
 			}
 			for i, child := range chunk {
@@ -142,12 +154,27 @@ func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 	}
 }
 
-// decodeMember decodes an entity's hash. found is false if it has no field of a link.
-func decodeMember(entity string, hash map[string]string) (m store.Member, found bool) {
+// decodeMember decodes an entity's hash. found is false if it has no field of a link; m has the entity's
+// calendar all the same. It fails with a *store.SetupError.
+func decodeMember(entity string, hash map[string]string) (m store.Member, found bool, err error) {
 	parent, found := hash[parentField]
 	cascade, marked := hash[cascadeField]
-	if !found && !marked {
-		return store.Member{}, false
+	if found = found || marked; found {
+		m = store.Member{Entity: entity, Parent: parent, Cascade: cascade != "0"}
 	}
-	return store.Member{Entity: entity, Parent: parent, Cascade: cascade != "0"}, true
+	anchor, ok := hash[anchorField]
+	if !ok {
+		return m, found, nil
+	}
+	at, err := strconv.ParseInt(anchor, 10, 64)
+	if err == nil {
+		m.Since, err = store.Since(at, hash[zoneField])
+	}
+	if err != nil {
+		return store.Member{}, false, &store.SetupError{
+			What: fmt.Sprintf("the calendar of %s is malformed", store.Quote(entity)),
+			Do:   "set it again, or delete the fields anchor and zone of the entity's hash", Err: err,
+		}
+	}
+	return m, found, nil
 }

@@ -173,7 +173,7 @@ func sentAndReported(t *testing.T, keep func(store.StoreEvent) bool) (_, _ map[s
 	if _, err := d.Acquire(t.Context(), caller{"4", "?"}, tokens2{1, 1}); !isA[*store.InvalidError](err) {
 		t.Error(err)
 	}
-	if err := s.mini.Set(d.store.keys.bucket("gpt-4", "rpm", "", "user-5"), "no bucket"); err != nil {
+	if err := s.mini.Set(d.store.db.Keys.Bucket("gpt-4", "rpm", "", "user-5"), "no bucket"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Acquire(t.Context(), caller{"5", ""}, tokens2{1, 1}); !isA[*store.SetupError](err) {

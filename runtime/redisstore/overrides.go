@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -44,7 +45,7 @@ func (s *session) Overrides() store.OverrideStore {
 			r.changed.Add(1)
 		}
 	}, filled: func(resource, root, entity string) {
-		b, ok := s.buckets.Peek(bucketKey{named(s.resources, resource), s.keys.root(root), entity})
+		b, ok := s.buckets.Peek(bucketKey{named(s.resources, resource), s.db.Keys.Root(root), entity})
 		if fills := s.fills.Add(1); ok {
 			b.invalidate(fills)
 		}
@@ -55,16 +56,16 @@ func (s *session) Overrides() store.OverrideStore {
 func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
 	all := make([]store.Stored, 0, len(at))
 	for chunk := range slices.Chunk(at, overridesBatch) {
-		pipe := o.client.Pipeline()
+		pipe := o.db.Client.Pipeline()
 		replies := make([]*redis.MapStringStringCmd, len(chunk))
 		for i, at := range chunk {
-			replies[i] = pipe.HGetAll(ctx, o.keys.config(spec.Resource, at))
+			replies[i] = pipe.HGetAll(ctx, o.db.Keys.Config(spec.Resource, at))
 		}
-		if err := exec(ctx, pipe); err != nil {
-			return nil, o.operationError(ctx, err)
+		if err := database.Exec(ctx, pipe); err != nil {
+			return nil, o.db.OperationError(ctx, err)
 		}
 		for i, at := range chunk {
-			stored, err := o.keys.decodeOverride(spec, at, replies[i].Val())
+			stored, err := o.decodeOverride(spec, at, replies[i].Val())
 			if err != nil {
 				return nil, err
 			}
@@ -88,15 +89,15 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 		args = append(args, text.LimitField(name), limit)
 	}
 	defer o.changed(spec.Resource)
-	all := o.keys.configs(spec.Resource)
-	if err := o.client.SAdd(ctx, all, s.At).Err(); err != nil {
-		return "", o.operationError(ctx, onKey(all, err))
+	all := o.db.Keys.Configs(spec.Resource)
+	if err := o.db.Client.SAdd(ctx, all, s.At).Err(); err != nil {
+		return "", o.db.OperationError(ctx, database.OnKey(all, err))
 	}
-	key := o.keys.config(spec.Resource, s.At)
-	revision, err := redis.NewScript(setScript).Run(ctx, o.client, []string{key}, args...).Text()
+	key := o.db.Keys.Config(spec.Resource, s.At)
+	revision, err := redis.NewScript(setScript).Run(ctx, o.db.Client, []string{key}, args...).Text()
 	switch {
 	case err != nil:
-		return "", o.operationError(ctx, onKey(key, err))
+		return "", o.db.OperationError(ctx, database.OnKey(key, err))
 	case revision == "":
 		return "", &store.ConflictError{Resource: spec.Resource, At: s.At}
 	}
@@ -108,13 +109,19 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 //go:embed fill.lua
 var fillScript string
 
+// resetScript resets one windowed limit of a bucket.
+//
+//go:embed reset.lua
+var resetScript string
+
 // Fill implements store.OverrideStore.
 func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
 	return o.FillLimits(ctx, spec, kind, entity, root, spec.Limits...)
 }
 
 // FillLimits is Fill of the named limits alone. It stores a missing bucket too: callers that have older
-// overrides would take it for full by those. After an error some of the limits may be filled.
+// overrides would take it for full by those. Of a windowed limit it resets the open window. After an error
+// some of the limits may be filled.
 func (o *Overrides) FillLimits(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, limits ...string,
 ) error {
@@ -138,7 +145,11 @@ const maxFills = 5
 func (o *Overrides) fillLimit(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, i int,
 ) error {
-	key, filledBy := o.keys.bucket(spec.Resource, spec.Limits[i], root, entity), ""
+	key, filledBy := o.db.Keys.Bucket(spec.Resource, spec.Limits[i], root, entity), ""
+	if spec.Kinds[kind].Limits[i].Windowed() { // nothing depends on the overrides
+		err := redis.NewScript(resetScript).Run(ctx, o.db.Client, []string{key}).Err()
+		return o.db.OperationError(ctx, database.OnKey(key, err))
+	}
 	for range maxFills {
 		overrides, err := o.Get(ctx, spec, entity, spec.Kinds[kind].Name)
 		if err != nil {
@@ -146,9 +157,9 @@ func (o *Overrides) fillLimit(
 		}
 		inForce, version := resolved(spec, kind, overrides...)
 		args := append(text.Params(inForce[i], version), filledBy)
-		filledBy, err = redis.NewScript(fillScript).Run(ctx, o.client, []string{key}, args...).Text()
+		filledBy, err = redis.NewScript(fillScript).Run(ctx, o.db.Client, []string{key}, args...).Text()
 		if err != nil {
-			return o.operationError(ctx, onKey(key, err))
+			return o.db.OperationError(ctx, database.OnKey(key, err))
 		}
 		if filledBy == "" {
 			return nil
@@ -165,7 +176,7 @@ func (o *Overrides) Heartbeat(context.Context) (store.Heartbeat, error) {
 // List implements store.OverrideStore, sorted.
 func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
-		places, err := o.setMembers(ctx, o.keys.configs(spec.Resource))
+		places, err := o.db.SetMembers(ctx, o.db.Keys.Configs(spec.Resource))
 		if err != nil {
 			yield(store.Stored{}, err)
 			return
@@ -185,25 +196,15 @@ func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.
 	}
 }
 
-// setMembers returns the members of a Redis set, sorted.
-func (s *Store) setMembers(ctx context.Context, key string) ([]string, error) {
-	all, err := s.client.SMembers(ctx, key).Result()
-	if err != nil {
-		return nil, s.operationError(ctx, onKey(key, err))
-	}
-	slices.Sort(all)
-	return all, nil
-}
-
 // decodeOverride decodes the hash of an override, which may be empty. It fails with a *store.SetupError.
-func (k keys) decodeOverride(
+func (s *Store) decodeOverride(
 	spec *store.Spec, at string, hash map[string]string,
 ) (store.Stored, error) {
 	stored, err := text.Override(spec, at, hash)
 	if err != nil {
 		return store.Stored{}, &store.SetupError{
 			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, store.Quote(at)),
-			Do:   fmt.Sprintf("fix the hash %s and raise its ver", store.Quote(k.config(spec.Resource, at))),
+			Do:   fmt.Sprintf("fix the hash %s and raise its ver", store.Quote(s.db.Keys.Config(spec.Resource, at))),
 			Err:  err,
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -164,7 +165,7 @@ func TestFillByOlder(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	d := s.process(t, client, slow())
-	key := keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "", "user-alice")
+	key := database.Keys{Prefix: s.prefix}.Bucket("gpt-4", "rpm", "", "user-alice")
 	for _, fill := range []struct {
 		tokens, version int64
 		known           string
@@ -198,7 +199,7 @@ func TestFillOfKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int64{1, 0} {
-		key := keys{prefix: s.prefix}.bucket("gpt-4", def.spec.Limits[i], "", "user-alice")
+		key := database.Keys{Prefix: s.prefix}.Bucket("gpt-4", def.spec.Limits[i], "", "user-alice")
 		if n, err := client.Exists(t.Context(), key).Result(); n != want || err != nil {
 			t.Errorf("%d of %s, %v, want %d", n, key, err, want)
 		}
@@ -265,7 +266,7 @@ func TestMalformedOverride(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	d := s.process(t, client, slow())
-	key := keys{prefix: s.prefix}.config("gpt-4", "user-alice")
+	key := database.Keys{Prefix: s.prefix}.Config("gpt-4", "user-alice")
 	if err := client.HSet(t.Context(), key, "ver", "1", "l_rpm", "5 5 5").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +451,7 @@ func TestMembers(t *testing.T) {
 	clock.pass(time.Minute)
 	other.left(t, known, tokens2{50, 6000})
 	// An entity in the set that has another parent, as after a crash between two writes.
-	if err := s.client(t).SAdd(ctx, keys{prefix: s.prefix}.children("project-2"),
+	if err := s.client(t).SAdd(ctx, database.Keys{Prefix: s.prefix}.Children("project-2"),
 		"user-2").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +466,7 @@ func TestMembers(t *testing.T) {
 // entity.
 func TestMembersKeepOthers(t *testing.T) {
 	s := newServer(t)
-	client, key := s.client(t), keys{prefix: s.prefix}.entity("user-1")
+	client, key := s.client(t), database.Keys{Prefix: s.prefix}.Entity("user-1")
 	ctx, backend := t.Context(), New(client, Prefix(s.prefix)).Members()
 	err := client.HSet(ctx, key, "since", "7").Err()
 	if err != nil {
@@ -494,26 +495,26 @@ func TestMembersKeepOthers(t *testing.T) {
 // others. A dry run counts them, and an erase that was interrupted goes on.
 func TestErase(t *testing.T) {
 	s := newServer(t)
-	ctx, client, k := t.Context(), s.client(t), keys{prefix: s.prefix}
+	ctx, client, k := t.Context(), s.client(t), database.Keys{Prefix: s.prefix}
 	backend := New(client, Prefix(s.prefix)).Members()
 	for _, id := range []string{"user-1", "user-12", "user-x:user-1"} {
 		if err := backend.Put(ctx, store.Member{Entity: id, Parent: "project-1"}); err != nil {
 			t.Fatal(err)
 		}
 		pipe := client.Pipeline()
-		for _, key := range []string{k.bucket("api", "rpm", "", id), k.bucket("api", "tpm", "", id),
-			k.bucket("gone:v2", "rpm", "", id)} {
+		for _, key := range []string{k.Bucket("api", "rpm", "", id), k.Bucket("api", "tpm", "", id),
+			k.Bucket("gone:v2", "rpm", "", id)} {
 			pipe.HSet(ctx, key, text.TokensField, "1", text.SinceField, "1")
 		}
-		pipe.HSet(ctx, k.config("api", id), "ver", "1")
-		pipe.SAdd(ctx, k.configs("api"), id)
+		pipe.HSet(ctx, k.Config("api", id), "ver", "1")
+		pipe.SAdd(ctx, k.Configs("api"), id)
 		if _, err := pipe.Exec(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	client.SAdd(ctx, k.configs("gone:v2"), "user-1") // what an interrupted erase leaves
+	client.SAdd(ctx, k.Configs("gone:v2"), "user-1") // what an interrupted erase leaves
 	of := func() (all, user1 []string) {
-		all, err := scan(ctx, New(client), s.prefix+"*")
+		all, err := New(client).db.Scan(ctx, s.prefix+"*")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -536,8 +537,8 @@ func TestErase(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v; left are %q of %q", got, err, want, left, after)
 	}
 	for list, want := range map[string][]string{
-		k.configs("api"): {"user-12", "user-x:user-1"}, k.configs("gone:v2"): {},
-		k.children("project-1"): {"user-12", "user-x:user-1"},
+		k.Configs("api"): {"user-12", "user-x:user-1"}, k.Configs("gone:v2"): {},
+		k.Children("project-1"): {"user-12", "user-x:user-1"},
 	} {
 		in := client.SMembers(ctx, list).Val()
 		slices.Sort(in)
@@ -581,7 +582,8 @@ func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // one erases the rest.
 func TestEraseResumes(t *testing.T) {
 	s := newServer(t)
-	ctx, k, whole := t.Context(), keys{prefix: s.prefix}, store.Erased{Buckets: 2, Overrides: 1, Other: 3}
+	ctx, k := t.Context(), database.Keys{Prefix: s.prefix}
+	whole := store.Erased{Buckets: 2, Overrides: 1, Other: 3}
 	for at, done := 0, false; !done; at++ {
 		client, f := s.client(t), &failing{at: -1}
 		client.AddHook(f)
@@ -589,11 +591,11 @@ func TestEraseResumes(t *testing.T) {
 		if err := backend.Put(ctx, store.Member{Entity: "user-1", Parent: "project-1"}); err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{k.bucket("api", "rpm", "", "user-1"), k.bucket("gone", "rpm", "", "user-1")} {
+		for _, key := range []string{k.Bucket("api", "rpm", "", "user-1"), k.Bucket("gone", "rpm", "", "user-1")} {
 			client.HSet(ctx, key, text.TokensField, "1", text.SinceField, "1")
 		}
-		client.HSet(ctx, k.config("api", "user-1"), "ver", "1")
-		client.SAdd(ctx, k.configs("api"), "user-1")
+		client.HSet(ctx, k.Config("api", "user-1"), "ver", "1")
+		client.SAdd(ctx, k.Configs("api"), "user-1")
 		f.writes, f.at = 0, at
 		first, err := backend.Erase(ctx, "user-1", store.Erasing{})
 		if done = f.writes <= at; done {
@@ -611,7 +613,7 @@ func TestEraseResumes(t *testing.T) {
 		if sum != whole || err != nil {
 			t.Errorf("write %d: %+v and then %+v, %v, want %+v in all", at, first, second, err, whole)
 		}
-		if left, err := scan(ctx, New(client), s.prefix+"*"); len(left) > 0 || err != nil {
+		if left, err := New(client).db.Scan(ctx, s.prefix+"*"); len(left) > 0 || err != nil {
 			t.Errorf("write %d: left are %q, %v", at, left, err)
 		}
 	}
@@ -621,19 +623,19 @@ func TestEraseResumes(t *testing.T) {
 // another's.
 func TestEraseOfCluster(t *testing.T) {
 	s := newServer(t)
-	ctx, client, k := t.Context(), s.client(t), keys{prefix: s.prefix, hashTags: true}
+	ctx, client, k := t.Context(), s.client(t), database.Keys{Prefix: s.prefix, HashTags: true}
 	backend := New(client, Prefix(s.prefix))
-	backend.keys = k
-	others := k.bucket("api", "rpm", "user-1", "user-2")
-	for _, key := range []string{k.bucket("api", "rpm", "project-1", "user-1"),
-		k.bucket("api", "rpm", "project-2", "user-1"), others} {
+	backend.db.Keys = k
+	others := k.Bucket("api", "rpm", "user-1", "user-2")
+	for _, key := range []string{k.Bucket("api", "rpm", "project-1", "user-1"),
+		k.Bucket("api", "rpm", "project-2", "user-1"), others} {
 		client.HSet(ctx, key, text.TokensField, "1", text.SinceField, "1")
 	}
 	got, err := backend.Members().Erase(ctx, "user-1", store.Erasing{})
 	if want := (store.Erased{Buckets: 2}); got != want || err != nil {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
-	if left, err := scan(ctx, backend, s.prefix+"*"); !slices.Equal(left, []string{others}) || err != nil {
+	if left, err := backend.db.Scan(ctx, s.prefix+"*"); !slices.Equal(left, []string{others}) || err != nil {
 		t.Errorf("left are %q, %v", left, err)
 	}
 }

@@ -16,25 +16,25 @@ func (c checker) claim(ctx context.Context, own string) error {
 	if own == "" {
 		return nil
 	}
-	key := c.keys.owner()
-	recorded, err := c.client.Get(ctx, key).Result()
+	key := c.db.Keys.Owner()
+	recorded, err := c.db.Client.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
-		if err = c.client.SetNX(ctx, key, own, 0).Err(); err == nil {
-			recorded, err = c.client.Get(ctx, key).Result() // another process may have been first
+		if err = c.db.Client.SetNX(ctx, key, own, 0).Err(); err == nil {
+			recorded, err = c.db.Client.Get(ctx, key).Result() // another process may have been first
 		}
 	}
 	switch {
 	case err != nil:
-		return c.operationError(ctx, err)
+		return c.db.OperationError(ctx, err)
 	case recorded != own:
-		return c.keys.otherOwner(recorded, own)
+		return otherOwner(c.db.Keys.Prefix, recorded, own)
 	}
 	return nil
 }
 
-// otherOwner returns the error for a prefix that records another owner than own.
-func (k keys) otherOwner(recorded, own string) error {
-	return store.OtherOwner(fmt.Sprintf("Redis under the prefix %q", k.prefix), recorded, own)
+// otherOwner returns the error for a prefix of keys that records another owner than own.
+func otherOwner(prefix, recorded, own string) error {
+	return store.OtherOwner(fmt.Sprintf("Redis under the prefix %q", prefix), recorded, own)
 }
 
 // CheckOwner compares the owner that is recorded under the Prefix of s with owner, that of the caller's
@@ -42,14 +42,14 @@ func (k keys) otherOwner(recorded, own string) error {
 // Check of a Limiter records the owner. It fails as Buckets does, and with a *runtime.SetupError that names
 // both owners if they differ, also if owner is "". Without a record, every owner fits.
 func CheckOwner(ctx context.Context, s *Store, owner string) error {
-	recorded, err := s.client.Get(ctx, s.keys.owner()).Result()
+	recorded, err := s.db.Client.Get(ctx, s.db.Keys.Owner()).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil
 	case err != nil:
-		return s.operationError(ctx, err)
+		return s.db.OperationError(ctx, err)
 	case recorded != owner:
-		return s.keys.otherOwner(recorded, owner)
+		return otherOwner(s.db.Keys.Prefix, recorded, owner)
 	}
 	return nil
 }

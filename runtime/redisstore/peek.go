@@ -25,11 +25,12 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	}
 	fills := s.fills.Load()
 	err := s.read(ctx, event, func(ctx context.Context) (bool, error) {
-		pipe := s.client.Pipeline()
+		pipe := s.db.Client.Pipeline()
 		for i := range r.portions {
 			// The script's text, not its hash: a peek is rare, and another node of a cluster may not have
 			// the script.
-			args := s.fallback.args(s.fallback.eval, r.portions[i:i+1], oldest(s.env), 0)
+			script := r.portions[i].script(0)
+			args := script.args(script.eval, r.portions[i:i+1], s.server.at(s.now()), oldest(s.env), 0)
 			balances[i] = redis.NewIntSliceCmd(ctx, args...)
 			_ = pipe.Process(ctx, balances[i])
 			exist[i] = redis.NewIntCmd(ctx, append([]any{"exists"}, r.portions[i].keys...)...)
@@ -44,7 +45,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	})
 	infinite := func(b *redis.IntSliceCmd) bool { return !text.Finite(b.Val()) }
 	if err == nil && slices.ContainsFunc(balances, infinite) {
-		err = s.setupError(errNotFinite)
+		err = s.db.SetupError(errNotFinite)
 	}
 	if _, refused := errors.AsType[*store.SetupError](err); refused {
 		if wrong := s.findMalformed(context.WithoutCancel(ctx), err, r.portions); wrong != nil {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -31,14 +33,17 @@ type call struct {
 
 	command *command
 	fills   int64 // that the session had made when it sent the command
-	outcome outcome
+	outcome database.Outcome
 	err     error
+
+	redisNow int64 // Redis's time if it had to say it, ms, for the next command; else 0
 }
 
 // Attempts of a call that Redis has not run: the second one follows after a pause with jitter.
 const (
 	maxAttempts = 2
 	maxPause    = 32 * time.Millisecond
+	maxResends  = 3 // of an attempt: a call without its script, and then with boundaries by another clock
 )
 
 // add puts r into the script call for its limit sets. It reports whether there was room.
@@ -93,7 +98,7 @@ func (p *pipeline) send() {
 		p.sendOnce(calls)
 		var again []*call
 		for _, c := range calls {
-			if c.outcome == unapplied && attempt < maxAttempts && p.dropAbandoned(c) {
+			if c.outcome == database.Unapplied && attempt < maxAttempts && p.dropAbandoned(c) {
 				again = append(again, c)
 			} else {
 				p.complete(c)
@@ -128,25 +133,33 @@ func (p *pipeline) dropAbandoned(c *call) bool {
 }
 
 // sendOnce runs calls in Redis, each once. A script that Redis does not have was not run: its call is sent
-// again with the script's text.
+// again with the script's text. So is a call whose boundaries Redis could not use, with others.
 func (p *pipeline) sendOnce(calls []*call) {
 	for _, c := range calls {
 		c.command = c.evalsha()
 	}
 	p.exec(calls)
-	var unloaded []*call
+	for range maxResends {
+		var again []*call
+		for _, c := range calls {
+			if c.outcome == database.UnloadedScript || c.outcome == database.Misdated {
+				c.command = c.eval()
+				again = append(again, c)
+			}
+		}
+		if len(again) == 0 {
+			break
+		}
+		p.exec(again)
+	}
 	for _, c := range calls {
-		if c.outcome == unloadedScript {
-			c.command = c.eval()
-			unloaded = append(unloaded, c)
+		if c.outcome == database.Misdated {
+			c.outcome = database.Unapplied
 		}
 	}
-	if len(unloaded) > 0 {
-		p.exec(unloaded)
-	}
 	if slices.ContainsFunc(calls, func(c *call) bool {
-		return c.outcome == unapplied ||
-			c.outcome == unknown
+		return c.outcome == database.Unapplied ||
+			c.outcome == database.Unknown
 	}) {
 		p.reloadSlots()
 	}
@@ -155,12 +168,12 @@ func (p *pipeline) sendOnce(calls []*call) {
 // finish records how c's command, sent at began, has ended.
 func (c *call) finish(began time.Time) {
 	c.err = c.command.Err()
-	c.outcome = c.pipeline.classify(c.err)
-	if c.outcome == applied {
+	c.outcome = c.pipeline.db.Classify(c.err)
+	if c.outcome == database.Applied {
 		c.readReply()
 	}
 	c.report(began)
-	if c.outcome == failed {
+	if c.outcome == database.Failed {
 		c.err = c.pipeline.explain(c)
 	}
 }
@@ -168,7 +181,7 @@ func (c *call) finish(began time.Time) {
 // reloadSlots makes the client of a cluster read which master has which slots: another one may have taken
 // over. By itself the client does so only every 10 seconds, and when it is redirected.
 func (p *pipeline) reloadSlots() {
-	if cluster, ok := p.client.(*redis.ClusterClient); ok {
+	if cluster, ok := p.db.Client.(*redis.ClusterClient); ok {
 		cluster.ReloadState(context.Background())
 	}
 }
@@ -180,9 +193,9 @@ func (p *pipeline) exec(calls []*call) {
 		c.fills = p.fills.Load()
 	}
 	if len(calls) == 1 {
-		_ = p.client.Process(ctx, calls[0].command) // the command has the error
+		_ = p.db.Client.Process(ctx, calls[0].command) // the command has the error
 	} else {
-		pipe := p.client.Pipeline()
+		pipe := p.db.Client.Pipeline()
 		for _, c := range calls {
 			_ = pipe.Process(ctx, c.command)
 		}
@@ -237,39 +250,56 @@ func (p *pipeline) refundAbandoned(r *request) {
 func (c *call) readReply() {
 	reply, now := c.command.Val(), c.pipeline.now()
 	seenAt, reply := reply[0], reply[1:]
-	if !text.Finite(reply[:len(c.requests[0].args)-1]) {
-		c.outcome, c.err = failed, errNotFinite
+	if len(reply) == 0 {
+		c.outcome, c.err, c.redisNow = database.Misdated, errMisdated, seenAt
+		c.pipeline.server.set(now, seenAt)
 		return
 	}
 	portions := c.requests[0].portions
-	images := make([]*bucket.Image, len(portions))
-	keys := 0
-	for i, p := range portions {
-		images[i] = p.inForce.image(reply[keys:], now)
-		p.update(images[i], seenAt, c.fills)
+	keys, replies := 0, 0
+	for _, p := range portions {
 		keys += len(p.keys)
+		replies += p.inForce.replies
 	}
-	reply = reply[keys:]
-	c.outcome = refused
+	if !text.Finite(reply[:replies]) {
+		c.outcome, c.err = database.Failed, errNotFinite
+		return
+	}
+	images := make([]*bucket.Image, len(portions))
+	for i, p := range portions {
+		images[i] = p.inForce.image(reply, now)
+		p.update(images[i], seenAt, c.fills)
+		reply = reply[p.inForce.replies:]
+	}
+	c.outcome = database.Refused
 	for _, r := range c.requests {
 		refused := reply[0] != 0
 		reply = reply[1:]
 		if r.images = images; refused {
 			r.retryAfter, reply = reply[:keys:keys], reply[keys:]
 		} else {
-			c.outcome = applied
+			c.outcome = database.Applied
 		}
 	}
 }
 
 // image returns a bucket with the given balances of the limits that it has, in millitokens, as seen at now.
+// After that of a windowed limit comes the end of its window.
 func (s *limitSet) image(balances []int64, now int64) *bucket.Image {
 	img := &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
-	for key, i := range s.has {
-		img.Balances[i].Tokens = balances[key]
+	for _, i := range s.has {
+		b := &img.Balances[i]
+		b.Tokens, balances = balances[0], balances[1:]
+		if b.Windowed() {
+			b.Ends, balances = balances[0], balances[1:]
+		}
 	}
 	return img
 }
+
+// errMisdated is the error of a script call that has no boundary at which the window that it opens may end.
+var errMisdated = errors.New(
+	"the clock of Redis is far from the one by which the boundaries of windows were computed")
 
 // report reports c to the breaker and the observer.
 func (c *call) report(began time.Time) {

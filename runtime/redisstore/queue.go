@@ -51,7 +51,7 @@ type queues struct {
 // of returns the queue for r. Each master of a cluster has its own, so that a master that is down blocks no
 // other. If the client knows no master for the key, the single queue serves: the client reports the error.
 func (q *queues) of(r *request) *queue {
-	cluster, ok := q.single.client.(*redis.ClusterClient)
+	cluster, ok := q.single.db.Client.(*redis.ClusterClient)
 	if !ok {
 		return q.single
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -86,7 +87,7 @@ func overtakes(t *testing.T, hooks ...redis.Hook) tokens2 {
 	t.Helper()
 	_, d, g := gated(t)
 	for _, hook := range hooks {
-		d.store.client.AddHook(hook)
+		d.store.db.Client.AddHook(hook)
 	}
 	first := d.ask(t.Context(), alice, tokens2{40, 0})
 	slow := g.comes(t, "evalsha")
@@ -437,11 +438,11 @@ func TestSetup(t *testing.T) {
 			"redis.NewFailoverClient, in a URL ?master_name=NAME",
 	} {
 		store := New(redis.NewClient(&redis.Options{}))
-		o := store.classify(redisError(answer))
-		if got := errtext.Of(store.setupError(redisError(answer))); o != failed || got != want {
+		o := store.db.Classify(redisError(answer))
+		if got := errtext.Of(store.db.SetupError(redisError(answer))); o != database.Failed || got != want {
 			t.Errorf("%v: %s, want %s", o, got, want)
 		}
-		if err := store.client.Close(); err != nil {
+		if err := store.db.Client.Close(); err != nil {
 			t.Error(err)
 		}
 	}

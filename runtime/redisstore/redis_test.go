@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -177,7 +178,7 @@ func (e *events) observer() *store.Observer {
 	return &store.Observer{Store: func(_ context.Context, v store.StoreEvent) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if v.Outcome == unloadedScript.String() { // whether that is so is another test's doing
+		if v.Outcome == database.UnloadedScript.String() { // whether that is so is another test's doing
 			return
 		}
 		text := v.Path + " " + v.Outcome

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/underway"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -20,8 +21,8 @@ import (
 // Store implements store.Store on one Redis: a node, a master that Sentinels watch, or a cluster. It is
 // safe for concurrent use, by several Limiters too.
 type Store struct {
-	client redis.UniversalClient
 	options
+	db  database.DB
 	err error
 }
 
@@ -29,7 +30,7 @@ type Store struct {
 type Option func(*options) error
 
 type options struct {
-	keys    keys
+	prefix  string
 	buckets int
 	jitter  func() float64 // in [0, 1)
 
@@ -49,14 +50,14 @@ func Prefix(prefix string) Option {
 		if prefix == "" { // for example an environment variable that is not set
 			return fmt.Errorf(`redisstore.Prefix(""): want the start of all keys, as in "billing:"`)
 		}
-		o.keys.prefix = prefix
+		o.prefix = prefix
 		return nil
 	}
 }
 
 // ImageCache sets how many buckets each Limiter caches as last seen, with the limits in force for them. The
-// default is 100,000, the least is 1; a bucket with two limits takes some 600 bytes. For a bucket that is not
-// cached, the next call reads the overrides first.
+// default is 100,000, the least is 1; a bucket with two limits takes some 600 bytes, and 300 more for each of
+// them that has windows. For a bucket that is not cached, the next call reads the overrides first.
 func ImageCache(buckets int) Option {
 	return func(o *options) error {
 		if buckets < 1 {
@@ -76,9 +77,8 @@ func ImageCache(buckets int) Option {
 // chains end with. redis.NewFailoverClusterClient returns such a client too. The client may not read from
 // replicas, which lag behind.
 func New(client redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{client: client, options: options{
-		keys: keys{DefaultPrefix, sharded(client)}, buckets: DefaultImageCache, jitter: rand.Float64,
-		slowAfter: slowAfter,
+	s := &Store{options: options{
+		prefix: DefaultPrefix, buckets: DefaultImageCache, jitter: rand.Float64, slowAfter: slowAfter,
 	}}
 	if client == nil {
 		s.err = fmt.Errorf("redisstore.New: the client is nil")
@@ -95,6 +95,7 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 			s.err = err
 		}
 	}
+	s.db = database.DB{Client: client, Keys: database.Keys{Prefix: s.prefix, HashTags: sharded(client)}}
 	return s
 }
 
@@ -106,7 +107,7 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	if s.err != nil {
 		return nil, &store.SetupError{What: s.err.Error(), Do: "correct the call"}
 	}
-	opened := &session{Store: s, env: env, fallback: newScript(anyScript)}
+	opened := &session{Store: s, env: env, fallback: newScript(anyScript), windows: newScript(windowsScript)}
 	var err error
 	if opened.buckets, err = lru.New[bucketKey, *cachedBucket](s.options.buckets); err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 				Do: "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
 			}
 		}
-		opened.resources = append(opened.resources, newResource(generated, opened.fallback))
+		opened.resources = append(opened.resources, newResource(generated, opened.fallback, opened.windows))
 	}
 	return opened, nil
 }
@@ -144,7 +145,9 @@ type session struct {
 	*Store
 	env        *store.Env
 	resources  []*resource
-	fallback   *script
+	fallback   *script // for calls on resources without windows
+	windows    *script // for all others
+	server     serverClock
 	buckets    *lru.Cache[bucketKey, *cachedBucket]
 	lookups    *lookups.Members
 	queues     queues

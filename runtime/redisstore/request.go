@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -42,9 +43,11 @@ type request struct {
 type portion struct {
 	*cachedBucket
 
-	inForce *limitSet       // nil until the overrides have been read
-	cost    []int64         // in millitokens, negative where tokens are refunded
-	buckets []*store.Bucket // of the call: several parts may charge the same bucket
+	inForce   *limitSet          // nil until the overrides have been read
+	calendars []*bucket.Calendar // by limit; nil if none has windows
+	cost      []int64            // in millitokens, negative where tokens are refunded to a limit that refills
+	back      []window.GiveBack  // what is refunded to windows
+	buckets   []*store.Bucket    // of the call: several parts may charge the same bucket
 }
 
 // Paths, as observers see them.
@@ -72,26 +75,24 @@ func (s *session) newRequest(
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
 		r.deadline, r.fromContext = d, true
 	}
-	r.script = s.fallback
-	if len(call.Parts) == 1 {
-		r.script = s.resource(call.Parts[0].Def).script(len(call.Parts[0].Buckets))
-	}
+	r.script = scriptOf(s, call)
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		of, c := s.resource(part.Def), cost(part)
 		root := cmp.Or(part.Root, part.Buckets[len(part.Buckets)-1].Entity)
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			own := of.spec.CostOf(b.Kind, c)
-			cached := s.lookup(of, b.Kind, root, b.Entity)
+			p := portion{cachedBucket: s.lookup(of, b.Kind, root, b.Entity), cost: of.spec.CostOf(b.Kind, c)}
+			if p.calendars = b.Calendars(of.spec); p.calendars != nil {
+				p.cost, p.back = window.Split(b.Charges, p.calendars, p.cost)
+			}
 			// Compare keys, not pointers: the cache may have dropped the bucket since, and returned another
 			// one.
-			at := slices.IndexFunc(r.portions, func(p portion) bool { return p.keys[0] == cached.keys[0] })
+			at := slices.IndexFunc(r.portions, func(o portion) bool { return o.keys[0] == p.keys[0] })
 			if at >= 0 {
-				r.portions[at].merge(b, own)
+				r.portions[at].merge(b, &p)
 				continue
 			}
-			p := portion{cachedBucket: cached, cost: own}
 			if len(r.portions) == 0 {
 				p.buckets = single.bucket[:0]
 			}
@@ -102,19 +103,33 @@ func (s *session) newRequest(
 	return r
 }
 
-// merge adds another part's cost of the same bucket.
-func (p *portion) merge(b *store.Bucket, cost []int64) {
+// scriptOf returns the script that serves call.
+func scriptOf(s *session, call *store.Call) *script {
+	if len(call.Parts) == 1 {
+		return s.resource(call.Parts[0].Def).script(len(call.Parts[0].Buckets))
+	}
+	for i := range call.Parts {
+		if s.resource(call.Parts[i].Def).windows {
+			return s.windows
+		}
+	}
+	return s.fallback
+}
+
+// merge adds another part's portion of the same bucket, b of the call.
+func (p *portion) merge(b *store.Bucket, other *portion) {
 	p.cost = slices.Clone(p.cost)
 	for i := range p.cost {
-		p.cost[i] = bucket.Add(p.cost[i], cost[i])
+		p.cost[i] = bucket.Add(p.cost[i], other.cost[i])
 	}
+	p.back = append(p.back, other.back...)
 	p.buckets = append(p.buckets, b)
 }
 
 // hasCost reports whether there is anything to write.
 func (r *request) hasCost() bool {
 	return slices.ContainsFunc(r.portions, func(p portion) bool {
-		return slices.ContainsFunc(p.cost, func(n int64) bool { return n != 0 })
+		return len(p.back) > 0 || slices.ContainsFunc(p.cost, func(n int64) bool { return n != 0 })
 	})
 }
 
@@ -128,22 +143,29 @@ func (r *request) encode() *request {
 	for i := range r.portions {
 		p := &r.portions[i]
 		for _, limit := range p.has {
+			if p.inForce.limits[limit].Windowed() {
+				r.args = window.Append(r.args, limit, p.cost[limit], p.back)
+				continue
+			}
 			r.args = append(r.args, text.Tokens(p.cost[limit]))
 		}
 	}
 	return r
 }
 
-// refundRequest returns a request that refunds what r was charged.
+// refundRequest returns a request that refunds what r was charged, to the windows that the reply has shown.
 func (r *request) refundRequest() *request {
 	refund := &request{ctx: context.WithoutCancel(r.ctx), path: pathRefund, script: r.script}
-	for _, p := range r.portions {
-		cost := make([]int64, len(p.cost))
-		for i, c := range p.cost {
-			cost[i] = -c
+	for i := range r.portions {
+		p := r.portions[i]
+		taken := bucket.Charge{Cost: p.cost, Ends: make([]int64, len(p.cost))}
+		back := portion{cachedBucket: p.cachedBucket, inForce: p.inForce, calendars: p.calendars,
+			cost: make([]int64, len(p.cost))}
+		for j, c := range p.cost {
+			back.cost[j], taken.Ends[j] = -c, r.images[i].Balances[j].Ends
 		}
-		refund.portions = append(refund.portions, portion{cachedBucket: p.cachedBucket, inForce: p.inForce,
-			cost: cost})
+		back.cost, back.back = window.Split([]bucket.Charge{taken}, p.calendars, back.cost)
+		refund.portions = append(refund.portions, back)
 	}
 	return refund.encode()
 }
@@ -160,7 +182,7 @@ func (r *request) fillCall(ended bool) {
 			img = r.images[i]
 		}
 		for _, b := range p.buckets {
-			b.After, b.Dropped = img, nil
+			b.After, b.Dropped, b.Ends = img, nil, window.Ends(img)
 			if inForce != nil {
 				b.Limits = inForce.limits
 			}
@@ -203,12 +225,21 @@ func (r *request) deniedError() *store.DeniedError {
 			e = store.AddRefusal(e, store.Refusal{
 				Resource: p.spec.Resource, Entity: p.entity, Limit: p.spec.Limits[j],
 				Requested: p.cost[j] / bucket.Milli, Available: max(0, available) / bucket.Milli,
-				RetryAfter: text.Milliseconds(retryAfter[key]),
+				RetryAfter: text.Milliseconds(retryAfter[key]), Resets: resets(r.images[i].Balances[j]),
 			})
 		}
 		retryAfter = retryAfter[len(p.has):]
 	}
 	return e
+}
+
+// resets returns the end of the window of b that has refused a request, zero if b refills. Redis's clock has
+// decided that it is open.
+func resets(b bucket.Balance) time.Time {
+	if !b.Windowed() {
+		return time.Time{}
+	}
+	return time.UnixMilli(b.Ends)
 }
 
 // abandonedError returns the error for a caller that leaves before r has ended: its own cancellation, or an

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/underway"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -142,10 +143,10 @@ func (s resolver) readOverrides(r *request, now int64) error {
 // others as they are.
 func (s resolver) sendReads(ctx context.Context, event store.StoreEvent, reads []*overrideRead) {
 	event.Began = s.env.Clock.Now()
-	pipe := s.client.Pipeline()
+	pipe := s.db.Client.Pipeline()
 	replies := make([]*redis.MapStringStringCmd, len(reads))
 	for i, read := range reads {
-		replies[i] = pipe.HGetAll(ctx, s.keys.config(read.Key.spec.Resource, read.Key.at))
+		replies[i] = pipe.HGetAll(ctx, s.db.Keys.Config(read.Key.spec.Resource, read.Key.at))
 	}
 	_, err := pipe.Exec(ctx)
 	found, ofOne := false, false
@@ -154,7 +155,7 @@ func (s resolver) sendReads(ctx context.Context, event store.StoreEvent, reads [
 	}
 	for i, read := range reads {
 		if failure := replies[i].Err(); failure != nil || err != nil && !ofOne {
-			read.Set(nil, onKey(s.keys.config(read.Key.spec.Resource, read.Key.at), cmp.Or(failure, err)))
+			read.Set(nil, database.OnKey(s.db.Keys.Config(read.Key.spec.Resource, read.Key.at), cmp.Or(failure, err)))
 			continue
 		}
 		read.Set(s.decodeRead(read, replies[i].Val()))
@@ -165,7 +166,7 @@ func (s resolver) sendReads(ctx context.Context, event store.StoreEvent, reads [
 
 // decodeRead returns the override that was read.
 func (s resolver) decodeRead(read *overrideRead, hash map[string]string) (*override, error) {
-	stored, err := s.keys.decodeOverride(read.Key.spec, read.Key.at, hash)
+	stored, err := s.decodeOverride(read.Key.spec, read.Key.at, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +251,7 @@ func (s *Store) readError(ctx context.Context, event *store.StoreEvent, err erro
 	if malformed, ok := errors.AsType[*store.SetupError](err); ok {
 		return malformed
 	}
-	err = s.operationError(ctx, err)
+	err = s.db.OperationError(ctx, err)
 	if down, ok := errors.AsType[*store.UnavailableError](err); ok {
 		down.Resource, down.Attempts = event.Resource, 1
 	}

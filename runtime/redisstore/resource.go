@@ -12,19 +12,24 @@ type resource struct {
 	def     store.Definition
 	spec    *store.Spec
 	scripts []*script                  // by the number of buckets in a chain; the first serves any number
+	windows bool                       // limits have windows
 	has     [][]int                    // by kind, the limits that its buckets have, in schema order
 	kinds   []atomic.Pointer[override] // by kind, the override last read for it
 	changed atomic.Int64               // counts this session's writes of its overrides
 }
 
-// newResource returns def as a resource; fallback serves chains without a script of their own.
-func newResource(def Scripter, fallback *script) *resource {
+// newResource returns def as a resource. Chains without a script of their own have fallback, or windows if
+// limits have windows.
+func newResource(def Scripter, fallback, windows *script) *resource {
 	spec := def.Spec()
 	r := &resource{def: def, spec: spec, kinds: make([]atomic.Pointer[override], len(spec.Kinds)),
 		scripts: []*script{fallback}}
+	if slices.ContainsFunc(spec.Kinds, func(k store.Kind) bool { return k.Windows != nil }) {
+		r.windows, r.scripts[0] = true, windows
+	}
 	for chain := range spec.Kinds { // no chain has more links
-		next := fallback
-		if text := def.Script(chain + 1); text != "" {
+		next := r.scripts[0]
+		if text := def.Script(chain + 1); text != "" && !r.windows {
 			next = newScript(text)
 		}
 		r.scripts = append(r.scripts, next)

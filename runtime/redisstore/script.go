@@ -14,7 +14,8 @@ type Scripter interface {
 	store.Definition
 	// Script returns the script that charges calls to a chain of that many buckets: any.lua with every key
 	// and every cost written out. ARGV does not have the number of keys. It returns "" if no call can have
-	// such a chain, if it has too many keys for Lua, or if kinds differ in their limits.
+	// such a chain, if it has too many keys for Lua, if kinds differ in their limits, or if limits have
+	// windows.
 	Script(chain int) string
 }
 
@@ -22,6 +23,11 @@ type Scripter interface {
 //
 //go:embed any.lua
 var anyScript string
+
+// windowsScript serves calls on resources with windowed limits, with any number of keys.
+//
+//go:embed windows.lua
+var windowsScript string
 
 // script is a script that charges, prepared for sending.
 type script struct {
@@ -32,5 +38,5 @@ type script struct {
 func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
 	return &script{eval: []any{"eval", text}, evalsha: []any{"evalsha", hex.EncodeToString(sum[:])},
-		any: text == anyScript}
+		any: text == anyScript || text == windowsScript}
 }

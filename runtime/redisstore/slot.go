@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -20,8 +21,8 @@ func sharded(client redis.UniversalClient) bool {
 
 // checkTogether returns an error if r has several parts whose keys are not stored together, so that it
 // cannot be one script call. The keys of a single part are: Check verifies that.
-func (r *request) checkTogether(k keys) error {
-	if r.parts < 2 || !k.hashTags {
+func (r *request) checkTogether(k database.Keys) error {
+	if r.parts < 2 || !k.HashTags {
 		return nil
 	}
 	first := &r.portions[0]

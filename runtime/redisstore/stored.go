@@ -8,12 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// wrongType is the code of Redis's error for a command on a key that holds another type.
-const wrongType = "WRONGTYPE"
 
 // explain returns the error of c, which Redis has rejected: it names the key that is not a bucket, if there
 // is one, and otherwise says what the error means.
@@ -22,13 +20,13 @@ func (p *pipeline) explain(c *call) error {
 	if wrong := p.findMalformed(context.WithoutCancel(first.ctx), c.err, first.portions); wrong != nil {
 		return wrong
 	}
-	return p.setupError(c.err)
+	return p.db.SetupError(c.err)
 }
 
 // findMalformed returns an error that names the key of portions that is not a bucket, if Redis has rejected a
 // script with err for that reason; else nil.
 func (s *session) findMalformed(ctx context.Context, err error, portions []portion) error {
-	if said := err.Error(); !strings.Contains(said, wrongType) && !strings.Contains(said, "script") {
+	if said := err.Error(); !strings.Contains(said, database.WrongType) && !strings.Contains(said, "script") {
 		return nil
 	}
 	for _, p := range portions {
@@ -37,15 +35,15 @@ func (s *session) findMalformed(ctx context.Context, err error, portions []porti
 				Call: "HMGET", Path: "read", Resource: p.spec.Resource, Outcome: "found",
 				Began: s.env.Clock.Now(),
 			}
-			reply, err := s.client.HMGet(ctx, key.(string), text.BucketFields()...).Result()
+			reply, err := s.db.Client.HMGet(ctx, key.(string), text.BucketFields()...).Result()
 			switch {
 			case err != nil:
 				event.Outcome = "failed"
-			case reply[0] == nil:
+			case !text.Stored(reply):
 				event.Outcome = "missing"
 			}
 			s.report(ctx, event)
-			if err != nil && !redis.HasErrorPrefix(err, wrongType) {
+			if err != nil && !redis.HasErrorPrefix(err, database.WrongType) {
 				continue
 			}
 			if _, err := decodeBucket(reply, err); err != nil {
@@ -70,10 +68,14 @@ func malformed(key string, err error) error {
 
 // decodeBucket decodes the reply to an HMGET of a bucket's fields; it returns nil if there is no bucket.
 func decodeBucket(fields []any, err error) (*StoredLimit, error) {
-	if err != nil || fields[0] == nil {
+	if err != nil || !text.Stored(fields) {
 		return nil, err
 	}
 	l := &StoredLimit{}
-	l.Tokens, l.Refilled, err = text.Balance(fields)
+	if text.HasWindow(fields) {
+		l.Used, l.Ends, err = text.Window(fields)
+	} else {
+		l.Tokens, l.Refilled, err = text.Balance(fields)
+	}
 	return l, err
 }

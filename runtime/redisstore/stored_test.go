@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -20,7 +21,7 @@ import (
 func (s *server) ttl(t testing.TB) time.Duration {
 	t.Helper()
 	const alice = "user-alice"
-	key := keys{prefix: s.prefix}.bucket("gpt-4", "rpm", alice, alice)
+	key := database.Keys{Prefix: s.prefix}.Bucket("gpt-4", "rpm", alice, alice)
 	ttl, err := s.client(t).TTL(t.Context(), key).Result()
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func TestMalformed(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	d := s.process(t, client, gpt4())
-	key := keys{prefix: s.prefix}.bucket("gpt-4", "tpm", "user-alice", "user-alice")
+	key := database.Keys{Prefix: s.prefix}.Bucket("gpt-4", "tpm", "user-alice", "user-alice")
 	for name, test := range map[string]struct {
 		put  func() error
 		want string
@@ -132,7 +133,7 @@ func TestMisplaced(t *testing.T) {
 	client := s.client(t)
 	def := gpt4()
 	d := s.process(t, client, def)
-	at := keys{prefix: s.prefix}
+	at := database.Keys{Prefix: s.prefix}
 	overrides, members := d.session.Overrides(), d.session.Members()
 	stored := store.Stored{At: "user-alice", Limits: rpm(1)}
 	first := func(all iter.Seq2[string, error]) error {
@@ -153,7 +154,7 @@ func TestMisplaced(t *testing.T) {
 		return err
 	}
 	for key, all := range map[string]map[string]func() error{
-		at.config("gpt-4", "user-alice"): {
+		at.Config("gpt-4", "user-alice"): {
 			"acquire": func() error { return acquire(alice) },
 			"get": func() error {
 				_, err := overrides.Get(t.Context(), def.spec, "user-bob",
@@ -162,17 +163,17 @@ func TestMisplaced(t *testing.T) {
 			},
 			"set": func() error { _, err := overrides.Set(t.Context(), def.spec, stored); return err },
 		},
-		at.configs("gpt-4"): {
+		at.Configs("gpt-4"): {
 			"set":  func() error { _, err := overrides.Set(t.Context(), def.spec, stored); return err },
 			"list": func() error { return first(listed) },
 		},
-		at.entity("user-7"): {
+		at.Entity("user-7"): {
 			"acquire": func() error { return acquire(caller{"7", "?"}) },
 			"get":     func() error { _, _, err := members.Get(t.Context(), "user-7"); return err },
 			"put":     func() error { return members.Put(t.Context(), store.Member{Entity: "user-7"}) },
 			"delete":  func() error { return members.Delete(t.Context(), "user-7") },
 		},
-		at.children("project-7"): {
+		at.Children("project-7"): {
 			"put": func() error {
 				return members.Put(t.Context(),
 					store.Member{Entity: "user-8", Parent: "project-7"})
@@ -186,7 +187,7 @@ func TestMisplaced(t *testing.T) {
 		want := "setup: the key " + key + " is not what the store keeps there | "
 		for name, do := range all {
 			err := do()
-			if got := errtext.Of(err); !strings.HasPrefix(got, want) || !strings.Contains(got, wrongType) ||
+			if got := errtext.Of(err); !strings.HasPrefix(got, want) || !strings.Contains(got, database.WrongType) ||
 				!strings.HasSuffix(got, " | delete it, or use another Prefix") {
 				t.Errorf("%s: %v, want %s", name, err, want)
 			}
@@ -215,8 +216,8 @@ func TestBuckets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := client.Set(t.Context(), keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "user-x", "user-x"), "x",
-		0).Err(); err != nil {
+	malformed := database.Keys{Prefix: s.prefix}.Bucket("gpt-4", "rpm", "user-x", "user-x")
+	if err := client.Set(t.Context(), malformed, "x", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	list := func(of string) (got []string, malformed int) {

@@ -118,7 +118,7 @@ func TestUnloaded(t *testing.T) {
 	_, d, g := gated(t)
 	flush := func() {
 		t.Helper()
-		if err := d.store.client.ScriptFlush(t.Context()).Err(); err != nil {
+		if err := d.store.db.Client.ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

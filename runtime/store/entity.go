@@ -119,3 +119,33 @@ func ParseID(stored string, kinds []string) (kind int, id string, err error) {
 	}
 	return parse("", named, "entity", stored)
 }
+
+// ParentOf returns the kind of the parent that is stored of an entity of a kind, in m. found is false if
+// nothing is stored of it. It fails with an *InvalidError if no parent is stored, and with a *SetupError if
+// the stored one is of another kind than the schema's.
+func (s *Spec) ParentOf(kind int, entity string, m Member, found bool) (parent int, err error) {
+	parent = s.Kinds[kind].Parent
+	above := &s.Kinds[parent]
+	cure := fmt.Sprintf("sluice entity put %s --parent %s<id>", Argument(entity), above.Prefix)
+	missing := func(what string) error {
+		return &InvalidError{
+			Resource: s.Resource, Field: "entity", Value: entity,
+			Reason: "is " + what + ": store it (" + cure + "), or give its parent in the call",
+		}
+	}
+	switch {
+	case !found:
+		return parent, missing("not known, and so its parent is not")
+	case m.Parent == "":
+		return parent, missing("stored without a parent, which its calls need")
+	}
+	id, ok := strings.CutPrefix(m.Parent, above.Prefix)
+	if !ok || CheckID(above.Prefix, id) != "" {
+		return parent, &SetupError{
+			What: fmt.Sprintf("entity %s is stored with parent %q, which is no id of kind %s",
+				Quote(entity), m.Parent, above.Name),
+			Do: "store it again: " + cure,
+		}
+	}
+	return parent, nil
+}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +20,9 @@ type DeniedError struct {
 	Available int64  // whole tokens, rounded down, 0 in debt
 	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early.
 	RetryAfter time.Duration
-	Refusals   []Refusal // every limit that refused: by claim, nearest bucket first, schema order
+	// Resets is the end of the window of Limit. It is zero if Limit refills.
+	Resets   time.Time
+	Refusals []Refusal // every limit that refused: by claim, nearest bucket first, schema order
 	// Unsynced says that a refusal is due to a region's floor, since regional sync has never run in the region.
 	Unsynced bool
 
@@ -34,6 +35,7 @@ type Refusal struct {
 	Entity, Limit        string
 	Requested, Available int64
 	RetryAfter           time.Duration
+	Resets               time.Time
 }
 
 // Error names resource, entity, limit, numbers and the time to wait.
@@ -75,65 +77,6 @@ func PastDeadline(e *DeniedError) *DeniedError {
 	own := *e // others may have been denied with the same e
 	own.deadline = true
 	return &own
-}
-
-// Refuse adds to e, which may be nil, every limit of img that has less than cost at now (ms), and returns it.
-// If cost is more than this region's quota ever holds, the retry is after a window, when quotas may be
-// different. Stores call it.
-func Refuse(
-	e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost []int64, now int64,
-) *DeniedError {
-	for i, b := range img.Balances {
-		if cost[i] <= 0 || img.Missing[i] {
-			continue
-		}
-		left := bucket.Available(b, img.Refilled, now)
-		var wait time.Duration
-		switch {
-		case spec.Regions != nil && ExceedsQuota(b.Limit, cost[i]):
-			left, wait = bucket.Spendable(b, img.Refilled, now), spec.Regions.Window
-		case left >= cost[i]:
-			continue
-		default:
-			wait = bucket.RetryAfter(b, img.Refilled, now, cost[i])
-		}
-		e = AddRefusal(e, Refusal{
-			Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
-			Requested: cost[i] / bucket.Milli, Available: max(0, left) / bucket.Milli, RetryAfter: wait,
-		})
-	}
-	return e
-}
-
-// ExceedsQuota reports that waiting for the refill of quota does not help a call that wants cost, in
-// millitokens: quota is closed, or its burst is below cost.
-func ExceedsQuota(quota bucket.Limit, cost int64) bool {
-	return cost > 0 && (quota.Closed() || cost > quota.Burst)
-}
-
-// AddRefusal adds r to e, which may be nil, and returns it. e names the refusal that lasts longest, the first
-// of equal ones. Stores call it.
-func AddRefusal(e *DeniedError, r Refusal) *DeniedError {
-	if e == nil {
-		e = &DeniedError{}
-	}
-	e.Refusals = append(e.Refusals, r)
-	if r.RetryAfter > e.RetryAfter || e.Limit == "" {
-		e.Resource, e.Entity, e.Limit = r.Resource, r.Entity, r.Limit
-		e.Requested, e.Available, e.RetryAfter = r.Requested, r.Available, r.RetryAfter
-	}
-	return e
-}
-
-// SortRefusals sorts e's refusals by claim, which index returns. e then names the first of the longest ones
-// in the new order. A store calls it that finds refusals in another order.
-func SortRefusals(e *DeniedError, index func(Refusal) int) {
-	sorted := e.Refusals
-	slices.SortStableFunc(sorted, func(a, b Refusal) int { return cmp.Compare(index(a), index(b)) })
-	e.Refusals, e.Limit = nil, ""
-	for _, r := range sorted {
-		e = AddRefusal(e, r)
-	}
 }
 
 // CostTooLargeError says that the call can never be served as it is: waiting does not help.
@@ -208,6 +151,18 @@ func (e *UnavailableError) Error() string {
 
 // Unwrap returns the last attempt's error.
 func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// Unsent returns err, the error of an attempt that was other calls' alone, for a call of which nothing was
+// sent.
+func Unsent(err error) error {
+	u, ok := errors.AsType[*UnavailableError](err)
+	if !ok {
+		return err
+	}
+	return &UnavailableError{
+		Resource: u.Resource, Throttled: u.Throttled, Err: fmt.Errorf("%w: %w", ErrNotSent, u.Err),
+	}
+}
 
 // SetupError says that the installation has to be fixed: no table, no rights, a newer layout, a malformed
 // item.

@@ -79,7 +79,8 @@ type StoreEvent struct { //nolint:revive // users know it as runtime.StoreEvent
 	Buckets int  // how many a read, transact or script call was about, if that may be several
 	Generic bool // the expression was built from the item, not generated
 	// Outcome is applied, refused, conflict, throttled, unapplied (no connection), unloaded (Redis did not know
-	// the script, and is sent it), unknown or failed. For reads it is found, missing or failed.
+	// the script, and is sent it), misdated, unknown or failed. For reads it is found, missing or failed. After
+	// misdated the call is sent again: the ends of windows in it are of no use to Redis, whose clock is another.
 	Outcome string
 	// Coalesced is the number of acquires and settles that a write served together, a settle once for each
 	// bucket. It is 0 for none, as of a repair.
@@ -95,7 +96,7 @@ type StoreEvent struct { //nolint:revive // users know it as runtime.StoreEvent
 // Of other outcomes the call's error shows more.
 func (e *StoreEvent) replied() bool {
 	switch e.Outcome {
-	case "applied", "refused", "conflict", "throttled", "unloaded", "found", "missing":
+	case "applied", "refused", "conflict", "throttled", "unloaded", "misdated", "found", "missing":
 		return true
 	}
 	return false

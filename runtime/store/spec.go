@@ -39,7 +39,13 @@ type Kind struct {
 	Parent       int    // index of the parent's kind, NoParent for none
 	// parameters of a bucket of this kind, Absent for a limit that it does not have; nil if it has no bucket
 	Limits  []bucket.Limit
-	PerCall []int64 // what 0 in a cost means, whole tokens, in schema order
+	PerCall []int64            // what 0 in a cost means, whole tokens, in schema order
+	Windows []*bucket.Calendar // by limit, nil for one that refills; nil if none has windows
+}
+
+// OwnWindows reports whether windows of k depend on the entity: starts or zone is entity.
+func (k *Kind) OwnWindows() bool {
+	return slices.ContainsFunc(k.Windows, func(c *bucket.Calendar) bool { return c != nil && c.Own() })
 }
 
 // Has reports whether buckets of k have the i-th limit.
@@ -57,6 +63,11 @@ func (k *Kind) Indexes() (all []int) {
 
 // partial reports whether buckets of k have some limits and not others.
 func (k *Kind) partial() bool { return slices.ContainsFunc(k.Limits, bucket.Limit.Absent) }
+
+// Windowed reports whether the i-th limit has windows, in whichever kind has it.
+func (s *Spec) Windowed(i int) bool {
+	return slices.ContainsFunc(s.Kinds, func(k Kind) bool { return k.Limits != nil && k.Limits[i].Windowed() })
+}
 
 // CostOf returns cost, a vector, without the limits that buckets of a kind do not have. It returns cost
 // itself if they have all.

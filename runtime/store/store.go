@@ -65,6 +65,31 @@ type Member struct {
 	Entity  string
 	Parent  string // empty for none
 	Cascade bool   // its calls charge its ancestors too
+
+	// Since is the start of the entity's billing, in the zone of its windows (SetCalendar). It is zero if none
+	// is stored. Put does not write it.
+	Since time.Time
+}
+
+// Since returns the instant at, in ms, in zone, as SetCalendar stored them. The error says which is wrong.
+func Since(at int64, zone string) (time.Time, error) {
+	location, err := bucket.Zone(zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(at).In(location), nil
+}
+
+// CheckSince returns an *InvalidError for a start of billing that is zero or in no IANA zone.
+func CheckSince(since time.Time) error {
+	zone := since.Location().String()
+	if _, err := bucket.Zone(zone); err == nil && !since.IsZero() {
+		return nil
+	}
+	return &InvalidError{
+		Field: "since", Value: since.Format(time.RFC3339),
+		Reason: fmt.Sprintf("is in %q, which is no IANA zone: use time.LoadLocation, or time.UTC", zone),
+	}
 }
 
 // Check returns why m cannot be stored under a schema of kinds: an *InvalidError that says what to do. Kinds
@@ -102,6 +127,8 @@ type MemberStore interface {
 	Get(ctx context.Context, entity string) (m Member, found bool, err error)
 	// Delete removes the link that is stored of entity, if there is one. Other data there stays.
 	Delete(ctx context.Context, entity string) error
+	// SetCalendar stores the Since of entity, and leaves the rest of what is stored there as it is.
+	SetCalendar(ctx context.Context, entity string, since time.Time) error
 	// Children yields the entities whose parent is entity, sorted, and ends with the first error.
 	Children(ctx context.Context, entity string) iter.Seq2[string, error]
 	// Erase deletes all that is stored of entity, and returns what it deleted, also with an error. Without
@@ -192,6 +219,27 @@ type Part struct {
 	Root string
 }
 
+// Difference is what a settle adds to b's charge. A limit that was missing in b was not charged, so it is
+// neither charged nor given back now.
+func (p *Part) Difference(b *Bucket) []int64 {
+	cost := make([]int64, len(p.Cost))
+	for i := range cost {
+		if b.Dropped == nil || !b.Dropped[i] {
+			cost[i] = bucket.Sub(p.Actual[i], p.Cost[i])
+		}
+	}
+	return cost
+}
+
+// NoteCharges sets the Charges of p's buckets to what an acquire took of them, if any limit has windows.
+func (p *Part) NoteCharges() {
+	for i := range p.Buckets {
+		if b := &p.Buckets[i]; b.Ends != nil {
+			b.Charges = []bucket.Charge{{Cost: p.Cost, Ends: b.Ends}}
+		}
+	}
+}
+
 // Bucket is one bucket of a chain.
 type Bucket struct {
 	Entity  string // as stored: user-123
@@ -199,6 +247,23 @@ type Bucket struct {
 	Limits  []bucket.Limit // in force for it, overrides included; nil until a store sets it
 	After   *bucket.Image  // as the call left it, found it or refused it
 	Dropped []bool         // limits that this bucket did not have, and so were not charged; nil if it had all
+
+	// Ends are the ends of the windows that an acquire charged, by limit, in ms: 0 for a limit that refills. It
+	// is nil if no limit has windows.
+	Ends []int64
+	// Windows holds the calendars of the entity's own windows, by limit. It is nil if those of its kind hold.
+	Windows []*bucket.Calendar
+	// Charges are what a lease took of the bucket, oldest first, for a settle. They are nil if no limit of the
+	// kind has windows.
+	Charges []bucket.Charge
+}
+
+// Calendars returns the calendars by which windows of b open, by limit. They are nil if no limit has windows.
+func (b *Bucket) Calendars(spec *Spec) []*bucket.Calendar {
+	if b.Windows != nil {
+		return b.Windows
+	}
+	return spec.Kinds[b.Kind].Windows
 }
 
 // InForce returns the parameters in force for b, as far as they are known, else those of spec. If regions

@@ -36,8 +36,9 @@ type Config struct {
 	// Namespace is the part of the table whose consumption counts, and that has the windows: the name given to
 	// dynamo.Namespace, or "" for the part without a name. Records of other namespaces are passed over.
 	Namespace string
-	// Keep is how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for
-	// hours, 400 for days.
+	// Keep is how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for hours,
+	// 400 for days and for limits' own windows. A window that still counts after its end is kept so long from
+	// a day after its last record on.
 	Keep map[Span]time.Duration
 	// Poisoned is called with each record that cannot be read, and again if the record is delivered again. If it
 	// fails, the batch fails from that record on. It is needed, since such a record is lost unless it is kept
@@ -48,7 +49,8 @@ type Config struct {
 }
 
 // Aggregator adds up the consumption in a table's stream, in windows of the same table: by entity, resource
-// and limit, for each hour and each day. It is safe for concurrent use, for different shards.
+// and limit. There is a window for each hour and each day, and one for each window of a windowed limit. An
+// Aggregator is safe for concurrent use, for different shards.
 //
 // Every record counts once, however often it is delivered. A window's item has a watermark for each shard
 // that added to it: the last sequence number that is in its sums. Each write adds to the sums and moves the
@@ -83,10 +85,13 @@ func New(c Config) (*Aggregator, error) {
 	if c.Writers < 0 {
 		return nil, fmt.Errorf("usage.New: %d writers, want at least 1, or 0 for the default", c.Writers)
 	}
-	keep := map[Span]time.Duration{Hour: 35 * 24 * time.Hour, Day: 400 * 24 * time.Hour}
+	keep := map[Span]time.Duration{
+		Hour: 35 * 24 * time.Hour, Day: 400 * 24 * time.Hour, LimitWindow: 400 * 24 * time.Hour,
+	}
 	for span, d := range c.Keep {
 		if _, known := keep[span]; !known || d < 0 {
-			return nil, fmt.Errorf("usage.New: keep %q for %v: want %s or %s, and a duration", span, d, Hour, Day)
+			return nil, fmt.Errorf("usage.New: keep %q for %v: want %s, %s or %s, and a duration", span, d, Hour, Day,
+				LimitWindow)
 		}
 		if d > 0 && d < LeastKeep {
 			return nil, fmt.Errorf("usage.New: keep %q for %v: want %v or more, or 0 for the default", span, d,
@@ -183,8 +188,9 @@ func (a *Aggregator) read(ctx context.Context, shard string, records []codec.Rec
 			continue
 		}
 		deltas, err := a.config.Extract(rec)
+		windows := windowed(rec, deltas)
 		if err == nil && len(deltas) > 0 {
-			err = windowless(deltas[0], item.Namespace(a.config.Namespace))
+			err = windowless(deltas, windows, item.Namespace(a.config.Namespace))
 		}
 		if err != nil {
 			if err := a.putAside(ctx, Poison{shard, rec, err}); err != nil {
@@ -193,7 +199,7 @@ func (a *Aggregator) read(ctx context.Context, shard string, records []codec.Rec
 			aside++
 			continue
 		}
-		entries = append(entries, entry{sequence: sequence, raw: rec.Sequence, deltas: deltas})
+		entries = append(entries, entry{sequence: sequence, raw: rec.Sequence, deltas: deltas, windows: windows})
 	}
 	return entries, aside, nil
 }

@@ -417,7 +417,7 @@ func TestNew(t *testing.T) {
 		"writers": {func(c *Config) { c.Writers = -1 },
 			"usage.New: -1 writers, want at least 1, or 0 for the default"},
 		"keep": {func(c *Config) { c.Keep = map[Span]time.Duration{"week": 1} },
-			`usage.New: keep "week" for 1ns: want hour or day, and a duration`},
+			`usage.New: keep "week" for 1ns: want hour, day or window, and a duration`},
 		"short": {func(c *Config) { c.Keep = map[Span]time.Duration{Hour: LeastKeep - 1} },
 			`usage.New: keep "hour" for 23h59m59.999999999s: want 24h0m0s or more, or 0 for the default`},
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -27,6 +28,7 @@ type entry struct {
 	sequence string // padded
 	raw      string // as the stream has it
 	deltas   []codec.Delta
+	windows  []codec.Delta // of these, those of windowed limits
 }
 
 // takes reports whether the write took tokens of some limit: for a call, for several that came together, or
@@ -37,7 +39,7 @@ func (e *entry) takes() bool {
 
 // addition is what a batch adds to one window, in the order of the records.
 type addition struct {
-	Window
+	place
 
 	entries []entry
 }
@@ -65,25 +67,40 @@ func (s *addition) after(watermark string) {
 	s.entries = slices.DeleteFunc(slices.Clone(s.entries), func(e entry) bool { return e.sequence <= watermark })
 }
 
-// additions groups the deltas of records by window: hours and days of each bucket, in the order of their
-// first record.
+// latest returns the time of the latest record.
+func (s *addition) latest() (at time.Time) {
+	for _, e := range s.entries {
+		if t := e.deltas[0].At; t.After(at) {
+			at = t
+		}
+	}
+	return at
+}
+
+// additions groups the deltas of records by window: hours and days of each bucket and windows of its limits,
+// in the order of their first record.
 func additions(entries []entry) []*addition {
 	var all []*addition
-	by := map[Window]*addition{}
+	by := map[place]*addition{}
+	add := func(p place, e entry) {
+		s := by[p]
+		if s == nil {
+			s = &addition{place: p}
+			by[p] = s
+			all = append(all, s)
+		}
+		s.entries = append(s.entries, e)
+	}
 	for _, e := range entries {
 		if len(e.deltas) == 0 {
 			continue
 		}
 		d := e.deltas[0] // a record is of one bucket, at one instant
 		for _, span := range spans() {
-			w := WindowOf(d.Entity, d.Resource, span, d.At)
-			s := by[w]
-			if s == nil {
-				s = &addition{Window: w}
-				by[w] = s
-				all = append(all, s)
-			}
-			s.entries = append(s.entries, e)
+			add(place{Window: WindowOf(d.Entity, d.Resource, span, d.At)}, e)
+		}
+		for i, d := range e.windows {
+			add(ofWindow(d), entry{sequence: e.sequence, raw: e.raw, deltas: e.windows[i : i+1]})
 		}
 	}
 	return all

@@ -62,9 +62,20 @@ func Read(ctx context.Context, client Querier, table string, q Question) iter.Se
 		if !q.Until.IsZero() && !q.Since.Before(q.Until) { // DynamoDB rejects an empty range
 			return
 		}
-		built, err := expression.NewBuilder().WithKeyCondition(q.keys()).Build()
+		query(ctx, client, table, q.Entity, q.keys(), q.decode)(yield)
+	}
+}
+
+// query yields the items of an entity in a range of keys, decoded, as far as they are asked for. It ends with
+// the first error.
+func query[T any](ctx context.Context, client Querier, table, entity string,
+	keys expression.KeyConditionBuilder, decode func(codec.Item) (u T, asked bool, err error),
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		built, err := expression.NewBuilder().WithKeyCondition(keys).Build()
 		if err != nil {
-			yield(Usage{}, fmt.Errorf("expression for the usage of %s: %w", store.Quote(q.Entity), err))
+			yield(none, fmt.Errorf("expression for the usage of %s: %w", store.Quote(entity), err))
 			return
 		}
 		pages := dynamodb.NewQueryPaginator(client, &dynamodb.QueryInput{
@@ -74,13 +85,13 @@ func Read(ctx context.Context, client Querier, table string, q Question) iter.Se
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				yield(Usage{}, fmt.Errorf("read the usage of %s: %w", store.Quote(q.Entity), err))
+				yield(none, fmt.Errorf("read the usage of %s: %w", store.Quote(entity), err))
 				return
 			}
 			for _, item := range page.Items {
-				u, asked, err := q.decode(item)
+				u, asked, err := decode(item)
 				if err != nil {
-					yield(Usage{}, err)
+					yield(none, err)
 					return
 				}
 				if asked && !yield(u, nil) {
@@ -131,16 +142,12 @@ func (q Question) asks(start time.Time) bool {
 func (q Question) decode(stored codec.Item) (u Usage, asked bool, err error) {
 	d := codec.Decoder{Item: stored}
 	sort := d.Text(item.SK)
-	malformed := func(err error) error {
-		return &store.SetupError{
-			What: fmt.Sprintf("the window %s is malformed", item.NameOf(stored)),
-			Do:   "fix or delete the item",
-			Err:  err,
-		}
+	parts := sortParts(sort)
+	if len(parts) > 1 && parts[1] == item.WindowSpan {
+		return u, false, nil
 	}
-	parts := strings.Split(strings.TrimPrefix(sort, item.UsagePrefix), "#")
 	if len(parts) != 3 {
-		return u, false, malformed(&codec.AttributeError{Attr: item.SK, Got: fmt.Sprintf("%q", sort),
+		return u, false, malformed(stored, &codec.AttributeError{Attr: item.SK, Got: fmt.Sprintf("%q", sort),
 			Want: "#USAGE#<resource>#<span>#<start>"})
 	}
 	if parts[1] != string(q.Span) {
@@ -148,7 +155,7 @@ func (q Question) decode(stored codec.Item) (u Usage, asked bool, err error) {
 	}
 	start, err := time.Parse(q.Span.layout(), parts[2])
 	if err != nil {
-		return u, false, malformed(&codec.AttributeError{Attr: item.SK, Got: fmt.Sprintf("%q", sort),
+		return u, false, malformed(stored, &codec.AttributeError{Attr: item.SK, Got: fmt.Sprintf("%q", sort),
 			Want: "a start such as " + q.Span.layout()})
 	}
 	if !q.asks(start) {
@@ -167,9 +174,23 @@ func (q Question) decode(stored codec.Item) (u Usage, asked bool, err error) {
 		u.Limits = append(u.Limits, Spent{strings.TrimPrefix(name, spentPrefix), d.Int(name)})
 	}
 	if err := d.Err(); err != nil {
-		return u, false, malformed(err)
+		return u, false, malformed(stored, err)
 	}
 	return u, true, nil
+}
+
+// sortParts returns the parts of a window's sort key after the prefix: resource, span and what follows.
+func sortParts(sort string) []string {
+	return strings.Split(strings.TrimPrefix(sort, item.UsagePrefix), "#")
+}
+
+// malformed is the error of a window's item that cannot be read.
+func malformed(stored codec.Item, err error) error {
+	return &store.SetupError{
+		What: fmt.Sprintf("the window %s is malformed", item.NameOf(stored)),
+		Do:   "fix or delete the item",
+		Err:  err,
+	}
 }
 
 // spentPrefix begins the attribute of a limit's consumption; the limit's name follows.

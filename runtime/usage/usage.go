@@ -16,7 +16,8 @@
 //		fmt.Println(day.Limits, "millitokens")
 //	}
 //
-// An [Aggregator] adds up the records that Lambda or package poll passes to it, and [Read] returns the sums:
+// An [Aggregator] adds up the records that Lambda or package poll passes to it. [Read] returns the sums of
+// hours and days, [ReadWindows] those of the windows of windowed limits:
 //
 //	a stream's record -> codec.Record -> ExtractDeltas of the generated package -> deltas -> windows
 //

@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,19 +9,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Span is the length of a window. Windows begin at whole hours and days in UTC.
+// Span is the length of a window. Windows begin at whole hours and days in UTC. A LimitWindow is a window of
+// a windowed limit, and as long as the schema says; ReadWindows yields these.
 type Span string
 
 // The spans.
 const (
-	Hour Span = "hour"
-	Day  Span = "day"
+	Hour        Span = "hour"
+	Day         Span = "day"
+	LimitWindow Span = item.WindowSpan
 )
 
-// spans returns all.
+// spans returns those of windows that all limits have.
 func spans() []Span { return []Span{Hour, Day} }
 
-// Length returns how long s is.
+// Length returns how long s is, an hour or a day.
 func (s Span) Length() time.Duration {
 	if s == Day {
 		return 24 * time.Hour
@@ -59,28 +60,4 @@ func (w Window) String() string {
 // key returns the primary key of w's item: ENTITY#user-1 / #USAGE#gpt-4#hour#2026-11-21T14.
 func (w Window) key() codec.Item {
 	return item.UsageKey(w.Entity, w.Resource, string(w.Span), w.Start.Format(w.Span.layout()))
-}
-
-// Maximum bytes of a hash key, and of a resource: DynamoDB's limits for keys, the latter without the constant
-// parts of a window's key.
-const (
-	longestHash     = 2048
-	longestResource = 1024 - len(item.UsagePrefix+"#hour#2006-01-02T15")
-)
-
-// windowless returns an error for a delta that no window can hold, from any writer of such a bucket. DynamoDB
-// would always reject its write, and all records after it would wait.
-func windowless(d codec.Delta, n item.Namespace) error {
-	longestEntity := longestHash - len(n.Hash(item.EntityPrefix))
-	switch {
-	case d.At.IsZero():
-		return errors.New("sluice: stream record without ApproximateCreationDateTime: no window is of its time")
-	case len(d.Entity) > longestEntity:
-		return fmt.Errorf("sluice: stream record of an entity of %d bytes: a window's key has room for %d",
-			len(d.Entity), longestEntity)
-	case len(d.Resource) > longestResource:
-		return fmt.Errorf("sluice: stream record of a resource of %d bytes: a window's key has room for %d",
-			len(d.Resource), longestResource)
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,12 +15,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/sdklog"
 )
 
-// watermarkOf returns the attribute that holds a shard's watermark: w_ and the shard's own part of its id. It
-// is short because names count in an item's size, and a day sees many shards.
-func watermarkOf(shard string) string {
-	return "w_" + strings.TrimLeft(strings.TrimPrefix(shard, "shardId-"), "0")
-}
-
 // write adds to the window what of s is not in it yet.
 func (a *Aggregator) write(ctx context.Context, shard string, s *addition) error {
 	left := *s
@@ -30,22 +23,25 @@ func (a *Aggregator) write(ctx context.Context, shard string, s *addition) error
 		if err != nil {
 			return err
 		}
-		_, err = a.config.Client.UpdateItem(ctx, in, sdklog.Quiet)
+		out, err := a.config.Client.UpdateItem(ctx, in, sdklog.Quiet)
 		if err == nil {
+			if out != nil {
+				a.drop(ctx, &left, out.Attributes)
+			}
 			return nil
 		}
 		failed, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if !refused {
-			return fmt.Errorf("write the window of %v: %w", s.Window, err)
+			return fmt.Errorf("write the window of %v: %w", s.place, err)
 		}
-		watermark, ok := failed.Item[watermarkOf(shard)].(*types.AttributeValueMemberS)
-		if !ok || len(watermark.Value) != sequenceDigits {
-			return fmt.Errorf("the window of %v has no watermark %s: delete the item, or fix it", s.Window,
+		watermark, ok := sequenceOf(failed.Item[watermarkOf(shard)])
+		if !ok {
+			return fmt.Errorf("the window of %v has no watermark %s: delete the item, or fix it", s.place,
 				watermarkOf(shard))
 		}
 		before := len(left.entries)
-		if left.after(watermark.Value); len(left.entries) == before {
-			return fmt.Errorf("the window of %v refuses what is above its watermark %s", s.Window, watermark.Value)
+		if left.after(watermark); len(left.entries) == before {
+			return fmt.Errorf("the window of %v refuses what is above its watermark %s", s.place, watermark)
 		}
 	}
 	return nil
@@ -56,11 +52,21 @@ func (a *Aggregator) write(ctx context.Context, shard string, s *addition) error
 func (a *Aggregator) input(watermark string, s *addition) (*dynamodb.UpdateItemInput, error) {
 	first, last := s.entries[0].sequence, s.entries[len(s.entries)-1].sequence
 	limits, writes := s.sum()
-	ends := s.Start.Add(s.Span.Length())
+	latest := s.latest()
+	from := s.end() // of the time for which the window is kept
+	if latest.After(from) {
+		// A settle counts in a window that is over while no later one is open. Records of other shards that are
+		// older by LeastKeep at most may be written after it, and must not shorten its time.
+		from = latest.Add(LeastKeep)
+	}
+	var returned types.ReturnValue // nothing
+	if s.Span == LimitWindow {
+		last, returned = dated(last, latest), types.ReturnValueAllNew
+	}
 	update := expression.Set(expression.Name(watermark), expression.Value(last)).
 		Set(expression.Name("entity_id"), expression.Value(s.Entity)).
 		Set(expression.Name("resource"), expression.Value(s.Resource)).
-		Set(expression.Name("ttl"), expression.Value(ends.Add(a.config.Keep[s.Span]).Add(time.Second-1).Unix())).
+		Set(expression.Name("ttl"), expression.Value(from.Add(a.config.Keep[s.Span]).Add(time.Second-1).Unix())).
 		Add(expression.Name("writes"), expression.Value(writes))
 	for _, l := range limits {
 		update = update.Add(expression.Name(spentPrefix+l.Limit), expression.Value(l.Millitokens))
@@ -69,12 +75,13 @@ func (a *Aggregator) input(watermark string, s *addition) (*dynamodb.UpdateItemI
 	built, err := expression.NewBuilder().WithUpdate(update).
 		WithCondition(mark.AttributeNotExists().Or(mark.LessThan(expression.Value(first)))).Build()
 	if err != nil {
-		return nil, fmt.Errorf("expression for the window of %v: %w", s.Window, err)
+		return nil, fmt.Errorf("expression for the window of %v: %w", s.place, err)
 	}
 	return &dynamodb.UpdateItemInput{
 		TableName: aws.String(a.config.Table), Key: item.Namespace(a.config.Namespace).In(s.key()),
 		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+		ReturnValues:                        returned,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}, nil
 }

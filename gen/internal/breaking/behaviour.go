@@ -52,8 +52,15 @@ func (c *comparison) perKind(text func(number) string, changed func(was, is numb
 
 func burstLowered(c *comparison) {
 	burst := func(n number) string { return schema.Count(n.Burst) }
-	lower := func(was, is number) bool { return is.Burst < was.Burst }
+	lower := func(was, is number) bool { return is.Burst < was.Burst && was.Windowed() == is.Windowed() }
 	c.perKind(burst, lower, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
+		if l.Window != nil {
+			c.report(pos, schema.Place(n.Name, l.Name),
+				"capacity of limit %s of %s is %s: an open window keeps its usage, so that calls may be denied until it "+
+					"ends, and calls that cost more fail with a CostTooLargeError whenever they are tried; see first how "+
+					"much callers use (sluice usage), and that none asks for more", l.Name, n.Name, list)
+			return
+		}
 		c.report(pos, schema.Place(n.Name, l.Name),
 			"burst of limit %s of %s is %s: what buckets hold above it is lost, and calls that cost more fail with "+
 				"a CostTooLargeError whenever they are tried; see that no caller asks for more", l.Name, n.Name, list)
@@ -71,6 +78,9 @@ func rateLowered(c *comparison) {
 
 // slower reports whether is refills less in the same time. The products are below 2^65: they need 128 bits.
 func slower(was, is number) bool {
+	if was.Windowed() || is.Windowed() { // HOW_LONG_CHANGED and BURST_LOWERED report these
+		return false
+	}
 	oldHigh, oldLow := bits.Mul64(uint64(was.Refill), uint64(is.Period.Milliseconds()))
 	high, low := bits.Mul64(uint64(is.Refill), uint64(was.Period.Milliseconds()))
 	return high < oldHigh || high == oldHigh && low < oldLow

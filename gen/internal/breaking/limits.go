@@ -27,7 +27,8 @@ func (c *comparison) removedLimits(o, n *schema.Resource, found func(l, renamed 
 	}
 }
 
-// sameNumbers reports whether limit i of o has the numbers of limit j of n, for all kinds that both charge.
+// sameNumbers reports whether limit i of o has the numbers and the windows of limit j of n, for all kinds
+// that both charge.
 func (c *comparison) sameNumbers(o, n *schema.Resource, i, j int) bool {
 	for _, was := range o.Charged {
 		is := charged(c.new, n, c.old.Kinds[was.Kind].Name)
@@ -35,7 +36,7 @@ func (c *comparison) sameNumbers(o, n *schema.Resource, i, j int) bool {
 			return false
 		}
 	}
-	return o.Limits[i].Numbers == n.Limits[j].Numbers
+	return o.Limits[i].Numbers == n.Limits[j].Numbers && sameWindows(o.Limits[i].Window, n.Limits[j].Window)
 }
 
 func limitRemoved(c *comparison) {
@@ -52,7 +53,7 @@ func limitRemoved(c *comparison) {
 			}
 			c.report(n.Pos, schema.Place(n.Name, l.Name),
 				"limit %s of %s (%s) is gone: %s; write %s into removed of %s",
-				l.Name, n.Name, l.Numbers, does, l.Name, n.Name)
+				l.Name, n.Name, l.Written(l.Numbers), does, l.Name, n.Name)
 		})
 	}
 }
@@ -65,7 +66,7 @@ func limitRenamed(c *comparison) {
 					"limit %s of %s is gone, and %s is new with the same numbers (%s): if that is its new name, every "+
 						"bucket forgets its balance and starts %s full, and overrides of %s no longer apply; keep the name "+
 						"and set go_name, or, if they are two limits, write %s into removed of %s",
-					l.Name, n.Name, renamed.Name, l.Numbers, renamed.Name, l.Name, l.Name, n.Name)
+					l.Name, n.Name, renamed.Name, l.Written(l.Numbers), renamed.Name, l.Name, l.Name, n.Name)
 			}
 		})
 	}
@@ -94,7 +95,7 @@ func periodUnit(c *comparison) {
 	for o, n := range c.resources() {
 		for i, j := range limits(o, n) {
 			was, is := o.Limits[i], n.Limits[j]
-			if was.Period != is.Period {
+			if was.Window == nil && is.Window == nil && was.Period != is.Period {
 				c.report(is.Pos, schema.Place(n.Name, is.Name),
 					"limit %s of %s was %s and is now %s%s: balances that were counted by every %s are taken over as they "+
 						"are, debts too, and overrides keep every %s; give the new period a limit of its own name, and write "+

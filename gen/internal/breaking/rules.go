@@ -47,7 +47,10 @@ const (
 )
 
 // Rules returns every rule, in the order in which they are listed.
-func Rules() []Rule {
+func Rules() []Rule { return slices.Concat(stored(), called()) }
+
+// stored returns the rules on what is stored, and on callers' code.
+func stored() []Rule {
 	return []Rule{
 		{"LIMIT_REMOVED", Data, "A limit is gone and not in removed.", AtLimit, true, limitRemoved},
 		{"LIMIT_RENAMED", Data, "A limit has another name, and so starts anew.", AtLimit, true, limitRenamed},
@@ -58,6 +61,8 @@ func Rules() []Rule {
 			removedReused},
 		{"PERIOD_UNIT", Data, "A limit has another every: its balances were counted by the old one.",
 			AtLimit, false, periodUnit},
+		{"HOW_LONG_CHANGED", Data, "A limit that refilled has windows, or the other way round.", AtLimit, false,
+			howLongChanged},
 		{"RESOURCE_REMOVED", Data, "A resource is gone.", AtResource, true, resourceRemoved},
 		{"RESOURCE_RENAMED", Data, "A resource has another name, and so starts anew.", AtResource,
 			true, resourceRenamed},
@@ -78,11 +83,20 @@ func Rules() []Rule {
 
 		{"REVISION_REUSED", Data, "Numbers have changed under one revision.", "", false, revisionReused},
 		{"REVISION_LOWERED", Data, "The revision is lower than it was.", "", false, revisionLowered},
+	}
+}
 
+// called returns the rules on calls.
+func called() []Rule {
+	return []Rule{
 		{"BURST_LOWERED", Behaviour, "A limit's burst is lower: calls that cost more can never be served.",
 			AtLimit, false, burstLowered},
 		{"RATE_LOWERED", Behaviour, "A limit refills more slowly: it admits fewer calls.", AtLimit, false,
 			rateLowered},
+		{"WINDOW_CHANGED", Behaviour, "A limit has another window, or another start of it.", AtLimit, false,
+			windowChanged},
+		{"WINDOW_ZONE_CHANGED", Behaviour, "Windows of a limit start in another zone.", AtLimit, false,
+			windowZoneChanged},
 		{"LIMIT_BEGUN", Behaviour, "A kind has a limit that it did not have.", AtLimit, false, limitBegun},
 		{"PER_CALL_CHANGED", Behaviour, "A cost of 0 takes something else.", AtLimit, false,
 			perCallChanged},

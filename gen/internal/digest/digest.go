@@ -62,8 +62,8 @@ func Of(s *schema.Schema) []Entry {
 }
 
 // sum is a digest of the numbers that a bucket stores, and of the regions that quotas of them depend on. So
-// limits that the kind does not have are not in it. It ignores the order of limits, and docs and per_call,
-// which no bucket holds.
+// limits that the kind does not have are not in it. Of windows, it has that there are any, and their length.
+// It ignores their starts and zones, the order of limits, and docs and per_call, which no bucket holds.
 func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 	var lines []string
 	if g := s.Regions; r.Global {
@@ -75,8 +75,12 @@ func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 		if n.Absent() {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s capacity=%d burst=%d refill=%d period=%s", l.Name, n.Capacity,
-			n.Burst, n.Refill, n.Period))
+		line := fmt.Sprintf("%s capacity=%d burst=%d refill=%d period=%s", l.Name, n.Capacity, n.Burst, n.Refill,
+			n.Period)
+		if l.Window != nil {
+			line += " window"
+		}
+		lines = append(lines, line)
 	}
 	slices.Sort(lines)
 	return hash(lines)

@@ -13,8 +13,12 @@ func deltas(f *file, p *model.Package) {
 			pair("Limit", jen.Lit(l.Name)), pair("Consumed", jen.Lit(l.Attrs.Consumed)), pair("Carried",
 				jen.Lit(l.Attrs.Carried)),
 		}
+		around := `codec.Counter{Limit: "", Consumed: "", Carried: ""},`
+		if l.Window != nil {
+			fields = append(fields, pair("Ends", jen.Lit(l.Attrs.Ends)))
+			around += `, Ends: ""` + l.Attrs.Ends
+		}
 		few := len(fields)
-		const around = `codec.Counter{Limit: "", Consumed: "", Carried: ""},`
 		if 3*tab+len(around)+len(l.Name)+len(l.Attrs.Consumed)+len(l.Attrs.Carried) > columns {
 			few = 0
 		}

@@ -94,7 +94,7 @@ func path(f *file, r *model.Resource, p *expr.Path) {
 		body = append(body, write("Begin").Call(jen.Id(p.Path.Update), jen.Id(p.Path.Condition)))
 		body = append(append(body, operands(r, p)...), write("End").Call())
 	}
-	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method), builder(r, p, body...))
+	f.decl(p.Method+" implements codec.Resource: "+purpose(r, p.Method), builder(r, p, body...))
 }
 
 // rare is the body of a rare path: one call, of the method of codec.Write with the path's name.
@@ -119,11 +119,14 @@ func builder(r *model.Resource, p *expr.Path, body ...jen.Code) jen.Code {
 }
 
 // purpose returns the effect of a path, for its doc comment.
-func purpose(method string) string {
+func purpose(r *model.Resource, method string) string {
 	switch method {
 	case "Create":
 		return "puts a full bucket less the cost."
 	case "Normal":
+		if r.Windows != "" {
+			return "claims the refill, opens windows that are due, and takes the cost."
+		}
 		return "claims the refill and takes the cost."
 	case "Retry":
 		return "takes the cost of stored tokens and leaves the refill unclaimed."
@@ -176,6 +179,8 @@ func groups() []together {
 		{"Charge", []expr.Value{expr.Net, expr.Used}},
 		{"Take", []expr.Value{expr.Given, expr.Used}},
 		{"Bounds", []expr.Value{expr.Lo, expr.Hi}},
+		{"Window", []expr.Value{expr.Ends}},
+		{"WindowSeen", []expr.Value{expr.EndsSeen}},
 	}
 }
 
@@ -224,7 +229,11 @@ func decode(f *file, r *model.Resource) {
 			jen.Id("clear").Call(jen.Id("dst").Dot("Missing")))
 	}
 	for _, l := range r.Limits {
-		body = append(body, jen.Id("d").Dot("Balance").Add(flow(len("\td.Balance"), append([]string{
+		read := "Balance"
+		if l.Window != nil {
+			read = "Window"
+		}
+		body = append(body, jen.Id("d").Dot(read).Add(flow(len("\td.")+len(read), append([]string{
 			fmt.Sprintf("&dst.Balances[%d]", l.Index), fmt.Sprintf("&dst.Missing[%d]", l.Index)},
 			quoted(l.Attrs)...))))
 	}
@@ -247,8 +256,11 @@ func decodeBalances(f *file, r *model.Resource) {
 		jen.Id("dst").Dot("Refilled").Op("=").Add(read(model.Refilled)),
 	}
 	for _, l := range r.Limits {
-		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(l.Index)).Dot("Tokens").Op("=").Add(read(
-			l.Attrs.Tokens)))
+		balance := func() *jen.Statement { return jen.Id("dst").Dot("Balances").Index(jen.Lit(l.Index)) }
+		body = append(body, balance().Dot("Tokens").Op("=").Add(read(l.Attrs.Tokens)))
+		if l.Window != nil {
+			body = append(body, balance().Dot("Ends").Op("=").Add(read(l.Attrs.Ends)))
+		}
 	}
 	f.decl("DecodeBalances implements codec.Resource: reads what a charge changes into an image that "+
 		"Decode filled.",

@@ -17,6 +17,9 @@ const Generation = 6
 // limits prints limits.go: the package's doc, the handshake, the Limiter, errors and digests.
 func limits(f *file, p *model.Package, digests []digest.Entry) {
 	f.PackageComment(comment(packageDoc(p), 117))
+	if needsZones(p) {
+		f.Anon("time/tzdata")
+	}
 
 	handshake := fmt.Sprint("Generation", Generation)
 	f.decl("If "+handshake+" is undefined, this code and the runtime package do not fit: run `go get\n"+

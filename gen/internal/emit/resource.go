@@ -22,6 +22,9 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 		bucket(f, r)
 	}
 
+	if r.Windows != "" {
+		calendars(f, r)
+	}
 	spec(f, p, r)
 	vectors(f, r)
 }
@@ -111,12 +114,23 @@ func override(f *file, p *model.Package, r *model.Resource) {
 		jen.Line(),
 	}
 	for _, l := range r.Limits {
-		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(runtimePath, "Rate"), overrideNote(r, l))...)
+		field := jen.Id(l.Field).Op("*").Qual(runtimePath, "Rate")
+		if l.Window != nil {
+			field = jen.Id(l.Field).Op("*").Int64()
+		}
+		fields = append(fields, described(field, overrideNote(r, l))...)
 	}
-	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %sFor 200 tokens "+
-		"instead:\n\n\t%s.%s{%s: &runtime.Rate{Capacity: 200}}",
+	example, windows := "&runtime.Rate{Capacity: 200}", ""
+	if r.Limits[0].Window != nil {
+		example = "new(int64(200))"
+	}
+	if r.Windows != "" {
+		windows = "Fields of limits with windows are the whole tokens of a window. "
+	}
+	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %s%sFor 200 tokens "+
+		"instead:\n\n\t%s.%s{%s: %s}",
 		r.Override, r.Name, ifGlobal(r, "Overrides of a kind are for all regions together, those of an entity "+
-			"for the region of the table. ", ""), p.Name, r.Override, r.Limits[0].Field),
+			"for the region of the table. ", ""), windows, p.Name, r.Override, r.Limits[0].Field, example),
 		jen.Type().Id(r.Override).Struct(fields...))
 	printed(f, "l", r.Override)
 }
@@ -194,16 +208,21 @@ func specKind(r *model.Resource, k *model.Kind) jen.Code {
 	}
 	for _, c := range r.Charged {
 		if c.Kind == k {
-			return lines(name, prefix, pair("Parent", parent),
+			fields := []jen.Code{
+				name, prefix, pair("Parent", parent),
 				pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int,
 					l *model.Limit) jen.Code {
 					if !c.Has(l) {
 						return noted(l.Name+": none", jen.Values())
 					}
-					return noted(l.Name+": "+words.Numbers(c.Numbers[i]), parameters(c.Numbers[i]))
+					return noted(l.Name+": "+words.Limit(c.Numbers[i], l.Window), parameters(c.Numbers[i]))
 				})...))),
 				pair("PerCall", slice(jen.Int64(), each(c.PerCall, func(_ int, n int64) jen.Code { return num(n) }))),
-			)
+			}
+			if r.Windows != "" {
+				fields = append(fields, pair("Windows", jen.Id(r.Windows)))
+			}
+			return lines(fields...)
 		}
 	}
 	return jen.Values(name, prefix, pair("Parent", parent))
@@ -212,30 +231,43 @@ func specKind(r *model.Resource, k *model.Kind) jen.Code {
 // parameters is a bucket.Limit: millitokens and milliseconds.
 func parameters(n schema.Numbers) jen.Code {
 	const milli = 1000
-	return jen.Values(
-		pair("Capacity", num(n.Capacity*milli)), pair("Burst", num(n.Burst*milli)),
-		pair("Refill", num(n.Refill*milli)), pair("Period", num(n.Period.Milliseconds())),
-	)
+	fields := []jen.Code{pair("Capacity", num(n.Capacity*milli)), pair("Burst", num(n.Burst*milli))}
+	if !n.Windowed() {
+		fields = append(fields, pair("Refill", num(n.Refill*milli)))
+	}
+	return jen.Values(append(fields, pair("Period", num(n.Period.Milliseconds())))...)
 }
 
 // vectors prints the functions between costs and vectors, and between overrides and vectors.
 func vectors(f *file, r *model.Resource) {
-	convert := func(name, typ, to, from string, element jen.Code) {
+	plain := func(_ *model.Limit, field string) string { return field }
+	type form func(l *model.Limit, text string) string
+	convert := func(name, typ, to, from string, element jen.Code, rate, number form) {
 		arguments := []string{"dst"}
-		for _, limit := range limitFields(r) {
-			arguments = append(arguments, name+"."+limit)
+		for _, l := range r.Limits {
+			arguments = append(arguments, rate(l, name+"."+l.Field))
 		}
 		vector := jen.Index().Add(element)
 		f.decl("", jen.Func().Id(to).Params(jen.Id(name).Id(typ), jen.Id("dst").Add(vector)).Add(vector).Block(
 			jen.Return(jen.Id("append").Add(flow(len("return append"), arguments)))))
 		values := each(r.Limits, func(i int, l *model.Limit) jen.Code {
-			return pair(l.Field,
-				jen.Id("v").Index(jen.Lit(i)))
+			return pair(l.Field, jen.Op(number(l, fmt.Sprintf("v[%d]", i))))
 		})
 		f.decl("", jen.Func().Id(from).Params(jen.Id("v").Add(vector)).Id(typ).Block(
 			jen.Return(jen.Id(typ).Add(braces(values, few(4, len("\treturn {}")+len(typ), len(": v[0], "),
 				limitFields(r)))))))
 	}
-	convert("c", r.Cost, r.ToVector, r.FromVector, jen.Int64())
-	convert("l", r.Override, r.ToLimits, r.FromLimits, jen.Op("*").Qual(runtimePath, "Rate"))
+	convert("c", r.Cost, r.ToVector, r.FromVector, jen.Int64(), plain, plain)
+	convert("l", r.Override, r.ToLimits, r.FromLimits, jen.Op("*").Qual(runtimePath, "Rate"),
+		func(l *model.Limit, field string) string {
+			if l.Window == nil {
+				return field
+			}
+			return "runtime.InWindow(" + field + ")"
+		}, func(l *model.Limit, rate string) string {
+			if l.Window == nil {
+				return rate
+			}
+			return rate + ".InWindow()"
+		})
 }

@@ -12,12 +12,16 @@ import (
 // tests prints a resource's test file: a test that is a list of its limits, and a benchmark. The bodies are
 // in gentest and codectest.
 func tests(f *file, p *model.Package, r *model.Resource) {
+	overrides := "Overrides"
+	if r.Windows != "" {
+		overrides = "Windowed"
+	}
 	body := []jen.Code{
 		jen.Var().Id("c").Id(r.Cost),
 		jen.Qual(gentestPath, "Costs").Add(fieldsOf(r, len("gentest.Costs"), "c", "t", r.ToVector, r.FromVector,
 			"&c")),
 		jen.Var().Id("l").Id(r.Override),
-		jen.Qual(gentestPath, "Overrides").Add(fieldsOf(r, len("gentest.Overrides"), "l", "t", r.ToLimits,
+		jen.Qual(gentestPath, overrides).Add(fieldsOf(r, len("gentest."+overrides), "l", "t", r.ToLimits,
 			r.FromLimits, "&l")),
 	}
 	definition := r.Definition + "{}"

@@ -213,7 +213,7 @@ func bucketNumbers(r *model.Resource) string {
 		var limits []string
 		for i, l := range r.Limits {
 			if c.Has(l) {
-				limits = append(limits, l.Name+" "+words.Numbers(c.Numbers[i]))
+				limits = append(limits, l.Name+" "+words.Limit(c.Numbers[i], l.Window))
 			}
 		}
 		fmt.Fprintf(&b, "\n  - %s: %s", c.Kind.Type, strings.Join(limits, "; "))

@@ -49,6 +49,8 @@ const (
 	Burst
 	Refill
 	Period
+	Ends     // end of the window to store
+	EndsSeen // end of the window in the image
 )
 
 // OfLimit reports whether v is a value of one limit, not of the write as such.
@@ -73,6 +75,10 @@ func (v Value) suffix() string {
 		return "ra"
 	case Period:
 		return "rp"
+	case Ends:
+		return "we"
+	case EndsSeen:
+		return "we0"
 	}
 	return ""
 }
@@ -91,7 +97,7 @@ func create(r *model.Resource) *Path {
 // tk since.
 func normal(r *model.Resource) *Path {
 	w := newWriter(r)
-	w.set("rf = "+w.shared(":rf", Refilled), w.stamp())
+	w.set(append([]string{"rf = " + w.shared(":rf", Refilled), w.stamp()}, w.windows()...)...)
 	w.add(Net)
 	update := w.text()
 	w.line("rf = %s AND %s", w.shared(":rf0", RefilledSeen), w.guard())
@@ -110,14 +116,19 @@ func retry(r *model.Resource) *Path {
 	return w.path(r.Retry, update)
 }
 
-// adjust gives back, whatever the balance. Each limit must exist, or ADD would make half an item.
+// adjust gives back, whatever the balance. Each limit must exist, or ADD would make half an item. A window
+// that is named exists.
 func adjust(r *model.Resource) *Path {
 	w := newWriter(r)
 	w.set(w.stamp())
 	w.add(Given)
 	update := w.text()
 	w.line("op <> %s", w.shared(":op", Op))
-	for _, l := range r.Limits {
+	for i, l := range r.Limits {
+		if l.Window != nil {
+			w.line("AND %s", w.sameWindow(i))
+			continue
+		}
 		w.line("AND attribute_exists(%s)", l.Attrs.Tokens)
 	}
 	return w.path(r.Adjust, update)
@@ -135,6 +146,9 @@ func reshape(r *model.Resource) *Path {
 		w.more("%s = %s, %s = %s, %s = %s, %s = %s",
 			a.Capacity, w.of(i, Capacity), a.Burst, w.of(i, Burst), a.Refill, w.of(i, Refill), a.Period, w.of(i,
 				Period))
+		if l.Window != nil {
+			w.more("%s = %s", a.Ends, w.of(i, Ends))
+		}
 	}
 	for i, l := range r.Limits {
 		if i == 0 {
@@ -155,6 +169,9 @@ func reshape(r *model.Resource) *Path {
 	for i, l := range r.Limits {
 		w.line("AND (attribute_not_exists(%s) OR %s BETWEEN %s AND %s)", l.Attrs.Tokens, l.Attrs.Tokens,
 			w.of(i, Lo), w.of(i, Hi))
+		if l.Window != nil {
+			w.line("AND (attribute_not_exists(%s) OR %s)", l.Attrs.Ends, w.sameWindow(i))
+		}
 	}
 	return w.path(r.Reshape, update)
 }

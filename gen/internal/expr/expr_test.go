@@ -18,7 +18,8 @@ func TestOperands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(name, 1, 8, rapid.ID).Draw(t, "names")
 		removed := rapid.IntRange(0, len(names)-1).Draw(t, "removed")
-		for _, p := range Paths(resource(names[removed:], names[:removed])) {
+		windows := rapid.IntRange(0, len(names)).Draw(t, "windows")
+		for _, p := range Paths(resource(names[removed:], names[:removed], names[:windows]...)) {
 			used := regexp.MustCompile(`:[a-z0-9_]+`).FindAllString(p.Update+p.Condition, -1)
 			var given []string
 			for _, o := range p.Operands {
@@ -38,24 +39,34 @@ func TestOperands(t *testing.T) {
 
 // TestHowManyFit counts limits up to the 4096 bytes, and operators up to DynamoDB's 300.
 func TestHowManyFit(t *testing.T) {
-	for _, tc := range []struct{ width, fit int }{{2, 26}, {3, 24}, {16, 11}, {32, 7}} {
-		var names []string
-		for i := 0; ; i++ {
-			name := string(rune('a'+i/26)) + string(rune('a'+i%26)) + strings.Repeat("x", tc.width-2)
-			if names = append(names, name); longest(resource(names, nil)).bytes > MaxBytes {
-				break
-			}
-			for _, p := range Paths(resource(names, nil)) {
-				operators := regexp.MustCompile(`AND|OR|BETWEEN|=|<>|\+|exists\(`)
-				for _, text := range []string{p.Update, p.Condition} {
-					if n := len(operators.FindAllString(text, -1)); n > 300 {
-						t.Errorf("%d limits of %d letters: %s has %d operators", len(names), tc.width, p.Method, n)
-					}
+	for _, tc := range []struct{ width, fit, windows int }{{2, 26, 23}, {3, 24, 21}, {16, 11, 10}, {32, 7, 6}} {
+		plain := func(names []string) *model.Resource { return resource(names, nil) }
+		windowed := func(names []string) *model.Resource { return resource(names, nil, names...) }
+		if fit := fits(t, tc.width, plain); fit != tc.fit {
+			t.Errorf("%d limits with names of %d letters fit, want %d", fit, tc.width, tc.fit)
+		}
+		if fit := fits(t, tc.width, windowed); fit != tc.windows {
+			t.Errorf("%d limits with windows, with names of %d letters, fit, want %d", fit, tc.width, tc.windows)
+		}
+	}
+}
+
+// fits returns how many limits with names of width letters fit.
+func fits(t *testing.T, width int, of func(names []string) *model.Resource) int {
+	t.Helper()
+	operators := regexp.MustCompile(`AND|OR|BETWEEN|=|<>|\+|exists\(`)
+	var names []string
+	for i := 0; ; i++ {
+		name := string(rune('a'+i/26)) + string(rune('a'+i%26)) + strings.Repeat("x", width-2)
+		if names = append(names, name); longest(of(names)).bytes > MaxBytes {
+			return len(names) - 1
+		}
+		for _, p := range Paths(of(names)) {
+			for _, text := range []string{p.Update, p.Condition} {
+				if n := len(operators.FindAllString(text, -1)); n > 300 {
+					t.Errorf("%d limits of %d letters: %s has %d operators", len(names), width, p.Method, n)
 				}
 			}
-		}
-		if fit := len(names) - 1; fit != tc.fit {
-			t.Errorf("%d limits with names of %d letters fit, want %d", fit, tc.width, tc.fit)
 		}
 	}
 }

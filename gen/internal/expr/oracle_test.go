@@ -11,13 +11,19 @@ import (
 
 	"github.com/sluice-go/sluice/gen/internal/model"
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
-// resource returns a resource with these limits and removed limits.
-func resource(limits, removed []string) *model.Resource {
+// resource returns a resource with these limits and removed limits. windows are the limits that have windows.
+func resource(limits, removed []string, windows ...string) *model.Resource {
 	r := &schema.Resource{Name: "api", GoName: "API", Removed: removed}
-	for _, l := range limits {
-		r.Limits = append(r.Limits, &schema.Limit{Name: l, GoName: strings.ToUpper(l[:1]) + l[1:]})
+	w := window.Of("day")
+	for _, name := range limits {
+		l := &schema.Limit{Name: name, GoName: strings.ToUpper(name[:1]) + name[1:]}
+		if slices.Contains(windows, name) {
+			l.Window = &w
+		}
+		r.Limits = append(r.Limits, l)
 	}
 	return model.ResourceOf(r)
 }
@@ -29,6 +35,8 @@ func TestOracle(t *testing.T) {
 		resource([]string{"rps"}, nil),
 		resource([]string{"rpm", "tpm"}, []string{"old"}),
 		resource([]string{"a", "a_b", "net", "tk_tk"}, []string{"x", "y_z"}),
+		resource([]string{"usd"}, nil, "usd"),
+		resource([]string{"rpm", "usd", "we_we", "x"}, []string{"old"}, "usd", "we_we"),
 	} {
 		for _, p := range Paths(r) {
 			update, cond := oracle(t, r, p.Method)
@@ -42,6 +50,9 @@ func TestOracle(t *testing.T) {
 				t.Errorf("%s update (-expression package +ours):\n%s", p.Method, diff)
 			}
 			if p.Method == "Reshape" { // the control: a bound that moved is seen
+				if want := strings.Count(p.Condition, "_we0"); r.Windows != "" && want == 0 {
+					t.Error("a reshape names no window")
+				}
 				broken := parseCondition(t, strings.Replace(p.Condition, "_lo AND", "_hi AND", 1))
 				if cmp.Diff(cond, broken) == "" {
 					t.Error("a condition with another bound counts as the same")
@@ -72,18 +83,33 @@ func oracle(t *testing.T, r *model.Resource, path string) (update []string, cond
 		tokens, consumed := name(l.Attrs.Tokens), name(l.Attrs.Consumed)
 		between := tokens.Between(of(l, "lo"), of(l, "hi"))
 		u = u.Add(consumed, of(l, "use"))
+		ends := name("b_" + l.Name + "_we")
+		same := ends.Equal(of(l, "we0"))
+		if l.Window != nil && (path == "Normal" || path == "Reshape") {
+			u = u.Set(ends, of(l, "we"))
+		}
 		switch path {
 		case "Normal", "Retry":
 			u = u.Add(tokens, of(l, "net"))
 			conds = append(conds, between)
+			if l.Window != nil {
+				conds = append(conds, same)
+			}
 		case "Adjust":
 			u = u.Add(tokens, of(l, "net"))
-			conds = append(conds, tokens.AttributeExists())
+			if l.Window != nil {
+				conds = append(conds, same)
+			} else {
+				conds = append(conds, tokens.AttributeExists())
+			}
 		case "Reshape":
 			u = u.Set(tokens, expression.Plus(tokens.IfNotExists(of(l, "bx")), of(l, "net"))).
 				Set(name(l.Attrs.Capacity), of(l, "cp")).Set(name(l.Attrs.Burst), of(l, "bx")).
 				Set(name(l.Attrs.Refill), of(l, "ra")).Set(name(l.Attrs.Period), of(l, "rp"))
 			conds = append(conds, tokens.AttributeNotExists().Or(between))
+			if l.Window != nil {
+				conds = append(conds, ends.AttributeNotExists().Or(same))
+			}
 		}
 	}
 	if path == "Reshape" {

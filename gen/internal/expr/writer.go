@@ -124,9 +124,33 @@ func (w *writer) guard() string {
 // set starts the SET clause.
 func (w *writer) set(actions ...string) { w.line("SET %s", strings.Join(actions, ", ")) }
 
-// add changes the tokens of every limit by net, and the consumption by the cost.
-func (w *writer) add(net Value) {
+// windows is the assignments of every window's end. The end is that of the image, unless the write opens the
+// next window.
+func (w *writer) windows() []string {
+	var all []string
 	for i, l := range w.r.Limits {
+		if l.Window != nil {
+			all = append(all, fmt.Sprintf("%s = %s", l.Attrs.Ends, w.of(i, Ends)))
+		}
+	}
+	return all
+}
+
+// sameWindow is the clause that the i-th limit is still in the window of the image. Each write has it for
+// each limit with windows, asked for or not. Else a writer with an old image could set a ttl before the end
+// of the new window, and the bucket could be deleted in that window.
+func (w *writer) sameWindow(i int) string {
+	return fmt.Sprintf("%s = %s", w.r.Limits[i].Attrs.Ends, w.of(i, EndsSeen))
+}
+
+// add changes the tokens of every limit by net, and the consumption by the cost. A limit with windows has Net
+// on every path: a give-back of another window adds no tokens.
+func (w *writer) add(of Value) {
+	for i, l := range w.r.Limits {
+		net := of
+		if l.Window != nil {
+			net = Net
+		}
 		next, verb := w.more, ""
 		if i == 0 {
 			next, verb = w.line, "ADD "
@@ -139,6 +163,10 @@ func (w *writer) add(net Value) {
 // constant.
 func (w *writer) between() {
 	for i, l := range w.r.Limits {
-		w.line("AND %s BETWEEN %s AND %s", l.Attrs.Tokens, w.of(i, Lo), w.of(i, Hi))
+		text := fmt.Sprintf("AND %s BETWEEN %s AND %s", l.Attrs.Tokens, w.of(i, Lo), w.of(i, Hi))
+		if l.Window != nil {
+			text += " AND " + w.sameWindow(i)
+		}
+		w.line("%s", text)
 	}
 }

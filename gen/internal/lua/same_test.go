@@ -95,13 +95,16 @@ func (s *server) play(t testing.TB, sc scene, script string) string {
 }
 
 // TestSame: a script replies and leaves what redisstore's any.lua does, to the byte, whatever limits are
-// called.
+// called. So does windows.lua, where no limit has windows.
 func TestSame(t *testing.T) {
 	s := newServer(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		sc := scenes().Draw(rt, "scene")
 		if diff := s.play(t, sc, scriptOf(sc.chain, sc.limits...)); diff != "" {
 			rt.Fatal(diff)
+		}
+		if diff := s.play(t, sc, s.dated); diff != "" {
+			rt.Fatalf("windows.lua: %s", diff)
 		}
 	})
 }
@@ -144,6 +147,32 @@ func TestSpoilt(t *testing.T) {
 		}
 		if !caught {
 			t.Errorf("%s: a script without is not told from any.lua", tc.what)
+		}
+	}
+}
+
+// TestSpoiltWindows is the control of TestSame: it finds a windows.lua that charges limits that refill in
+// another way.
+func TestSpoiltWindows(t *testing.T) {
+	s := newServer(t)
+	for what, part := range map[string][2]string{
+		"tolerance":                {" + 1e-9 < cost", " < cost"},
+		"burst":                    {"math.min(burst[k], tokens[k] - cost[k])", "tokens[k] - cost[k]"},
+		"clock that goes back":     {"math.max(0, now - since[k])", "(now - since[k])"},
+		"burst of newer overrides": {"burst[k] = bucket[4] + 0", ""},
+		"call that need not fit":   {"fit == '1' and ", ""},
+	} {
+		spoilt, caught := strings.Replace(s.dated, part[0], part[1], 1), false
+		if spoilt == s.dated {
+			t.Fatalf("%s: nothing to spoil in\n%s", what, s.dated)
+		}
+		for seed := 0; seed < 400 && !caught; seed++ {
+			control := *s
+			control.dated = spoilt // run passes it the number of keys
+			caught = control.play(t, scenes().Example(seed), spoilt) != ""
+		}
+		if !caught {
+			t.Errorf("%s: a windows.lua without is not told from any.lua", what)
 		}
 	}
 }

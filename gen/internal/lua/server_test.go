@@ -27,15 +27,12 @@ type server struct {
 	client *redis.Client
 	prefix string // of all keys
 	any    string // redisstore's script for any number of keys
+	dated  string // that for limits with windows
 }
 
 func newServer(t testing.TB) *server {
 	t.Helper()
-	script, err := os.ReadFile("../../../runtime/redisstore/any.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{prefix: "lua-" + rand.Text() + ":", any: string(script)}
+	s := &server{prefix: "lua-" + rand.Text() + ":", any: looping(t, "any"), dated: looping(t, "windows")}
 	var addr string
 	if redistest.OnServer(t) {
 		addr = redistest.Addr(t)
@@ -46,6 +43,16 @@ func newServer(t testing.TB) *server {
 	s.client = redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = s.client.Close() })
 	return s
+}
+
+// looping returns a script of redisstore's for any number of keys.
+func looping(t testing.TB, name string) string {
+	t.Helper()
+	script, err := os.ReadFile("../../../runtime/redisstore/" + name + ".lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(script)
 }
 
 // bucket is one key of a script: what is stored of it, and its numbers.
@@ -117,7 +124,7 @@ func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []b
 	calls ...call) []int64 {
 	t.Helper()
 	keys, args := make([]string, len(buckets)), []any(nil)
-	if script == s.any {
+	if script == s.any || script == s.dated {
 		args = append(args, len(buckets))
 	}
 	args = append(args, age)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
 // Package is a generated package.
@@ -75,6 +76,7 @@ type Resource struct {
 	FromVector string   // gpt4Cost
 	ToLimits   string   // gpt4LimitsVector
 	FromLimits string   // gpt4LimitsOf
+	Windows    string   // gpt4Windows: the calendars of its limits; "" if none has windows
 	Scripts    []string // gpt4Script1: for chains of one bucket, of two, up to the longest that a call can have
 	Test       string
 	Benchmark  string
@@ -105,19 +107,25 @@ type Limit struct {
 	Field     string // RPM
 	Const     string // GPT4RPM
 	Attrs     Attrs
+	Window    *window.Window // nil if it refills
 }
 
-// Attrs is a limit's name and those of its six attributes in a bucket.
+// Attrs is a limit's name and those of its attributes in a bucket: six, and Ends of a limit with windows.
 type Attrs struct {
 	Limit                                             string
 	Tokens, Capacity, Burst, Refill, Period, Consumed string
 
+	Ends    string // the end of the open window; "" for a limit that refills
 	Carried string // the part of Consumed that was there before the bucket was made of per-limit items
 }
 
-// All returns the six attributes in the order of docs/design.md, "Table".
+// All returns the attributes in the order of docs/design.md, "Table".
 func (a Attrs) All() []string {
-	return []string{a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed}
+	all := []string{a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed}
+	if a.Ends != "" {
+		all = append(all, a.Ends)
+	}
+	return all
 }
 
 // Charged is a kind that has a bucket of a resource. Numbers and PerCall are in the order of the resource's
@@ -246,13 +254,17 @@ func ResourceOf(r *schema.Resource) *Resource {
 		Width:      len(r.Limits),
 	}
 	m.namePaths(private)
+	if r.Windows() {
+		m.Windows = private + schema.WindowsSuffix
+	}
 	for i, l := range r.Limits {
 		m.Limits = append(m.Limits, &Limit{
-			Name: l.Name, Doc: l.Doc, Index: i, Field: l.GoName, Const: r.GoName + l.GoName, Attrs: attrs(l.Name),
+			Name: l.Name, Doc: l.Doc, Index: i, Field: l.GoName, Const: r.GoName + l.GoName,
+			Attrs: attrs(l.Name, l.Window != nil), Window: l.Window,
 		})
 	}
-	for _, name := range r.Removed {
-		m.Removed = append(m.Removed, attrs(name))
+	for _, name := range r.Removed { // beside windows, it may have had some; REMOVE of none does nothing
+		m.Removed = append(m.Removed, attrs(name, m.Windows != ""))
 	}
 	m.Variants = variants(m, r.Charged)
 	return m
@@ -270,9 +282,10 @@ func (r *Resource) namePaths(private string) {
 // titled returns a word of limits.yaml as it is in the names of runtime's constants.
 func titled(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-func attrs(limit string) Attrs {
+// attrs names a limit's attributes, of a limit with windows or of one that refills.
+func attrs(limit string, windows bool) Attrs {
 	field := func(f string) string { return "b_" + limit + "_" + f }
-	return Attrs{
+	a := Attrs{
 		Limit:    limit,
 		Tokens:   field("tk"),
 		Capacity: field("cp"),
@@ -282,4 +295,8 @@ func attrs(limit string) Attrs {
 		Consumed: field("tc"),
 		Carried:  "m_" + limit,
 	}
+	if windows {
+		a.Ends = field("we")
+	}
+	return a
 }

@@ -31,6 +31,7 @@ func wrongValues() []string {
 		"1w", "1h1d", "500ms", "1500ms", "400d", "1ms", "366d",
 		"text", "Text", "text 1", "true", "'true'", "''", `"a\u0007b"`, "func", "main", "Entity", "id",
 		"/limits", "Ünï", strings.Repeat("x", 80),
+		"60000500us", "months", "first_use", "Europe/Berln",
 		"[]", "[text]", "[text, text]", "[one, Two]", "[1, two]", "[redis]", "{}", "{text: 1}", "{text: {}}",
 	}
 }

@@ -96,9 +96,12 @@ func inline(n *yaml.Node) string {
 	return strings.TrimSpace(string(out))
 }
 
-// flow sets n and all nodes in it to be written on one line.
+// flow sets n and all nodes in it to be written on one line. A time of the day keeps its quotes: without
+// them, it is a number to some readers of YAML.
 func flow(n *yaml.Node) {
-	n.Style = 0
+	if !strings.Contains(n.Value, ":") {
+		n.Style = 0
+	}
 	if n.Kind != yaml.ScalarNode {
 		n.Style = yaml.FlowStyle
 	}

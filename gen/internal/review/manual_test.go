@@ -11,6 +11,8 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
 // carriedMost is the most that the value of m_<limit> takes: 19 digits of millitokens, whose last ones need
@@ -112,11 +114,16 @@ func TestGuardsExplained(t *testing.T) {
 			return in && strings.Contains(strings.ReplaceAll(cells[1], "…", ""), clause)
 		})
 	}
-	p := resources("api")
-	for _, path := range expr.Paths(p.Resources[0]) {
+	w := window.Of("day")
+	windowed := model.ResourceOf(&schema.Resource{Name: "api", GoName: "API", Limits: []*schema.Limit{
+		{Name: "l00", GoName: "L"}, {Name: "w00", GoName: "W", Window: &w},
+	}})
+	clauses := []string{"attribute_not_exists(PK)", "rf = :rf0", "cv = :cv", "op <> :op",
+		"attribute_exists(_tk)", "attribute_not_exists(_tk) OR", "_we = :_we0", "attribute_not_exists(_we) OR"}
+	for _, path := range expr.Paths(windowed) {
+		path.Condition = strings.NewReplacer("b_w00", "", ":w00", ":").Replace(path.Condition)
 		name := strings.ToLower(path.Method)
-		for _, clause := range []string{"attribute_not_exists(PK)", "rf = :rf0", "cv = :cv", "op <> :op",
-			"attribute_exists(_tk)", "attribute_not_exists(_tk) OR"} {
+		for _, clause := range clauses {
 			here := strings.Contains(strings.ReplaceAll(path.Condition, "b_l00", ""), clause)
 			if here != explained(clause, name) {
 				t.Errorf("%s has %q: %v; it is explained there: %v", name, clause, here, !here)

@@ -17,14 +17,14 @@ func Notes(s *schema.Schema) []string {
 	var notes []string
 	for _, r := range s.Resources {
 		for _, l := range r.Limits {
-			if l.Period < quotaLike || l.Refills {
+			if l.Period < quotaLike || l.Refills || l.Window != nil {
 				continue
 			}
 			every := schema.Period(l.Period)
 			notes = append(notes, fmt.Sprintf("%s: NOTE: limit %s of %s is no quota per %s: it refills all the time, "+
 				"%s, so from a full bucket up to %s tokens are admitted within %s; nor does it bound how many calls run "+
-				"at once; if it is meant so, write refills: true", l.Pos, l.Name, r.Name, every, pace(l.Numbers),
-				words.Digits(l.Burst+l.Refill, ","), every))
+				"at once; for a quota, write window in place of every; if it refills as it is meant to, write refills: "+
+				"true", l.Pos, l.Name, r.Name, every, pace(l.Numbers), words.Digits(l.Burst+l.Refill, ","), every))
 		}
 	}
 	return notes

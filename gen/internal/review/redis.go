@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/window"
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
@@ -37,6 +38,9 @@ func redis(m *markdown, r *model.Resource) {
 		}
 		number := func(n int) string { return words.Digits(int64(n), ",") }
 		script := "`any.lua`"
+		if r.Windows != "" {
+			script = "`windows.lua`"
+		}
 		if text := scripts[len(chain)-1].Text; text != "" {
 			script = number(len(text))
 		}
@@ -59,6 +63,17 @@ func held(r *model.Resource, c *model.Charged) int {
 		}
 	}
 	return n
+}
+
+// lifeOf returns in words when an idle hash expires.
+func lifeOf(n schema.Numbers, w *window.Window) string {
+	switch {
+	case w == nil:
+		return words.Digits(life(n), ",") + " s"
+	case w.Unit == window.FirstUse:
+		return "its window, and 1 min"
+	}
+	return "its window, and half of one"
 }
 
 // life returns the seconds after which an idle hash expires: twice the time that fills it.

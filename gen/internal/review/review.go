@@ -153,7 +153,7 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 			if !c.Has(l) {
 				continue
 			}
-			cells := []string{c.Kind.Name, "`" + l.Name + "`", limit(c.Numbers[i])}
+			cells := []string{c.Kind.Name, "`" + l.Name + "`", limit(c.Numbers[i], l.Window)}
 			if perCall {
 				cells = append(cells, words.Digits(c.PerCall[i], ","))
 			}
@@ -161,7 +161,7 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 				cells = append(cells, keeps(r.Regions, c.Numbers[i]))
 			}
 			if p.Redis {
-				cells = append(cells, words.Digits(life(c.Numbers[i]), ",")+" s")
+				cells = append(cells, lifeOf(c.Numbers[i], l.Window))
 			}
 			m.row(cells...)
 		}
@@ -261,6 +261,10 @@ func manner(r *model.Resource) string {
 		s += fmt.Sprintf("- Overrides hold the region's quotas, and are due every %s: read at a whole unit each, "+
 			"and the region's heartbeat with them, once for all\n  buckets of a process. A read before "+
 			"a reshape includes the heartbeat, too.\n", schema.Period(min(remembered, r.Regions.Window)))
+	}
+	if r.Windows != "" {
+		s += "- When a window ends, each process loses one race for each bucket: every write names the window " +
+			"that the writer knows.\n"
 	}
 	if r.LazySettle {
 		s += "- `settle: lazy`: settles and releases go out with the bucket's next acquire at no cost, if there " +

@@ -21,6 +21,9 @@ const (
 	usedMost = 1 + 9 // 19 digits of millitokens, the last three of them zeros
 )
 
+// timeBytes is the bytes of milliseconds since 1970, which have 13 digits until the year 2286.
+const timeBytes = 1 + 13/2 + 1
+
 // Limits of DynamoDB and of sluice.
 const (
 	unitBytes = 1 << 10 // of an item that a write unit pays for
@@ -64,14 +67,20 @@ func balance(a model.Attrs, n schema.Numbers, add func(name string, fresh, most 
 		add(p.name, numberBytes(p.value), numberBytes(p.value))
 	}
 	full := n.Burst * milli
+	if a.Ends != "" {
+		add(a.Ends, timeBytes, timeBytes)
+	}
 	// any digits up to the burst, and a sign for debt
 	add(a.Tokens, numberBytes(full), 1+pairs(len(strconv.FormatInt(full, 10)))+1)
 	add(a.Consumed, usedNew, usedMost)
 }
 
-// numberBytes returns the bytes of a positive number: one, and one for each pair of digits. Pairs count from
-// the decimal point, and only from the first to the last that is not zero.
+// numberBytes returns the bytes of a number that is not negative: one, and one for each pair of digits. Pairs
+// count from the decimal point, and only from the first to the last that is not zero.
 func numberBytes(n int64) int {
+	if n == 0 {
+		return 1
+	}
 	digits := strconv.FormatInt(n, 10)
 	zeros := len(digits) - len(strings.TrimRight(digits, "0"))
 	return 1 + pairs(len(digits)) - zeros/2

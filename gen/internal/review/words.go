@@ -7,11 +7,16 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/window"
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// limit returns n with its pace: 100 per minute, burst 150: 1 token every 600 ms, empty to full in 90 s.
-func limit(n schema.Numbers) string {
+// limit returns n with its pace: 100 per minute, burst 150: 1 token every 600 ms, empty to full in 90 s. Of a
+// limit with windows, it returns when they end.
+func limit(n schema.Numbers, w *window.Window) string {
+	if w != nil {
+		return words.Limit(n, w) + ": all of it comes back when the window ends"
+	}
 	return words.Numbers(n) + ": " + pace(n) + ", empty to full in " + fullIn(n)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/window"
 	"github.com/sluice-go/sluice/gen/internal/words"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -47,9 +48,19 @@ func TestLimit(t *testing.T) {
 			Capacity: 1, Burst: 1, Refill: 10_000_000, Period: time.Second,
 		},
 	} {
-		if got := limit(n); got != want {
+		if got := limit(n, nil); got != want {
 			t.Errorf("%+v is %q, want %q", n, got, want)
 		}
+	}
+}
+
+// TestLimitOfWindows: nothing is said of a pace, which a limit with windows does not have.
+func TestLimitOfWindows(t *testing.T) {
+	w := window.Of("month")
+	n := schema.Numbers{Capacity: 10_000, Burst: 10_000, Period: w.Length}
+	const want = "10,000 per month from day 1 in UTC: all of it comes back when the window ends"
+	if got := limit(n, &w); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

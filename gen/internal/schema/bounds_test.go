@@ -25,6 +25,9 @@ func TestBoundsOfTheRuntime(t *testing.T) {
 				"go: {package: x}\nentities: {user: {}}\nresources:\n  chat:\n    entities: {user: {}}\n"+
 				"    limits:\n      rpm: {capacity: %d, burst: %d, refill: %d, every: %dms}\n",
 				n.Capacity, n.Burst, n.Refill, n.Period.Milliseconds()))
+			if n.Refill == 0 { // to the runtime, a limit with windows: see TestBoundsOfWindows
+				continue
+			}
 			limit := bucket.Per(n.Capacity, n.Period).WithBurst(n.Burst)
 			limit.Refill = bucket.Mul(n.Refill, bucket.Milli)
 			wrong := limit.Check(0)
@@ -42,6 +45,39 @@ func TestBoundsOfTheRuntime(t *testing.T) {
 		if !seen[answer] {
 			t.Errorf("Check never said %q", answer)
 		}
+	}
+}
+
+// TestBoundsOfWindows holds the bounds of limits with windows to those of the runtime.
+func TestBoundsOfWindows(t *testing.T) {
+	const shortest, longest = int64(time.Minute / time.Millisecond), int64(maxPeriod / time.Millisecond)
+	right, wrong := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		for range 20 {
+			capacity := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(maxTokens, maxTokens+1)).Draw(t,
+				"capacity")
+			milli := rapid.OneOf(rapid.Int64Range(shortest, longest), rapid.Int64Range(longest, longest+1)).Draw(t,
+				"milliseconds")
+			s, problems := Read("limits.yaml", fmt.Appendf(nil, "version: 1\nowner: acme\nrevision: 1\n"+
+				"go: {package: x}\nentities: {user: {}}\nresources:\n  chat:\n    limits:\n"+
+				"      rpm: {capacity: %d, window: %dms, starts: first_use}\n", capacity, milli))
+			limit := bucket.InWindows(capacity, time.Duration(milli)*time.Millisecond)
+			why := limit.Check(0)
+			if (why == "") != (len(problems) == 0) {
+				t.Fatalf("%d in %d ms:\nbucket: %s\nschema: %v", capacity, milli, why, problems)
+			}
+			if why != "" {
+				wrong++
+				continue
+			}
+			right++
+			if n := s.Resources[0].Limits[0].Numbers; !n.Windowed() || n.Period.Milliseconds() != limit.Period {
+				t.Fatalf("read as %+v, want %+v", n, limit)
+			}
+		}
+	})
+	if right == 0 || wrong == 0 {
+		t.Errorf("%d limits were right and %d wrong: both need testing", right, wrong)
 	}
 }
 

@@ -35,10 +35,11 @@ func typeSuffixes() []string {
 	return []string{"Resource", "Acquirer", "Lease", "Entity", "Cost", "Limit", "Limits", "Bucket"}
 }
 
-// resourceNamesInGo are the names that generated code and its tests declare for a resource, without its
-// limits' constants. chain is the most buckets that a call on it charges. kinds are the Go names of those
-// kinds that variants of its DynamoDB code are named after; nil if there are none.
-func resourceNamesInGo(goName string, chain int, kinds []string) []string {
+// resourceNamesInGo are the names that generated code and its tests declare for r, without its limits'
+// constants. chain is the most buckets that a call on it charges. kinds are the Go names of those kinds that
+// variants of its DynamoDB code are named after; nil if there are none.
+func resourceNamesInGo(r *Resource, chain int, kinds []string) []string {
+	goName := r.GoName
 	names := []string{goName}
 	for _, s := range typeSuffixes() {
 		names = append(names, goName+s)
@@ -47,6 +48,9 @@ func resourceNamesInGo(goName string, chain int, kinds []string) []string {
 	names = append(names, private)
 	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf"} {
 		names = append(names, private+s)
+	}
+	if r.Windows() {
+		names = append(names, private+WindowsSuffix)
 	}
 	for n := range chain {
 		names = append(names, fmt.Sprintf("%sScript%d", private, n+1))
@@ -100,7 +104,7 @@ func (s *Schema) Declared() []string {
 		names = append(names, kindNamesInGo(k)...)
 	}
 	for _, r := range s.Resources {
-		names = append(names, resourceNamesInGo(r.GoName, s.longest(r), s.variants(r))...)
+		names = append(names, resourceNamesInGo(r, s.longest(r), s.variants(r))...)
 		for _, l := range r.Limits {
 			names = append(names, limitNameInGo(r, l))
 		}
@@ -130,6 +134,9 @@ func (s *Schema) longest(r *Resource) int {
 	}
 	return longest
 }
+
+// WindowsSuffix ends the name of a resource's calendars.
+const WindowsSuffix = "Windows"
 
 // VariantInfix joins the names of a resource and of a kind in that of the code for the kind's buckets.
 const VariantInfix = "Of"
@@ -246,7 +253,7 @@ func (r schemaReader) checkGoNames(s *Schema) {
 		}
 	}
 	for _, res := range s.Resources {
-		usable := c.resource(pkg, files, res, resourceNamesInGo(res.GoName, s.longest(res), s.variants(res)))
+		usable := c.resource(pkg, files, res, resourceNamesInGo(res, s.longest(res), s.variants(res)))
 		c.limits(pkg, res, usable)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
 // FuzzRead: for any text, Read returns sorted problems of known rules on one line each, or a Schema that is
@@ -24,7 +26,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // mutable names the valid texts that TestReadMutated changes.
-var mutable = []string{"demo", "regions_good"}
+var mutable = []string{"demo", "regions_good", "windows_good"}
 
 var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
 
@@ -61,6 +63,7 @@ func TestReadMutated(t *testing.T) {
 					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle",
 					"now", "lazy", "shadow",
 					"limits", "entities", "global", "regions", "names", "floor", "window",
+					"day", "week", "month", "year", "5h", "starts", "first_use", "entity", "monday", "zone", "UTC",
 					"drift", "horizon", "50", "51", "eu-central-1",
 					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4",
 					"User",
@@ -165,6 +168,7 @@ func checkSchema(t tester, s *Schema) {
 				t.Errorf("bad limit: %+v", l)
 			}
 			checkNumbers(t, l.Numbers, l.PerCall)
+			checkWindow(t, l)
 		}
 		for i, c := range r.Charged {
 			if c.Kind < 0 || c.Kind >= len(s.Kinds) || len(c.Limits) != len(r.Limits) ||
@@ -172,8 +176,11 @@ func checkSchema(t tester, s *Schema) {
 				slices.ContainsFunc(r.Charged[:i], func(d Charged) bool { return d.Kind == c.Kind }) {
 				t.Fatalf("bad charged kind of %s: %+v", r.Name, c)
 			}
-			for j := range c.Limits {
-				checkNumbers(t, c.Limits[j], c.PerCall[j])
+			for j, n := range c.Limits {
+				checkNumbers(t, n, c.PerCall[j])
+				if l := r.Limits[j]; !n.Absent() && (n.Windowed() != (l.Window != nil) || n.Period != l.Period) {
+					t.Errorf("limit %s has %+v for a kind, and itself %+v", l.Name, n, l)
+				}
 			}
 		}
 	}
@@ -218,10 +225,36 @@ func properSubset(of []string) bool {
 		!slices.ContainsFunc(of, func(name string) bool { return !slices.Contains(stores(), name) })
 }
 
+// checkWindow fails unless l has windows that are complete, or refills.
+func checkWindow(t tester, l *Limit) {
+	t.Helper()
+	w := l.Window
+	if (w != nil) != l.Windowed() {
+		t.Fatalf("limit %s has window %v and numbers %+v", l.Name, w, l.Numbers)
+	}
+	if w == nil {
+		return
+	}
+	own := w.OwnStarts || w.OwnZone
+	if w.Length != l.Period || l.Refills || w.At < 0 || w.At >= 24*time.Hour ||
+		(w.Unit == window.Month) != (w.Date >= 1 && w.Date <= 31) ||
+		(w.Unit == window.FirstUse) != (w.Zone == "") || w.Unit == window.FirstUse && own ||
+		w.Zone != "" && !window.KnownZone(w.Zone) {
+		t.Errorf("limit %s has bad windows: %+v", l.Name, *w)
+	}
+}
+
 func checkNumbers(t tester, n Numbers, perCall int64) {
 	t.Helper()
 	const tokens = 1e12
 	if n.Absent() {
+		return
+	}
+	if n.Windowed() {
+		if n.Capacity < 1 || n.Burst != n.Capacity || n.Capacity > tokens || perCall < 0 || perCall > n.Capacity ||
+			n.Period < time.Minute || n.Period > 366*24*time.Hour || n.Period%time.Millisecond != 0 {
+			t.Errorf("numbers of windows out of bounds: %+v, per call %d", n, perCall)
+		}
 		return
 	}
 	if n.Capacity < 1 || n.Burst < n.Capacity || n.Burst > tokens || n.Refill < 1 || n.Refill > tokens ||

@@ -76,7 +76,7 @@ func validate(t tester, s *jsonschema.Schema, src []byte) error {
 func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
 	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good",
-		"region_floor_none", "model_names", "kinds_good"} {
+		"region_floor_none", "model_names", "kinds_good", "windows_good"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}
@@ -94,6 +94,7 @@ func TestJSONSchema(t *testing.T) {
 		"region_floor", "region_floor_percent", "region_horizon_none",
 		"region_window_unit",
 		"regions_empty", "regions_names", "regions_null", "regions_types",
+		"how_long", "starts", "window_unknown", "window_keys", "restated_window", "unknown_zone",
 	} {
 		if validate(t, s, texts[name]) == nil {
 			t.Errorf("%s: no mistake found", name)
@@ -106,7 +107,7 @@ func TestJSONSchemaKeys(t *testing.T) {
 	var doc struct {
 		Defs map[string]struct {
 			Title, Description string
-			Type               string
+			Type               any
 			Properties         map[string]struct {
 				Title, Description string
 				Ref                string `json:"$ref"`

@@ -3,12 +3,15 @@ package schema
 import (
 	"math/bits"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/sluice-go/sluice/gen/internal/duration"
+	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
 func limitKeys() []string {
-	return []string{"capacity", "every", "refill", "burst", "per_call", "kinds", "refills", "doc", "go_name"}
+	return []string{"capacity", "every", "window", "starts", "zone", "refill", "burst", "per_call", "kinds",
+		"refills", "doc", "go_name"}
 }
 
 func restatedKeys() []string {
@@ -21,7 +24,10 @@ type limit struct {
 	pos  Pos
 
 	capacity, refill, burst, perCall count
-	every                            period
+	every                            period // of a window, its length
+
+	windowed bool           // it has the key window
+	window   *window.Window // nil for every, and with a mistake
 
 	kinds []entry // the kinds that have it; nil for all
 }
@@ -31,46 +37,52 @@ func (l limit) of(kind string) bool {
 	return l.kinds == nil || slices.ContainsFunc(l.kinds, func(e entry) bool { return e.name == kind })
 }
 
-// plain returns l's numbers without their places.
+// plain returns l's numbers without their places. A window refills nothing, and its limit has no other burst.
 func (l limit) plain() Numbers {
 	return Numbers{Capacity: l.capacity.n, Burst: l.burst.n, Refill: l.refill.n, Period: l.every.d}
 }
 
-// baseLimit reads f into l: capacity and every must be there.
+// baseLimit reads f into l: capacity must be there, and every or window.
 func (r *resourceReader) baseLimit(f fields, l limit) limit {
 	l.every.own, l.every.pos = true, l.pos
-	if e, ok := r.needAt(f, l.pos, "every",
-		"write the time in which "+l.what+" refills, such as every: 1m"); ok {
-		l.every = r.duration(e, "every", periods())
-	}
+	l = windowReader{r.reader, f, l.what}.howLong(l)
 	return r.numbers(f, l, "write how many tokens "+l.what+" has, such as capacity: 100")
 }
 
-// restatedLimit reads f into l, which replaces base for a kind. every is base's, and so is per_call unless it
-// is given.
+// restatedLimit reads f into l, which replaces base for a kind. every or window is base's, and so is per_call
+// unless it is given.
 func (r *resourceReader) restatedLimit(f fields, l, base limit) limit {
 	l.every, l.perCall = base.every.inherited(), base.perCall.inherited()
+	l.windowed, l.window = base.windowed, base.window
 	example := "100"
 	if base.capacity.ok {
 		example = grouped(base.capacity.n)
+	}
+	if l.windowed {
+		windowReader{r.reader, f, l.what}.notEvenly("refill", "burst")
+		return r.numbers(f, l, "write what "+l.what+" has, such as capacity: "+example)
 	}
 	return r.numbers(f, l, "write what "+l.what+" has, which its refill and burst follow, such as capacity: "+
 		""+example)
 }
 
 // numbers reads the keys that limits and restated limits have in common. capacity is required; refill and
-// burst default to it.
+// burst default to it, and a limit with windows has neither of its own.
 func (r *resourceReader) numbers(f fields, l limit, needCapacity string) limit {
 	l.capacity = count{own: true, pos: l.pos}
 	if e, ok := r.needAt(f, l.pos, "capacity", needCapacity); ok {
 		l.capacity = r.count(e, "capacity", maxTokens)
 	}
 	l.refill, l.burst = l.capacity, l.capacity
-	if e, ok := f.get("refill"); ok {
-		l.refill = r.count(e, "refill", maxTokens)
-	}
-	if e, ok := f.get("burst"); ok {
-		l.burst = r.count(e, "burst", maxTokens)
+	if l.windowed {
+		l.refill = count{}
+	} else {
+		if e, ok := f.get("refill"); ok {
+			l.refill = r.count(e, "refill", maxTokens)
+		}
+		if e, ok := f.get("burst"); ok {
+			l.burst = r.count(e, "burst", maxTokens)
+		}
 	}
 	if e, ok := f.get("per_call"); ok {
 		l.perCall = r.count(e, "per_call", maxTokens)
@@ -87,20 +99,24 @@ func (r *resourceReader) checkLimit(l limit) {
 			grouped(l.burst.n), l.what, grouped(l.capacity.n))
 	}
 	if pos, ok := ownPlace(l.perCall, l.burst); ok && l.perCall.n > l.burst.n {
-		r.add(pos, rulePerCallBurst, "per_call %s of %s is above its burst %s: such a call could never be "+
-			"served, lower per_call or raise burst",
-			grouped(l.perCall.n), l.what, grouped(l.burst.n))
+		most := "burst"
+		if l.windowed {
+			most = "capacity"
+		}
+		r.add(pos, rulePerCallBurst, "per_call %s of %s is above its %s %s: such a call could never be "+
+			"served, lower per_call or raise %s",
+			grouped(l.perCall.n), l.what, most, grouped(l.burst.n), most)
 	}
 	every := count{n: l.every.d.Milliseconds(), ok: l.every.ok, own: l.every.own, pos: l.every.pos}
 	if pos, ok := ownPlace(l.refill, every); ok && l.refill.n > maxPerMilli*every.n { // at most 3.2*10^14
 		r.add(pos, ruleRefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, %slower "+
 			"refill",
-			l.what, grouped(l.refill.n), written(l.every.d), ifOwn(every, "raise every or "))
+			l.what, grouped(l.refill.n), duration.Written(l.every.d), ifOwn(every, "raise every or "))
 	}
 	if pos, ok := ownPlace(l.refill, l.burst, every); ok && !fillsInTime(l.burst.n, l.refill.n, every.n) {
 		r.add(pos, ruleFillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every "+
 			"%s): raise refill, or lower burst%s",
-			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), written(l.every.d), ifOwn(every,
+			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), duration.Written(l.every.d), ifOwn(every,
 				" or every"))
 	}
 }
@@ -134,18 +150,4 @@ func ifOwn(c count, text string) string {
 		return text
 	}
 	return ""
-}
-
-// written returns d as limits.yaml would have it.
-func written(d time.Duration) string {
-	switch {
-	case d%day == 0:
-		return strconv.FormatInt(int64(d/day), 10) + "d"
-	case d%time.Hour == 0:
-		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
-	case d%time.Minute == 0:
-		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
-	default:
-		return d.String()
-	}
 }

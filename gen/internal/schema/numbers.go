@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluice-go/sluice/gen/internal/duration"
 )
 
 // The bounds of docs/design.md, "Arithmetic": with them int64 holds every sum of millitokens and
@@ -17,10 +19,9 @@ const (
 	maxFillDays = 3650
 
 	minPeriod = time.Millisecond
-	maxPeriod = maxPeriodDays * day
+	maxPeriod = duration.MaxDays * duration.Day
 
-	maxPeriodDays = 366
-	day           = 24 * time.Hour
+	day = duration.Day
 )
 
 // count is a whole number of limits.yaml.
@@ -136,9 +137,9 @@ func periods() span {
 func (s span) outside(d time.Duration) string {
 	switch {
 	case d < s.least:
-		return "must be at least " + written(s.least)
+		return "must be at least " + duration.Written(s.least)
 	case d > s.most:
-		return "can be at most " + written(s.most)
+		return "can be at most " + duration.Written(s.most)
 	case d%s.step != 0:
 		return "must be whole " + s.steps
 	}
@@ -152,7 +153,7 @@ func (r *reader) duration(e entry, what string, in span) period {
 	if !ok {
 		return p
 	}
-	d, why := parsePeriod(text)
+	d, why := duration.Parse(text)
 	switch {
 	case why != "":
 		r.add(p.pos, ruleBadPeriod, "%s: %s %s", what, quote(text), why)
@@ -162,93 +163,4 @@ func (r *reader) duration(e entry, what string, in span) period {
 		p.d, p.ok = d, true
 	}
 	return p
-}
-
-// parsePeriod reads a duration as Go writes it, without sign, which may start with whole days: 90s, 1h30m,
-// 1d, 1d12h. Durations that time.Duration does not hold are MaxInt64, above every bound. why is the mistake
-// in text, or "".
-func parsePeriod(text string) (d time.Duration, why string) {
-	const form = "is no duration: write a number and ms, s, m, h or d, such as 1m"
-	const daysFirst = "is no duration: whole days come first and once, such as 1d12h"
-	days, rest, hasDays := strings.Cut(text, "d")
-	switch {
-	case text == "":
-		return 0, form
-	case strings.Trim(text, "0") == "": // too short in every unit
-		return 0, ""
-	case strings.Trim(text, "0123456789_") == "":
-		return 0, fmt.Sprintf("has no unit: write ms, s, m, h or d after it, such as %ss", short(text))
-	case inDays(text) != "":
-		return 0, "is no duration: write " + inDays(text)
-	case strings.HasPrefix(strings.TrimLeft(text, digits), "D"), strings.ContainsAny(rest, "dD"),
-		hasDays && rest != "" && strings.Trim(rest, "smh") == "":
-		return 0, daysFirst
-	case !hasDays:
-		days, rest = "", text
-	}
-	if hasDays {
-		n, bad := parseCount(days, 0, maxPeriodDays)
-		if bad != "" || strings.Contains(days, "_") {
-			return 0, daysFirst
-		}
-		d = day * time.Duration(min(n, maxPeriodDays+1)) // more is too long anyway, and could overflow
-	}
-	if rest == "" {
-		return d, ""
-	}
-	if strings.ContainsAny(rest[:1], "+-") || !strings.ContainsAny(rest, "smh") {
-		return 0, form
-	}
-	clock, err := time.ParseDuration(rest)
-	switch {
-	case err != nil && durationSyntax(rest):
-		return math.MaxInt64, ""
-	case err != nil:
-		return 0, form
-	case clock > math.MaxInt64-d:
-		return math.MaxInt64, ""
-	}
-	return d + clock, ""
-}
-
-// inDays returns a number of weeks, months or years, which are no units here, as days; "" for all other
-// texts.
-func inDays(text string) string {
-	number := strings.TrimRight(text, "wWMyY")
-	n, err := strconv.ParseUint(number, 10, 10)
-	if err != nil || len(text) != len(number)+1 {
-		return ""
-	}
-	switch text[len(number)] {
-	case 'w', 'W':
-		n *= 7
-	case 'M':
-		n *= 30
-	default:
-		n *= 365
-	}
-	return strconv.FormatUint(n, 10) + "d"
-}
-
-// durationSyntax reports whether text is numbers with units, so that time.ParseDuration fails only if it is
-// too long.
-func durationSyntax(text string) bool {
-	for text != "" {
-		rest := strings.TrimLeft(text, "0123456789.")
-		number := text[:len(text)-len(rest)]
-		if strings.Trim(number, ".") == "" || strings.Count(number, ".") > 1 {
-			return false
-		}
-		unit, found := "", false
-		for _, unit = range []string{"ns", "us", "µs", "μs", "ms", "s", "m", "h"} {
-			if found = strings.HasPrefix(rest, unit); found {
-				break
-			}
-		}
-		if !found {
-			return false
-		}
-		text = rest[len(unit):]
-	}
-	return true
 }

@@ -5,7 +5,6 @@ import (
 	"math/big"
 	"math/bits"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,61 +45,6 @@ func TestGrouped(t *testing.T) {
 		n := rapid.Int64Min(0).Draw(t, "n")
 		if got, why := parseCount(grouped(n), 1, maxTokens); got != n || why != "" {
 			t.Fatalf("%s is %d: %s", grouped(n), got, why)
-		}
-	})
-}
-
-// TestParsePeriod holds parsePeriod to what a duration looks like, and to time.ParseDuration, which counts a
-// day as 24h.
-func TestParsePeriod(t *testing.T) {
-	form := regexp.MustCompile(`^((0|[1-9][0-9]*)d)?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`)
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(
-			rapid.StringMatching(`([1-9][0-9]{0,2}d)?([0-9]{1,3}h)?([0-9]{1,2}m)?([0-9]{1,2}(\.[0-9]{1,3})?s)?`),
-			rapid.StringMatching(`([0-9.]{1,3}(ns|us|µs|ms|s|m|h|d)){1,3}`),
-			rapid.StringMatching(`[0-9]{10,25}(h|d)([0-9]h)?`),
-			rapid.StringMatching(`[-+_0-9dhms. ]{0,8}`),
-			rapid.String(),
-		).Draw(t, "text")
-		d, why := parsePeriod(text)
-		if text != "" && strings.Trim(text, "0") == "" { // too short in every unit
-			if d != 0 || why != "" {
-				t.Fatalf("%q is %s: %s", text, d, why)
-			}
-			return
-		}
-		if good := text != "" && form.MatchString(text); good != (why == "") {
-			t.Fatalf("%q: form is right: %v, but: %q", text, good, why)
-		}
-		if why != "" {
-			return
-		}
-		days, rest, found := strings.Cut(text, "d")
-		if !found {
-			days, rest = "0", text
-		}
-		n, err := strconv.ParseInt(days, 10, 64)
-		clock, err2 := time.ParseDuration("0s" + rest)
-		if err != nil || err2 != nil || n > maxPeriodDays || clock > maxPeriod {
-			if d <= maxPeriod {
-				t.Fatalf("%q is too long, but read as %s", text, d)
-			}
-			return
-		}
-		if want := time.Duration(n)*day + clock; d != want {
-			t.Fatalf("%q is %s, want %s", text, d, want)
-		}
-	})
-}
-
-// TestWritten reads back the periods of messages.
-func TestWritten(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		unit := rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour,
-			day}).Draw(t, "unit")
-		d := unit * time.Duration(rapid.Int64Range(1, int64(maxPeriod/unit)).Draw(t, "n"))
-		if got, why := parsePeriod(written(d)); got != d || why != "" {
-			t.Fatalf("%s is %s: %s", written(d), got, why)
 		}
 	})
 }

@@ -119,7 +119,7 @@ func (r regionReader) floor(e entry) int64 {
 	return 0
 }
 
-// readGlobal reads whether all regions have the limits in common.
+// readGlobal reads whether all regions have the limits in common. They cannot have windows in common.
 func (r *resourceReader) readGlobal(f fields) {
 	on, pos, ok := r.flag(f, "global", r.what, r.res.Pos)
 	r.res.Global, r.res.GlobalPos = on, pos
@@ -127,6 +127,12 @@ func (r *resourceReader) readGlobal(f fields) {
 		ok = !f.merged && !slices.Contains(f.meant, "global")
 	}
 	r.globalUnknown = r.globalUnknown || !ok
+	for i, l := range r.limits {
+		if l.windowed && on {
+			r.add(r.res.Limits[i].Pos, ruleWindowGlobal, "%s has windows, and %s is global: regions divide what "+
+				"refills, and no window; move the limit to a resource without global, or write every", l.what, r.what)
+		}
+	}
 }
 
 // checkGlobal checks regions against global resources. It reports nothing if an earlier mistake hides the

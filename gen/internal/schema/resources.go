@@ -112,7 +112,7 @@ func (r *resourceReader) readLimits(e entry) {
 				base.kinds = r.limitKinds(e, what)
 			}
 		}
-		l.Numbers, l.PerCall = base.plain(), base.perCall.n
+		l.Numbers, l.PerCall, l.Window = base.plain(), base.perCall.n, base.window
 		r.limits = append(r.limits, base)
 		r.res.Limits = append(r.res.Limits, l)
 	}
@@ -218,6 +218,9 @@ func (r *resourceReader) restatedKey(e entry) bool {
 	case "every":
 		r.add(r.pos(e.key), ruleRestatedKey, "every is the same for all kinds, as another period is another "+
 			"limit: add one to limits of %s, or restate refill", r.what)
+	case "window", "starts", "zone":
+		r.add(r.pos(e.key), ruleRestatedKey, "%s is the same for all kinds, as another window is another limit: "+
+			"add one to limits of %s, with the kinds that have it", e.name, r.what)
 	case "doc", "go_name", "refills":
 		r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
 			"of %s", e.name, r.what)

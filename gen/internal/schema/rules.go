@@ -44,6 +44,12 @@ const (
 	ruleRemovedCurrent = "REMOVED_CURRENT"
 	ruleChainLength    = "CHAIN_LENGTH"
 
+	ruleHowLong      = "HOW_LONG"
+	ruleStarts       = "STARTS"
+	ruleWindowKeys   = "WINDOW_KEYS"
+	ruleUnknownZone  = "UNKNOWN_ZONE"
+	ruleWindowGlobal = "WINDOW_GLOBAL"
+
 	ruleBadNumber     = "BAD_NUMBER"
 	ruleZeroNumber    = "ZERO_NUMBER"
 	ruleNumberRange   = "NUMBER_RANGE"
@@ -103,7 +109,7 @@ func meaningRules() []Rule {
 			"the kinds of a limit are entities of its resource."},
 		{ID: ruleUnknownLimit, Purpose: "A limit that is restated for a kind is one of the resource's limits."},
 		{ID: ruleRestatedKey, Purpose: "A limit restated for a kind changes capacity and what follows from " +
-			"it; every, refills, doc and go_name are the limit's own.",
+			"it; every, window, starts, zone, refills, doc and go_name are the limit's own.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
 		{ID: ruleRestatedNone, Purpose: "A limit is restated only for kinds that have it.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
@@ -113,13 +119,23 @@ func meaningRules() []Rule {
 		{ID: ruleChainLength, Purpose: "A call charges at most 100 buckets: that of its entity, and those " +
 			"of its ancestors.", At: "resources.<resource>.entities.<kind>"},
 
+		{ID: ruleHowLong, Purpose: "A limit has one of every and window."},
+		{ID: ruleStarts, Purpose: "starts fits window: a time of the day, a day of the week or of the month, or " +
+			"entity. A window that is a duration has starts: first_use."},
+		{ID: ruleWindowKeys, Purpose: "refill, burst and refills go with every alone, starts and zone with " +
+			"window; zone does not go with starts: first_use.", At: "resources.<resource>.limits.<limit>"},
+		{ID: ruleUnknownZone, Purpose: "zone is a name of the IANA's time zones, or entity."},
+		{ID: ruleWindowGlobal, Purpose: "No limit of a global resource has a window.",
+			At: "resources.<resource>.limits.<limit>"},
+
 		{ID: ruleBadNumber, Purpose: "Numbers are digits and '_' between digits, without a leading 0."},
 		{ID: ruleZeroNumber, Purpose: "No number is 0, floor aside."},
 		{ID: ruleNumberRange, Purpose: "Tokens are at most 10^12, revision is at most 90,000, floor is at " +
 			"most 50, drift and horizon are at most 100."},
-		{ID: ruleBadPeriod, Purpose: "every and window are durations such as 1s, 1m, 12h or 1d."},
-		{ID: rulePeriodRange, Purpose: "every is whole milliseconds from 1ms to 366d, window whole seconds " +
-			"from 1s to 1h."},
+		{ID: ruleBadPeriod, Purpose: "every and window are durations such as 1s, 1m, 12h or 1d. A limit's " +
+			"window may be one of the calendar's instead."},
+		{ID: rulePeriodRange, Purpose: "every is whole milliseconds from 1ms to 366d, a limit's window from 1m " +
+			"to 366d. The window of regions is whole seconds from 1s to 1h."},
 		{ID: ruleRefillRate, Purpose: "A limit refills at most 10^7 tokens per second."},
 		{ID: ruleFillTime, Purpose: "A limit is full from empty within 3,650 days."},
 		{ID: ruleBurstCapacity, Purpose: "burst is at least capacity."},

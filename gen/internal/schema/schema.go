@@ -7,7 +7,12 @@
 // It resolves all that later phases need: Go names, defaults, and each kind's own numbers.
 package schema
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/gen/internal/window"
+)
 
 // Schema is the content of a limits.yaml, in the file's order, with every default filled in. It is complete
 // and consistent only if Read returned no Problems.
@@ -73,6 +78,11 @@ type Resource struct {
 	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos Pos // of these keys; Pos where one is left out
 }
 
+// Windows reports whether a limit of r has windows.
+func (r *Resource) Windows() bool {
+	return slices.ContainsFunc(r.Limits, func(l *Limit) bool { return l.Window != nil })
+}
+
 // Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.
 type Limit struct {
 	Name   string
@@ -80,19 +90,24 @@ type Limit struct {
 	// trimmed text of one or more lines joined by '\n', no control characters but tabs; "" for none
 	Doc string
 	Numbers
-	Refills bool  // continuous refill is meant: see review.Notes
-	PerCall int64 // the tokens that a cost of 0 stands for; 0 if limits.yaml has no per_call
-	Pos     Pos   // of its key in limits.yaml
+	Window  *window.Window // nil if it refills; Period is then the (nominal) length of its windows
+	Refills bool           // continuous refill is meant: see review.Notes
+	PerCall int64          // the tokens that a cost of 0 stands for; 0 if limits.yaml has no per_call
+	Pos     Pos            // of its key in limits.yaml
 }
 
-// Numbers are the parameters of a token bucket, in whole tokens. All are positive and within the bounds of
-// docs/design.md, "Arithmetic". The zero Numbers are those of a limit that a kind does not have.
+// Numbers are the parameters of a token bucket, in whole tokens. All are within the bounds of docs/design.md,
+// "Arithmetic", and positive but for the Refill of a limit with windows, which is 0. The zero Numbers are
+// those of a limit that a kind does not have.
 type Numbers struct {
 	Capacity int64
-	Burst    int64 // at least Capacity
-	Refill   int64 // tokens added each Period
-	Period   time.Duration
+	Burst    int64         // at least Capacity; equal to it for a limit with windows
+	Refill   int64         // tokens added each Period
+	Period   time.Duration // of a limit with windows, their length: nominal, but for those from the first use
 }
+
+// Windowed reports whether n are of a limit with windows.
+func (n Numbers) Windowed() bool { return n.Refill == 0 && n.Period > 0 }
 
 // Absent reports whether n are of a limit that a kind does not have.
 func (n Numbers) Absent() bool { return n == Numbers{} }

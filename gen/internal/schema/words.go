@@ -3,6 +3,8 @@ package schema
 import (
 	"fmt"
 	"time"
+
+	"github.com/sluice-go/sluice/gen/internal/duration"
 )
 
 // Cure returns the end of a message about text that is none of known: the probable name, or else all of them.
@@ -10,7 +12,7 @@ func Cure(text string, known []string) string { return new(reader).cure(text, kn
 
 // String returns n as limits.yaml has it: 10_000 every 1m, burst 15_000.
 func (n Numbers) String() string {
-	s := grouped(n.Capacity) + " every " + written(n.Period)
+	s := grouped(n.Capacity) + " every " + duration.Written(n.Period)
 	if n.Refill != n.Capacity {
 		s += ", refill " + grouped(n.Refill)
 	}
@@ -20,11 +22,20 @@ func (n Numbers) String() string {
 	return s
 }
 
+// Written returns n, which are numbers of l, as limits.yaml has them: 10_000 every 1m, or 500 with window:
+// month, starts: 1, zone: UTC.
+func (l *Limit) Written(n Numbers) string {
+	if l.Window == nil {
+		return n.String()
+	}
+	return grouped(n.Capacity) + " with " + l.Window.String()
+}
+
 // Count writes n as limits.yaml has it: 10_000.
 func Count(n int64) string { return grouped(n) }
 
 // Period writes d as limits.yaml has it: 90s, 12h, 1d.
-func Period(d time.Duration) string { return written(d) }
+func Period(d time.Duration) string { return duration.Written(d) }
 
 // ParseCount reads a whole number as limits.yaml has it: digits, and '_' between digits. A number that int64
 // does not hold becomes math.MaxInt64. why is the mistake in text, in words that follow it, or "".
@@ -33,13 +44,13 @@ func ParseCount(text string) (n int64, why string) { return parseCount(text, 1, 
 // ParsePeriod reads a period as the key every of limits.yaml has it: 90s, 1h30m, 1d12h. why is the mistake in
 // text, in words that follow it, or "".
 func ParsePeriod(text string) (d time.Duration, why string) {
-	switch d, why = parsePeriod(text); {
+	switch d, why = duration.Parse(text); {
 	case why != "":
 		return 0, why
 	case d < minPeriod:
 		return 0, "is too short: it must be at least 1ms"
 	case d > maxPeriod:
-		return 0, fmt.Sprintf("is too long: it can be at most %dd", maxPeriodDays)
+		return 0, fmt.Sprintf("is too long: it can be at most %dd", duration.MaxDays)
 	case d%time.Millisecond != 0:
 		return 0, "is too fine: it must be whole milliseconds"
 	}

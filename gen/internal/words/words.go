@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
 // Numbers returns n in words: 100 per minute, burst 150.
@@ -22,6 +23,39 @@ func Numbers(n schema.Numbers) string {
 		s += ", burst " + Digits(n.Burst, ",")
 	}
 	return s
+}
+
+// Limit returns a limit's numbers in words: those of Numbers, or of windows: 5 per month from day 15 in UTC.
+func Limit(n schema.Numbers, w *window.Window) string {
+	if w == nil {
+		return Numbers(n)
+	}
+	return Digits(n.Capacity, ",") + " per " + windows(*w)
+}
+
+// windows returns w in words: day from 04:00 in America/New_York.
+func windows(w window.Window) string {
+	if w.Unit == window.FirstUse {
+		return period(w.Length) + " from the first use"
+	}
+	s := string(w.Unit)
+	switch {
+	case w.OwnStarts:
+		s += " from the entity's own start"
+	case w.Unit == window.Day:
+		s += " from " + w.Clock()
+	case w.Unit == window.Week:
+		s += " from " + w.Weekday.String()
+	case w.Unit == window.Month:
+		s += fmt.Sprintf(" from day %d", w.Date)
+	}
+	switch {
+	case w.OwnZone && w.OwnStarts:
+		return s + " in its own zone"
+	case w.OwnZone:
+		return s + " in the entity's own zone"
+	}
+	return s + " in " + w.Zone
 }
 
 // Kept returns the part of its limits that every region keeps: 5 % of each, at least 1 token where there are

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
 func TestNumbers(t *testing.T) {
@@ -26,6 +27,43 @@ func TestNumbers(t *testing.T) {
 		if got := Numbers(n); got != want {
 			t.Errorf("%+v is %q, want %q", n, got, want)
 		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	own := func(unit string, starts, zone bool) window.Window {
+		w := window.Of(unit)
+		w.OwnStarts, w.OwnZone = starts, zone
+		return w
+	}
+	at := func(unit, text, zone string) window.Window {
+		w := window.Of(unit)
+		if why := w.Start(text); why != "" {
+			t.Fatal(why)
+		}
+		w.Zone = zone
+		return w
+	}
+	for want, w := range map[string]window.Window{
+		"5,000 per day from 00:00 in UTC":                             own("day", false, false),
+		"5,000 per day from 04:30 in America/New_York":                at("day", "04:30", "America/New_York"),
+		"5,000 per day from 00:00 in the entity's own zone":           own("day", false, true),
+		"5,000 per week from Monday in UTC":                           own("week", false, false),
+		"5,000 per month from day 31 in Europe/Berlin":                at("month", "31", "Europe/Berlin"),
+		"5,000 per month from the entity's own start in its own zone": own("month", true, true),
+		"5,000 per quarter from the entity's own start in UTC":        own("quarter", true, false),
+		"5,000 per year in UTC":                                       own("year", false, false),
+		"5,000 per 5 hours from the first use": {
+			Unit: window.FirstUse, Length: 5 * time.Hour,
+		},
+	} {
+		if got := Limit(schema.Numbers{Capacity: 5000, Burst: 5000, Period: w.Length}, &w); got != want {
+			t.Errorf("%v is %q, want %q", w, got, want)
+		}
+	}
+	n := schema.Numbers{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}
+	if got := Limit(n, nil); got != Numbers(n) {
+		t.Errorf("without windows it is %q", got)
 	}
 }
 

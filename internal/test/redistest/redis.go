@@ -144,7 +144,7 @@ repeat
   local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
   cursor = found[1]
   for _, key in ipairs(found[2]) do
-    for _, instant in ipairs({'lastRefill', 'filledAt'}) do
+    for _, instant in ipairs({'lastRefill', 'filledAt', 'end'}) do
       if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, instant) == 1 then
         redis.call('HINCRBY', key, instant, -ARGV[2])
       end

@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// revisionUnit separates the two components of cv. It is plan.RevisionUnit, spelt a second time on purpose.
+// revisionUnit separates the two components of cv. It is bucket.RevisionUnit, spelt a second time on purpose.
 const revisionUnit = 100_000_000_000_000
 
 // Table is a table whose items a test reads and writes raw.

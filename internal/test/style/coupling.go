@@ -28,9 +28,9 @@ var direction = []string{
 	"internal/known", "internal/override", "internal/pace", "internal/wire", "internal/plan", "codec",
 }
 
-// apart are packages below the store that are none of its own: clients, whose files are coupled with each
-// other alone. Those pairs do not count.
-var apart = []string{"lean"}
+// apart are packages below the store that are none of its own: a client, and the checks of generated code.
+// Their files are coupled with each other alone. Those pairs do not count.
+var apart = []string{"lean", "codec/codectest"}
 
 // listed is what `go list -json` prints about a package.
 type listed struct {

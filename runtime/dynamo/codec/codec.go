@@ -30,12 +30,11 @@ type Resource interface {
 	Key(entity string) Item
 	// Decode reads a bucket's item into dst, whose fields it overwrites. Limits missing in the item are marked
 	// Missing; limits missing in the schema become Extra. A malformed attribute is an error that names it.
-	// Slices of dst that are long enough are written to, which spares allocations: dst must not share them with
-	// an image that is still read.
+	// Slices of dst that are long enough are written to: dst must not share them with an image that is read.
 	Decode(dst *bucket.Image, item Item) error
-	// DecodeBalances reads rf and the tokens of each limit into dst, an image that Decode filled. It leaves all
-	// other fields as they are: the write's condition held cv, so the parameters did not change, and the caller
-	// sets Op, TTL and Consumed. A limit missing in the item is an error that names its attribute.
+	// DecodeBalances reads rf, and the tokens and the window of each limit, into dst, an image that Decode
+	// filled. It leaves other fields as they are: the write's condition held cv, so the parameters did not
+	// change, and the caller sets Op, TTL and Consumed. A missing limit is an error that names its attribute.
 	DecodeBalances(dst *bucket.Image, item Item) error
 	// Create puts a full bucket less Cost.
 	Create(w *Write)
@@ -93,15 +92,18 @@ func Marshal(entity, resource string, img *bucket.Image, limits ...string) Item 
 		if name != "" {
 			of := func(field string) string { return item.LimitAttribute(name, field) }
 			PutBalance(stored, &img.Balances[i], of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
+			if img.Balances[i].Windowed() {
+				stored[of(item.WindowField)] = N(img.Balances[i].Ends)
+			}
 		}
 	}
 	return stored
 }
 
 // PutBalance puts the six attributes of one limit into item, as Decoder.Balance reads them. A limit that its
-// item did not have, which refills nothing, is left out; one that is closed, of capacity 0, is not.
+// item did not have is left out; one that is closed, of capacity 0, is not.
 func PutBalance(item Item, b *bucket.Balance, tk, cp, bx, ra, rp, tc string) {
-	if b.Refill == 0 {
+	if b.Absent() {
 		return
 	}
 	item[tk], item[tc] = N(b.Tokens), N(b.Consumed)
@@ -153,6 +155,7 @@ type Write struct {
 	Cost   []int64        // what is taken; negative for what is given back
 	Fill   []int64        // refill claimed, for Normal and Reshape
 	Lo, Hi []int64        // bounds of each balance; math.MinInt64 and math.MaxInt64 stand for none
+	Ends   []int64        // ends of windows to store, ms; 0 for a limit that refills; nil if none has windows
 	RF     int64          // rf to store, ms
 	CV     int64          // cv to store, for Create and Reshape
 	TTL    int64          // ttl to store, s
@@ -317,6 +320,12 @@ func (w *Write) Take(i int, net, use string) {
 	w.N(use, w.Cost[i])
 }
 
+// Window gives the placeholder of the end of limit i's window after the write.
+func (w *Write) Window(i int, we string) { w.N(we, w.Ends[i]) }
+
+// WindowSeen gives that of the end in Image.
+func (w *Write) WindowSeen(i int, we0 string) { w.N(we0, w.Image.Balances[i].Ends) }
+
 // Bounds gives the placeholders of the bounds of limit i's balance.
 func (w *Write) Bounds(i int, lo, hi string) {
 	w.Bound(lo, w.Lo[i])
@@ -335,9 +344,12 @@ func (w *Write) Numbers(i int, cp, bx, ra, rp string) {
 
 // Full returns the balance of limit i in a new bucket: the burst less the cost.
 func (w *Write) Full(i int) bucket.Balance {
-	return bucket.Balance{
-		Limit: w.Limits[i], Tokens: bucket.Sub(w.Limits[i].Burst, w.Cost[i]), Consumed: w.Cost[i],
+	full := bucket.Sub(w.Limits[i].Burst, w.Cost[i])
+	b := bucket.Balance{Limit: w.Limits[i], Tokens: full, Consumed: w.Cost[i]}
+	if w.Ends != nil {
+		b.Ends = w.Ends[i]
 	}
+	return b
 }
 
 // Create makes w the put of a full bucket less Cost, on a condition without placeholders. limits are as
@@ -373,6 +385,10 @@ func (w *Write) Reshape(update, cond string, limits ...string) {
 		w.Charge(i, of("net"), of("use"))
 		w.Numbers(i, of("cp"), of("bx"), of("ra"), of("rp"))
 		w.Bounds(i, of("lo"), of("hi"))
+		if w.Ends != nil && w.Limits[i].Windowed() {
+			w.Window(i, of("we"))
+			w.WindowSeen(i, of("we0"))
+		}
 	}
 	w.End()
 }

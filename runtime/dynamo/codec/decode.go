@@ -18,7 +18,7 @@ import (
 type Decoder struct {
 	Item Item
 	err  error
-	seen int // limits found
+	seen int // attributes of limits found
 }
 
 // AttributeError reports an attribute that is not what a bucket holds there.
@@ -125,6 +125,26 @@ func (d *Decoder) Image(dst *bucket.Image, limits int) {
 // Balance reads the six attributes of one limit into b, and sets missing if the item has none of it. The
 // names are given in full (b_rpm_tk), as constants, so that reading allocates nothing.
 func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc string) {
+	if d.balance(b, missing, tk, cp, bx, ra, rp, tc) {
+		b.Refill = d.Positive(ra)
+	}
+}
+
+// Window is Balance of a windowed limit, which has its window's end besides.
+func (d *Decoder) Window(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc, we string) {
+	if !d.balance(b, missing, tk, cp, bx, ra, rp, tc) {
+		return
+	}
+	d.seen++
+	b.Ends = d.atLeast(0, we, "a time in ms")
+	if b.Refill = d.Int(ra); b.Refill != 0 {
+		d.fail(ra, strconv.FormatInt(b.Refill, 10), "0, as the limit has windows")
+	}
+}
+
+// balance reads what limits with and without windows have in common. It reports whether the item has the
+// limit.
+func (d *Decoder) balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc string) bool {
 	*b, *missing = bucket.Balance{}, false
 	tokens, ok := d.Item[tk]
 	if !ok {
@@ -132,16 +152,17 @@ func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, 
 		for _, attr := range [...]string{cp, bx, ra, rp, tc} {
 			if _, ok := d.Item[attr]; ok { // half a limit: no limit was removed like this
 				d.fail(tk, "missing", "an integer, since the item has "+attr)
-				return
+				break
 			}
 		}
-		return
+		return false
 	}
-	d.seen++
+	d.seen += len(item.LimitFields)
 	b.Tokens, b.Consumed = d.bounded(tk, d.integer(tk, tokens)), d.bounded(tc, d.Int(tc))
 	// a closed limit has capacity 0
 	b.Capacity, b.Burst = d.atLeast(0, cp, "a number that is not negative"), d.Positive(bx)
-	b.Refill, b.Period = d.Positive(ra), d.Positive(rp)
+	b.Period = d.Positive(rp)
+	return true
 }
 
 // Bounds of tokens and of what was consumed. Both keep 2*10^17 from the bounds of 64 bits, some 200 times the
@@ -179,7 +200,7 @@ const shared = 10
 // which its number of attributes tells; only a longer one is searched. An attribute that no limit can have is
 // a mistake. Call it after Balance.
 func (d *Decoder) Extra(known ...string) []bucket.Named {
-	if len(d.Item) <= shared+6*d.seen {
+	if len(d.Item) <= shared+d.seen {
 		return nil
 	}
 	var extra []bucket.Named
@@ -195,7 +216,12 @@ func (d *Decoder) Extra(known ...string) []bucket.Named {
 		var missing bool
 		named := bucket.Named{Name: name}
 		of := func(field string) string { return item.LimitAttribute(name, field) }
-		d.Balance(&named.Balance, &missing, of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
+		if _, windowed := d.Item[of(item.WindowField)]; windowed {
+			d.Window(&named.Balance, &missing,
+				of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"), of(item.WindowField))
+		} else {
+			d.Balance(&named.Balance, &missing, of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
+		}
 		extra = append(extra, named)
 	}
 	slices.SortFunc(extra, func(a, b bucket.Named) int { return strings.Compare(a.Name, b.Name) })

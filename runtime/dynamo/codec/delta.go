@@ -38,6 +38,7 @@ type Delta struct {
 	Entity, Resource, Limit string
 	Millitokens             int64
 	At                      time.Time
+	Ends                    int64 // of the window that was open after the write, ms; 0 for a limit that refills
 }
 
 // Counter names the attributes by which a bucket counts what was consumed of a limit.
@@ -45,6 +46,7 @@ type Counter struct {
 	Limit    string
 	Consumed string // b_<limit>_tc: all that was ever consumed
 	Carried  string // m_<limit>: what of that was history when the bucket was made; most buckets have none
+	Ends     string // b_<limit>_we: the end of the open window; "" for a limit that refills
 }
 
 // Bucket returns the resource whose bucket rec is about, "" where it is about another item, or about one that
@@ -89,18 +91,19 @@ func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 	var out []Delta
 	known := len(item.BucketAttributes)
 	for i, c := range counters {
-		n, has, err := rec.consumed(c)
+		d, has, err := rec.consumed(c)
 		if err != nil {
 			return nil, err
 		}
 		known += has
-		if n == 0 {
+		if d.Millitokens == 0 {
 			continue
 		}
 		if out == nil {
 			out = make([]Delta, 0, len(counters)-i)
 		}
-		out = append(out, Delta{Entity: entity, Resource: resource, Limit: c.Limit, Millitokens: n, At: rec.At})
+		d.Entity, d.Resource = entity, resource
+		out = append(out, d)
 	}
 	if rec.New.Len() <= known {
 		return out, nil
@@ -121,10 +124,11 @@ func (rec Record) others(entity, resource string, counters []Counter) (out []Del
 			err = rec.malformed(name, "of no limit", notOfALimit)
 			return false
 		}
-		var n int64
-		if n, _, err = rec.consumed(Counter{Limit: limit, Consumed: name,
-			Carried: item.CarriedAttribute(limit)}); n != 0 {
-			out = append(out, Delta{Entity: entity, Resource: resource, Limit: limit, Millitokens: n, At: rec.At})
+		var d Delta
+		if d, _, err = rec.consumed(Counter{Limit: limit, Consumed: name, Carried: item.CarriedAttribute(limit),
+			Ends: item.LimitAttribute(limit, item.WindowField)}); d.Millitokens != 0 {
+			d.Entity, d.Resource = entity, resource
+			out = append(out, d)
 		}
 		return err == nil
 	})
@@ -132,26 +136,37 @@ func (rec Record) others(entity, resource string, counters []Counter) (out []Del
 	return out, err
 }
 
-// consumed returns what rec's write consumed by c, and how many attributes of c's limit the new image has.
-func (rec Record) consumed(c Counter) (n int64, attrs int, err error) {
+// consumed returns what rec's write consumed by c, without entity and resource, and how many attributes of
+// c's limit the new image has.
+func (rec Record) consumed(c Counter) (d Delta, attrs int, err error) {
 	after, ok, err := rec.integer(rec.New, c.Consumed)
 	if err != nil || !ok {
-		return 0, 0, err
+		return Delta{}, 0, err
 	}
 	carried, has, err := rec.integer(rec.New, c.Carried)
 	if err != nil {
-		return 0, 0, err
+		return Delta{}, 0, err
 	}
 	if attrs = len(item.LimitFields); has {
 		attrs++
 	}
+	d = Delta{Limit: c.Limit, At: rec.At}
+	if c.Ends != "" {
+		if d.Ends, has, err = rec.integer(rec.New, c.Ends); err != nil {
+			return Delta{}, 0, err
+		}
+		if has {
+			attrs++
+		}
+	}
 	before := carried
 	if rec.Old != nil {
 		if before, _, err = rec.integer(rec.Old, c.Consumed); err != nil {
-			return 0, 0, err
+			return Delta{}, 0, err
 		}
 	}
-	return bucket.Sub(after, before), attrs, nil
+	d.Millitokens = bucket.Sub(after, before)
+	return d, attrs, nil
 }
 
 // integer reads an attribute; not ok is one that is not there.

@@ -22,7 +22,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -452,7 +451,7 @@ func TestCarryOverShape(t *testing.T) {
 		"rpm": {Limit: bucket.Per(200, time.Minute), Tokens: 195_000, Consumed: 6_000},
 		"tpm": {Limit: userTPM, Tokens: 14_900_000, Consumed: 100_000},
 	}}.Item(t)
-	want["cv"], want["m_rpm"] = codec.N(plan.RevisionUnit+storetest.T0), codec.N(1_000)
+	want["cv"], want["m_rpm"] = codec.N(bucket.RevisionUnit+storetest.T0), codec.N(1_000)
 	got := e.Get(t, item.BucketKey("user-1", "gpt-4"))
 	want["op"] = got["op"]
 	storetest.Equal(t, want, got)

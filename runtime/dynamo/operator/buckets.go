@@ -14,9 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -118,7 +116,7 @@ func (l *lister) read(ctx context.Context, found wire.QueryPage, yield func(Buck
 
 // batch reads the buckets of up to wire.MaxBatchGet entities into p.
 func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) error {
-	keys := make([]codec.Item, len(entities))
+	keys := make([]item.Item, len(entities))
 	for i, entity := range entities {
 		keys[i] = item.BucketKey(entity, l.resource)
 	}
@@ -177,7 +175,7 @@ func Inspect(ctx context.Context, client Getter, table, entity, resource string)
 // overrides: the entity's and its kind's (store.Revision). A bucket takes other numbers only if one of the
 // two rises and neither falls.
 func SplitVersion(version int64) (revision, overrides int64) {
-	return version / plan.RevisionUnit, version % plan.RevisionUnit
+	return version / bucket.RevisionUnit, version % bucket.RevisionUnit
 }
 
 // Reset fills the bucket of entity, as stored, on resource up to its burst: the named limits, or all. It
@@ -201,7 +199,7 @@ func Reset(
 		if err != nil {
 			return nil, err
 		}
-		in, err := resetInput(table, entity, resource, filled)
+		in, err := resetInput(table, entity, resource, img, filled)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +212,7 @@ func Reset(
 		} else if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); !refused {
 			return nil, err
 		}
-		// A limit was removed meanwhile, or the bucket deleted.
+		// A limit was removed meanwhile, a window was opened, or the bucket deleted.
 		if attempt == retrier.Attempts {
 			return nil, &store.ContendedError{Resource: resource, Entity: entity, Attempts: attempt}
 		}
@@ -249,13 +247,22 @@ func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([
 // A charge that was planned before either fails or has bounds that a full bucket meets. op is new, so that no
 // charge takes the bucket's last write for its own. ttl stays: it suffices for the balances before, and
 // fuller ones need less.
-func resetInput(table, entity, resource string, limits []string) (*dynamodb.UpdateItemInput, error) {
+//
+// An open window of img ends a millisecond later, so that what was charged in it before does not come back.
+func resetInput(
+	table, entity, resource string, img *bucket.Image, limits []string,
+) (*dynamodb.UpdateItemInput, error) {
 	update := expression.Set(expression.Name("op"), expression.Value(wire.NewOp()))
 	condition := expression.AttributeExists(expression.Name(item.PK))
 	for _, name := range limits {
 		tk := expression.Name(item.LimitAttribute(name, "tk"))
 		update = update.Set(tk, expression.Name(item.LimitAttribute(name, "bx")))
 		condition = condition.And(tk.AttributeExists())
+		if b, _ := img.Find(name); b.Windowed() {
+			we := expression.Name(item.LimitAttribute(name, item.WindowField))
+			update = update.Set(we, expression.Value(b.Filled()))
+			condition = condition.And(we.Equal(expression.Value(b.Ends)))
+		}
 	}
 	built, err := expression.NewBuilder().WithUpdate(update).WithCondition(condition).Build()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -55,14 +56,21 @@ func (m *Members) Put(ctx context.Context, member store.Member) error {
 		values[":child"] = codec.S(item.ChildPrefix + member.Entity)
 	}
 	return m.update(ctx, member.Entity, &dynamodb.UpdateItemInput{
-		UpdateExpression: &expression, ExpressionAttributeValues: values,
+		UpdateExpression: &expression, ExpressionAttributeValues: values, ExpressionAttributeNames: cascadeName(),
 	})
 }
+
+// SetCalendar implements store.MemberStore.
+func (m *Members) SetCalendar(ctx context.Context, entity string, since time.Time) error {
+	return m.update(ctx, entity, members.SetCalendar(since))
+}
+
+// cascadeName is the name of an attribute that is a reserved word.
+func cascadeName() map[string]string { return map[string]string{"#cascade": "cascade"} }
 
 // update sends in, which it completes, for the item of entity.
 func (m *Members) update(ctx context.Context, entity string, in *dynamodb.UpdateItemInput) error {
 	in.TableName, in.Key = &m.retrier.Table, item.EntityKey(entity)
-	in.ExpressionAttributeNames = map[string]string{"#cascade": "cascade"} // a reserved word
 	defer m.changed(entity)
 	return m.retrier.Do(ctx, func() error {
 		_, err := m.api.UpdateItem(ctx, in, wire.NoRetry)
@@ -87,8 +95,9 @@ func (m *Members) Get(ctx context.Context, entity string) (member store.Member, 
 // other attributes, or as a bare key, since no condition says that an item has no others.
 func (m *Members) Delete(ctx context.Context, entity string) error {
 	err := m.update(ctx, entity, &dynamodb.UpdateItemInput{
-		UpdateExpression:    aws.String("REMOVE entity_id, #cascade, parent_id, GSI1PK, GSI1SK"),
-		ConditionExpression: aws.String("attribute_exists(PK)"),
+		UpdateExpression:         aws.String("REMOVE entity_id, #cascade, parent_id, GSI1PK, GSI1SK"),
+		ConditionExpression:      aws.String("attribute_exists(PK)"),
+		ExpressionAttributeNames: cascadeName(),
 	})
 	if _, nothing := errors.AsType[*types.ConditionalCheckFailedException](err); nothing {
 		return nil

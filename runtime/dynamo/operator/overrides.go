@@ -340,7 +340,7 @@ func (o *Overrides) shapeOf(
 }
 
 // fillInput returns the write that fills the bucket of img. It depends on no balance. A charge that was
-// planned before either fails or has bounds that a full bucket meets, as with Reset.
+// planned before either fails or has bounds that a full bucket meets, as with Reset. A window is filled once.
 func (o *Overrides) fillInput(
 	spec *store.Spec, entity string, img *bucket.Image, shape *override.Resolved,
 ) (*dynamodb.UpdateItemInput, error) {
@@ -364,15 +364,27 @@ func (o *Overrides) fillInput(
 		set(name, "ra", l.Refill)
 		set(name, "rp", l.Period)
 		set(name, "tc", expression.IfNotExists(tc, expression.Value(0)))
+		if b, _ := img.Find(name); l.Windowed() { // as with Reset
+			set(name, item.WindowField, b.Filled())
+		}
 	}
 	for _, name := range dropped {
 		for _, field := range item.LimitFields {
 			update = update.Remove(expression.Name(item.LimitAttribute(name, field)))
 		}
 	}
+	condition := expression.Name("cv").Equal(expression.Value(img.Version))
+	for _, extra := range img.Extra {
+		if !extra.Windowed() {
+			continue
+		}
+		we := expression.Name(item.LimitAttribute(extra.Name, item.WindowField))
+		if condition = condition.And(we.Equal(expression.Value(extra.Ends))); slices.Contains(dropped, extra.Name) {
+			update = update.Remove(we)
+		}
+	}
 	update = update.Set(expression.Name(item.TTL), expression.Value(ttl)).
 		Set(expression.Name("cv"), expression.Value(version))
-	condition := expression.Name("cv").Equal(expression.Value(img.Version))
 	built, err := expression.NewBuilder().WithUpdate(update).WithCondition(condition).Build()
 	if err != nil {
 		return nil, fmt.Errorf("expression that fills the bucket on %s: %w", spec.Resource, err)

@@ -81,3 +81,21 @@ func Whole(milli []int64) []int64 {
 	}
 	return tokens
 }
+
+// Written returns those of after that differ from before.
+func Written(spec *store.Spec, before, after []store.Bucket) []store.Bucket {
+	var written []store.Bucket
+	for i, b := range after {
+		if b.After != before[i].After {
+			written = append(written, Existing(spec, b))
+		}
+	}
+	return written
+}
+
+// Existing returns b with a full image if it does not exist.
+func Existing(spec *store.Spec, b store.Bucket) store.Bucket {
+	own, refilled := Of(&b, spec)
+	b.After = &bucket.Image{Refilled: refilled, Balances: own, Missing: make([]bool, len(own))}
+	return b
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -44,15 +45,16 @@ type Limit struct {
 	Requested, Available int64
 	Burst                int64         // if Exceeds
 	RetryAfter           time.Duration // if Denied
+	Resets               time.Time     // if Denied: the end of the window; zero if the limit refills
 }
 
 // pause is when to come back after a failure: while the store does not answer, it is asked once a second.
 const pause = time.Second
 
 // Of returns the answer for err, with which an acquire, a wait or a settle failed, to a caller whose context
-// is ctx. ok is false for other errors.
-func Of(ctx context.Context, err error) (a Answer, ok bool) {
-	a, ok = of(err)
+// is ctx. ok is false for other errors. spread is that of the option Spread.
+func Of(ctx context.Context, err error, spread time.Duration) (a Answer, ok bool) {
+	a, ok = of(err, spread)
 	ended := ctx.Err()
 	switch {
 	case !ok && (ended == nil || !errors.Is(err, ended)):
@@ -68,13 +70,13 @@ func Of(ctx context.Context, err error) (a Answer, ok bool) {
 }
 
 // of is Of for a caller that still waits.
-func of(err error) (Answer, bool) {
+func of(err error, spread time.Duration) (Answer, bool) {
 	// A wrong installation may show as an outage: it is checked first, as with the failure policy.
 	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return Answer{Reason: Setup, Detail: "The limits of this service are not set up."}, true
 	}
 	if denied, ok := errors.AsType[*store.DeniedError](err); ok {
-		return refusal(denied), true
+		return refusal(denied, later(spread)), true
 	}
 	if exceeds, ok := errors.AsType[*store.CostTooLargeError](err); ok {
 		return Answer{
@@ -116,19 +118,29 @@ func unavailable(resource string) Answer {
 	}
 }
 
-func refusal(denied *store.DeniedError) Answer {
+// refusal returns the answer for denied. Callers that wait for the end of a window come back by more later.
+func refusal(denied *store.DeniedError, more time.Duration) Answer {
 	a := Answer{
-		Reason: Denied, Resource: denied.Resource, RetryAfter: denied.RetryAfter,
-		Detail: fmt.Sprintf("%s has %d of the %d that the request needs: retry after %d s.",
-			denied.Limit, denied.Available, denied.Requested, Seconds(denied.RetryAfter)),
+		Reason: Denied, Resource: denied.Resource, RetryAfter: after(denied.RetryAfter, denied.Resets, more),
 	}
 	for _, r := range longest(denied.Refusals) {
-		a.Limits = append(a.Limits, Limit{
-			Resource: r.Resource, Limit: r.Limit,
-			Requested: r.Requested, Available: r.Available, RetryAfter: r.RetryAfter,
-		})
+		l := Limit{
+			Resource: r.Resource, Limit: r.Limit, Requested: r.Requested, Available: r.Available,
+			RetryAfter: after(r.RetryAfter, r.Resets, more), Resets: r.Resets,
+		}
+		a.RetryAfter, a.Limits = max(a.RetryAfter, l.RetryAfter), append(a.Limits, l)
 	}
+	a.Detail = fmt.Sprintf("%s has %d of the %d that the request needs: retry after %d s.",
+		denied.Limit, denied.Available, denied.Requested, Seconds(a.RetryAfter))
 	return a
+}
+
+// after returns wait, and more if it is for the end of a window.
+func after(wait time.Duration, resets time.Time, more time.Duration) time.Duration {
+	if resets.IsZero() {
+		return wait
+	}
+	return time.Duration(bucket.Add(int64(wait), int64(more)))
 }
 
 // longest returns the longest refusal of each limit, in the order in which the limits come.

@@ -87,14 +87,16 @@ func Lookup[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime
 
 // Policy returns the limit as whole tokens in whole seconds. That is the capacity and the time in which it
 // refills, if this is whole seconds. Otherwise the seconds are rounded up, and the tokens are what refills in
-// them.
+// them. Of a windowed limit it is the capacity and the nominal length of a window.
 func (s *Standing) Policy() (quota, window int64, ok bool) {
 	l := s.Params
-	if l.Refill <= 0 || l.Period <= 0 {
+	switch {
+	case l.Period <= 0 || l.Refill < 0:
 		return 0, 0, false
-	}
-	if l.Closed() {
+	case l.Closed():
 		return 0, max(1, ceilSeconds(l.Period)), true
+	case l.Windowed():
+		return l.Capacity / bucket.Milli, max(1, ceilSeconds(l.Period)), true
 	}
 	window = max(1, ceilSeconds(bucket.MulDiv(l.Period, l.Capacity, l.Refill)))
 	return bucket.MulDiv(l.Refill, bucket.Mul(window, 1000), l.Period) / bucket.Milli, window, true

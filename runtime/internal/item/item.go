@@ -3,6 +3,7 @@
 package item
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -30,8 +31,13 @@ const BucketPrefix = "#BUCKET#"
 // ChildPrefix begins the sort key of an entity in the index of its parent's children.
 const ChildPrefix = "CHILD#"
 
-// UsagePrefix begins the sort key of a usage window. Resource, span and start follow.
+// UsagePrefix begins the sort key of a usage window. Resource, span and start follow, or for a window of a
+// limit WindowSpan, the limit and the end.
 const UsagePrefix = "#USAGE#"
+
+// WindowSpan stands in the sort key of a usage window in place of hour or day, if the window is a limit's
+// own. The limit and the window's end follow.
+const WindowSpan = "window"
 
 // CheckpointPrefix begins the sort key of a checkpoint: of a stream's shard, or of a segment of a migration.
 const CheckpointPrefix = "#CHECKPOINT#"
@@ -74,8 +80,11 @@ func BucketIdentity(entity, resource string) Item {
 }
 
 // LimitFields are the attributes of one limit in a bucket: tokens, capacity, burst, refill amount, refill
-// period and total consumed. LimitAttribute makes their names.
+// period and total consumed. LimitAttribute makes their names. A windowed limit has WindowField besides.
 var LimitFields = [...]string{"tk", "cp", "bx", "ra", "rp", "tc"}
+
+// WindowField is the attribute that holds the end of a windowed limit's open window.
+const WindowField = "we"
 
 // LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields.
 func LimitAttribute(limit, field string) string { return "b_" + limit + "_" + field }
@@ -145,6 +154,12 @@ func IsEntity(target string) bool { return strings.Contains(target, "-") }
 // UsageKey returns the key of a usage window of an entity: span is hour or day, start its text.
 func UsageKey(entity, resource, span, start string) Item {
 	return key(EntityPrefix+entity, UsagePrefix+strings.Join([]string{resource, span, start}, "#"))
+}
+
+// UsageWindowKey returns the key of an entity's usage in a window of a limit. ends is the window's end in ms,
+// or 0 for what was consumed before the first window.
+func UsageWindowKey(entity, resource, limit string, ends int64) Item {
+	return UsageKey(entity, resource, WindowSpan, limit+"#"+strconv.FormatInt(ends, 10))
 }
 
 // CheckpointKey returns the key of a checkpoint.

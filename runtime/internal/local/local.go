@@ -57,9 +57,10 @@ func (l *Buckets) Image(resource, entity string) *bucket.Image {
 type demand struct {
 	*local
 
-	spec *store.Spec
-	kind int
-	cost []int64
+	spec    *store.Spec
+	kind    int
+	cost    []int64
+	windows []*bucket.Calendar // nil if no limit has windows
 }
 
 // Acquire charges all of call's buckets, or none, and leaves in each the image that decided. It fails as a
@@ -82,11 +83,11 @@ func (l *Buckets) Acquire(call *store.Call) (*Held, error) {
 		show(call, demands)
 		return nil, denied
 	}
-	by := &Held{buckets: l, taken: map[*local][]int64{}}
+	by := &Held{buckets: l, taken: map[*local]taken{}}
 	for _, s := range demands {
-		s.take(s.cost, now)
+		s.take(s.cost, s.windows, now)
 		l.buckets.Add(s.bucketKey, s.local)
-		by.taken[s.local] = s.cost
+		by.taken[s.local] = taken{s.cost, s.image}
 	}
 	l.some.Store(true)
 	show(call, demands)
@@ -113,7 +114,8 @@ func (l *Buckets) demands(call *store.Call, now int64) []demand {
 			case spec.Regions != nil: // a quota may end while the store does not answer
 				own.reshape(b.InForce(spec), now)
 			}
-			demands = append(demands, demand{own, spec, b.Kind, spec.CostOf(b.Kind, part.Cost)})
+			demands = append(demands,
+				demand{own, spec, b.Kind, spec.CostOf(b.Kind, part.Cost), b.Calendars(spec)})
 		}
 	}
 	return demands
@@ -172,6 +174,9 @@ func start(spec *store.Spec, b *store.Bucket, now int64) *bucket.Image {
 			balance.Limit = seen.Limit
 		}
 		balance.Tokens = bucket.Available(seen, b.After.Refilled, now)
+		if !seen.Over(now) {
+			balance.Ends = seen.Ends
+		}
 	}
 	return img
 }
@@ -190,13 +195,20 @@ func (b *local) reshape(limits []bucket.Limit, now int64) {
 	b.image = &img
 }
 
-// take takes cost, into debt if need be; a negative cost is given back. A clock that steps back refills
+// take takes cost, into debt if need be; a negative cost is given back. A cost opens the next window of
+// windows if the last one is over; nothing comes back to one that is over. A clock that steps back refills
 // nothing, then or later: Refilled stays.
-func (b *local) take(cost []int64, now int64) {
+func (b *local) take(cost []int64, windows []*bucket.Calendar, now int64) {
 	img := *b.image
 	img.Refilled, img.Balances = max(now, img.Refilled), slices.Clone(img.Balances)
 	for i := range img.Balances {
 		balance := &img.Balances[i]
+		if balance.Windowed() && balance.Over(now) {
+			if cost[i] <= 0 {
+				continue
+			}
+			balance.Tokens, balance.Ends = balance.Burst, windows[i].End(now, balance.Ends)
+		}
 		balance.Tokens = bucket.Sub(bucket.Available(*balance, b.image.Refilled, now), cost[i])
 	}
 	b.image = &img
@@ -226,12 +238,14 @@ func (l *Buckets) Answered(call *store.Call) {
 }
 
 // follow sets b to the store's image, less what was taken here and is not refilled yet. It reports whether
-// that is less.
+// that is less. A window that is open here stays open.
 func (b *local) follow(img *bucket.Image, now int64) (less bool) {
 	for i := range img.Balances {
-		here := bucket.Available(b.image.Balances[i], b.image.Refilled, now)
+		own := &b.image.Balances[i]
+		here := bucket.Available(*own, b.image.Refilled, now)
 		if here < img.Balances[i].Tokens {
 			img.Balances[i].Tokens, less = here, true
+			img.Balances[i].Ends = max(img.Balances[i].Ends, own.Ends)
 		}
 	}
 	b.image = img
@@ -241,7 +255,19 @@ func (b *local) follow(img *bucket.Image, now int64) (less bool) {
 // Held settles what was taken from buckets of this process. It is safe for concurrent use.
 type Held struct {
 	buckets *Buckets
-	taken   map[*local][]int64 // in millitokens, by limit; the mutex of Buckets guards it
+	taken   map[*local]taken // the mutex of Buckets guards it
+}
+
+// taken is what was taken of a bucket, in millitokens by limit, and the image after it.
+type taken struct {
+	cost  []int64
+	image *bucket.Image
+}
+
+// lapsed reports whether the window is over from which the i-th limit was taken at an earlier time, and whose
+// image at the last time is now. A fake's buckets have no balances, and so no windows.
+func (t *taken) lapsed(i int, now *bucket.Image) bool {
+	return t.image != nil && i < len(now.Balances) && t.image.Balances[i].Ends != now.Balances[i].Ends
 }
 
 // Add has h settle what more has taken as well. The buckets of both are the same, unless they were started
@@ -249,10 +275,12 @@ type Held struct {
 func (h *Held) Add(more *Held) {
 	h.buckets.mu.Lock()
 	defer h.buckets.mu.Unlock()
-	for of, cost := range more.taken {
-		sum := slices.Clone(cost)
-		for i, c := range h.taken[of] {
-			sum[i] = bucket.Add(sum[i], c)
+	for of, last := range more.taken {
+		sum, before := taken{slices.Clone(last.cost), last.image}, h.taken[of]
+		for i, c := range before.cost {
+			if !before.lapsed(i, last.image) {
+				sum.cost[i] = bucket.Add(sum.cost[i], c)
+			}
 		}
 		h.taken[of] = sum
 	}
@@ -270,18 +298,22 @@ func (h *Held) Settle(_ context.Context, call *store.Call) error {
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			own, ok := h.buckets.buckets.Peek(bucketKey{spec.Resource, b.Entity})
-			taken := h.taken[own]
-			if !ok || taken == nil {
+			held, has := h.taken[own]
+			if !ok || !has {
 				continue
 			}
 			cost, actual := spec.CostOf(b.Kind, part.Cost), spec.CostOf(b.Kind, part.Actual)
 			difference := make([]int64, len(cost))
-			left := slices.Clone(taken)
+			left := taken{slices.Clone(held.cost), held.image}
 			for k := range difference {
-				difference[k] = max(bucket.Sub(actual[k], cost[k]), -taken[k])
-				left[k] = bucket.Add(left[k], difference[k])
+				back := held.cost[k]
+				if held.lapsed(k, own.image) {
+					back = 0
+				}
+				difference[k] = max(bucket.Sub(actual[k], cost[k]), -back)
+				left.cost[k] = bucket.Add(left.cost[k], difference[k])
 			}
-			own.take(difference, now)
+			own.take(difference, b.Calendars(spec), now)
 			h.taken[own] = left // other parts may be settled by h too
 			b.After = own.image
 		}

@@ -128,6 +128,9 @@ func limitsOf(spec *store.Spec, b redisstore.StoredBucket, inForce []bucket.Limi
 			stored = b.Limits[at]
 		}
 		balance := bucket.Balance{Limit: limit, Tokens: stored.Tokens}
+		if limit.Windowed() {
+			balance.Tokens, balance.Ends = limit.Burst-stored.Used, stored.Ends
+		}
 		all = append(all, nowOf(spec.Limits[i], balance, stored.Refilled, now))
 	}
 	return all

@@ -2,6 +2,7 @@ package bucketstore
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
@@ -23,7 +24,11 @@ func Balances(b Bucket) [][]string {
 	rows := [][]string{{"LIMIT", "AVAILABLE", "CAPACITY", "BURST", "REFILL", "FULL IN"}}
 	for _, l := range b.Limits {
 		row := append([]string{l.Name, format.Tokens(l.Available)}, format.Limit(l.Limit)...)
-		rows = append(rows, append(row, format.FullIn(l.FullIn)))
+		full := format.FullIn(l.FullIn)
+		if !l.Resets.IsZero() {
+			full = format.Resets(l.Resets, l.ResetsIn)
+		}
+		rows = append(rows, append(row, full))
 	}
 	return rows
 }
@@ -42,6 +47,8 @@ type BalanceJSON struct {
 	Available int64  `json:"available_milli"`
 	LimitJSON
 	FullIn int64 `json:"full_in_ms"`
+	// Resets is the end of the open window. It is left out if none is open, or if the limit refills.
+	Resets time.Time `json:"resets,omitzero"`
 }
 
 // BucketJSON is a bucket in JSON.
@@ -58,7 +65,7 @@ func JSONOf(b Bucket) BucketJSON {
 	out := BucketJSON{b.Entity, b.Resource, b.Root, b.Pending, []BalanceJSON{}}
 	for _, l := range b.Limits {
 		out.Limits = append(out.Limits,
-			BalanceJSON{l.Name, l.Available, LimitJSON(l.Limit), l.FullIn.Milliseconds()})
+			BalanceJSON{l.Name, l.Available, LimitJSON(l.Limit), l.FullIn.Milliseconds(), l.Resets.UTC()})
 	}
 	return out
 }

@@ -54,11 +54,21 @@ type Limit struct {
 	bucket.Limit
 	Available int64 // millitokens
 	FullIn    time.Duration
+
+	// Resets is the end of the open window, in UTC unless InZones has set another zone. It is zero if none is
+	// open, or if the limit refills.
+	Resets   time.Time
+	ResetsIn time.Duration
 }
 
 // nowOf returns the limit of a balance at now. refilled is the time of the last refill; both are in ms.
 func nowOf(name string, b bucket.Balance, refilled, now int64) Limit {
-	return Limit{name, b.Limit, bucket.Available(b, refilled, now), bucket.RetryAfter(b, refilled, now, b.Burst)}
+	l := Limit{Name: name, Limit: b.Limit, Available: bucket.Available(b, refilled, now),
+		FullIn: bucket.RetryAfter(b, refilled, now, b.Burst)}
+	if at := store.Resets(b, now); !at.IsZero() {
+		l.Resets, l.ResetsIn = at.UTC(), at.Sub(time.UnixMilli(now))
+	}
+	return l
 }
 
 // Page is what a store lists between two calls.

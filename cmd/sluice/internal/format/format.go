@@ -13,12 +13,15 @@ import (
 // First is the number of entries of a long list that commands print.
 const First = 10
 
-// Limit returns the columns of a limit in a table: capacity, burst, refill.
+// Limit returns the columns of a limit in a table: capacity, burst, refill. In place of the refill, a limit
+// with windows has their nominal length.
 func Limit(l bucket.Limit) []string {
-	return []string{
-		Tokens(l.Capacity), Tokens(l.Burst), Tokens(l.Refill) + " every " +
-			Span(time.Duration(l.Period)*time.Millisecond),
+	period := Span(time.Duration(l.Period) * time.Millisecond)
+	refill := Tokens(l.Refill) + " every " + period
+	if l.Windowed() {
+		refill = "windows of " + period
 	}
+	return []string{Tokens(l.Capacity), Tokens(l.Burst), refill}
 }
 
 // Tokens writes millitokens as tokens, with thousands separators and at most one decimal. It rounds down,
@@ -41,7 +44,6 @@ func Tokens(milli int64) string {
 
 // Span writes a period as limits.yaml does: 1m and not 1m0s, 1d and not 24h.
 func Span(d time.Duration) string {
-	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
 	}
@@ -55,16 +57,16 @@ func Span(d time.Duration) string {
 	return s
 }
 
-// FullIn writes the time until a limit is full, rounded up to a tenth of a second.
+// FullIn writes the time until a limit is full, rounded up to a tenth of a second, or from a day on to an
+// hour.
 func FullIn(d time.Duration) string {
-	const tenth = 100 * time.Millisecond
-	switch rest := d % tenth; {
+	switch {
 	case d <= 0:
 		return "now"
-	case rest > 0:
-		d += tenth - rest
+	case d > day:
+		return Days(roundUp(d, time.Hour))
 	}
-	return Span(max(d, 0))
+	return Span(roundUp(d, 100*time.Millisecond))
 }
 
 // Quantity writes a number of things, such as 1 bucket or 2 buckets.

@@ -46,6 +46,8 @@ func TestFullIn(t *testing.T) {
 		100 * time.Millisecond:  "100ms",
 		1201 * time.Millisecond: "1.3s",
 		time.Minute:             "1m",
+
+		24*time.Hour - time.Millisecond: "1d", 24*time.Hour + time.Millisecond: "1d 1h", 30 * 24 * time.Hour: "30d",
 	} {
 		if got := FullIn(d); got != want {
 			t.Errorf("fullIn(%v) = %s, want %s", d, got, want)

@@ -7,7 +7,6 @@ package codectest
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Bucket is a pointer to the generated bucket of a resource.
@@ -79,9 +79,16 @@ type testCase struct {
 	name     string   // of the resource
 	limits   []string // that the kind has, in schema order
 	at       []int    // of each of limits, its index in vectors
-	absent   []string // the other limits of the resource
+	windowed []bool   // of each of limits, whether it has windows
+	absent   []other  // the other limits of the resource
 	bucket   Bucket
 	balances []*bucket.Balance // of bucket
+}
+
+// other is a limit that the kind does not have.
+type other struct {
+	name     string
+	windowed bool
 }
 
 func newCase(r codec.Resource, kind int, b Bucket, balances []*bucket.Balance) *testCase {
@@ -90,8 +97,9 @@ func newCase(r codec.Resource, kind int, b Bucket, balances []*bucket.Balance) *
 	for i, limit := range spec.Limits {
 		if spec.Kinds[kind].Has(i) {
 			c.limits, c.at = append(c.limits, limit), append(c.at, i)
+			c.windowed = append(c.windowed, spec.Kinds[kind].Limits[i].Windowed())
 		} else {
-			c.absent = append(c.absent, limit)
+			c.absent = append(c.absent, other{limit, hasWindows(spec.Kinds[kind], i)})
 		}
 	}
 	return c
@@ -112,48 +120,8 @@ func (c *testCase) checks() []check {
 		{"other kinds' limits", c.others},
 		{"balances", c.decodeBalances},
 		{"expressions", c.expressions},
+		{"windows", c.windows},
 		{"allocations", c.allocations},
-	}
-}
-
-// attributes of a limit, in the order of the runtime's table.
-func attributes(limit string) []string {
-	var names []string
-	for _, field := range item.LimitFields {
-		names = append(names, item.LimitAttribute(limit, field))
-	}
-	return names
-}
-
-// balance is the one that stored has for limit i. All its numbers differ, and differ from those of other
-// limits.
-func balance(i int) bucket.Balance {
-	n := 10 * int64(i+1)
-	return bucket.Balance{
-		Limit:    bucket.Limit{Capacity: n, Burst: n + 1, Refill: n + 2, Period: n + 3},
-		Tokens:   -n,
-		Consumed: n + 4,
-	}
-}
-
-// stored is the item of a bucket, by the runtime's table of attributes: generated code has a table of its
-// own.
-func (c *testCase) stored() codec.Item {
-	entity := c.Spec().Kinds[c.kind].Prefix + "1"
-	values := item.BucketIdentity(entity, c.name)
-	maps.Copy(values, codec.Item{
-		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), item.TTL: codec.N(3),
-	})
-	for i, limit := range c.limits {
-		put(values, limit, balance(i))
-	}
-	return values
-}
-
-// put stores a limit's balance in an item.
-func put(into codec.Item, limit string, b bucket.Balance) {
-	for k, n := range []int64{b.Tokens, b.Capacity, b.Burst, b.Refill, b.Period, b.Consumed} {
-		into[attributes(limit)[k]] = codec.N(n)
 	}
 }
 
@@ -166,7 +134,13 @@ func (c *testCase) table() []error {
 			errs = append(errs, fmt.Errorf("%s is in the runtime's table, and this package does not store it", attr))
 		}
 	}
-	if want := len(item.BucketAttributes) + len(item.LimitFields)*len(c.limits); len(got) != want {
+	want := len(item.BucketAttributes) + len(item.LimitFields)*len(c.limits)
+	for _, windowed := range c.windowed {
+		if windowed {
+			want++
+		}
+	}
+	if len(got) != want {
 		errs = append(errs, fmt.Errorf("a bucket has %d attributes, want %d", len(got), want))
 	}
 	return errs
@@ -182,47 +156,20 @@ func (c *testCase) item() []error {
 		return []error{err}
 	}
 	for i, limit := range c.limits {
-		if *c.balances[i] != balance(i) {
-			errs = append(errs, fmt.Errorf("limit %s is read as %+v, want %+v", limit, *c.balances[i], balance(i)))
+		if want := balance(i, c.windowed[i]); *c.balances[i] != want {
+			errs = append(errs, fmt.Errorf("limit %s is read as %+v, want %+v", limit, *c.balances[i], want))
 		}
 	}
 	errs = append(errs, same(c.bucket.MarshalItem(), c.stored())...)
 
 	without := c.stored()
-	for _, attr := range attributes(c.limits[0]) {
+	for _, attr := range c.attributesOf(0) {
 		delete(without, attr)
 	}
 	if err := c.bucket.UnmarshalItem(without); err != nil || *c.balances[0] != (bucket.Balance{}) {
 		errs = append(errs, fmt.Errorf("without %s, it is read as %+v", c.limits[0], *c.balances[0]), err)
 	}
 	return append(errs, same(c.bucket.MarshalItem(), without)...)
-}
-
-// same compares two items.
-func same(got, want codec.Item) []error {
-	var errs []error
-	for attr, value := range want {
-		if text(got[attr]) != text(value) {
-			errs = append(errs, fmt.Errorf("%s is %s, want %s", attr, text(got[attr]), text(value)))
-		}
-	}
-	for _, attr := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[attr]; !ok {
-			errs = append(errs, fmt.Errorf("%s is %s, want none", attr, text(got[attr])))
-		}
-	}
-	return errs
-}
-
-// text shows a value with its type.
-func text(v types.AttributeValue) string {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return "S " + v.Value
-	case *types.AttributeValueMemberN:
-		return "N " + v.Value
-	}
-	return fmt.Sprintf("%T", v)
 }
 
 // named holds the error of a reader against the attribute that it should name.
@@ -236,8 +183,8 @@ func named(reader, attr string, err error) []error {
 // malformed spoils each number, for both readers.
 func (c *testCase) malformed() []error {
 	attrs := []string{"rf", "cv", "ttl"}
-	for _, limit := range c.limits {
-		attrs = append(attrs, attributes(limit)...)
+	for n := range c.limits {
+		attrs = append(attrs, c.attributesOf(n)...)
 	}
 	var errs []error
 	for _, attr := range attrs {
@@ -263,11 +210,14 @@ func (c *testCase) image() []error {
 	}
 	for n, b := range i.Balances {
 		want := bucket.Balance{Limit: w.Limits[n], Tokens: w.Limits[n].Burst - w.Cost[n], Consumed: w.Cost[n]}
+		if w.Ends != nil {
+			want.Ends = w.Ends[n]
+		}
 		if b != want {
 			errs = append(errs, fmt.Errorf("limit %d was put as %+v, want %+v", n, b, want))
 		}
 	}
-	for _, attr := range attributes(c.limits[0]) {
+	for _, attr := range c.attributesOf(0) {
 		delete(w.Item, attr)
 	}
 	if err := c.Decode(&i, w.Item); err != nil || !i.Missing[c.at[0]] {
@@ -282,17 +232,18 @@ func (c *testCase) others() []error {
 	full := c.stored()
 	var want []bucket.Named
 	for n, limit := range c.absent {
-		put(full, limit, balance(n))
-		want = append(want, bucket.Named{Name: limit, Balance: balance(n)})
+		b := balance(n, limit.windowed)
+		put(full, limit.name, b)
+		want = append(want, bucket.Named{Name: limit.name, Balance: b})
 	}
 	slices.SortFunc(want, func(a, b bucket.Named) int { return strings.Compare(a.Name, b.Name) })
 	i := bucket.Image{ // in whose memory another bucket was read
-		Balances: slices.Repeat([]bucket.Balance{balance(9)}, len(c.limits)+len(c.absent)),
+		Balances: slices.Repeat([]bucket.Balance{balance(9, true)}, len(c.limits)+len(c.absent)),
 		Missing:  slices.Repeat([]bool{true}, len(c.limits)+len(c.absent)),
 	}
 	balances := make([]bucket.Balance, len(i.Balances))
 	for n, at := range c.at {
-		balances[at] = balance(n)
+		balances[at] = balance(n, c.windowed[n])
 	}
 	if err := c.Decode(&i, full); err != nil || !slices.Equal(i.Extra, want) ||
 		slices.Contains(i.Missing, true) || !slices.Equal(i.Balances, balances) {
@@ -306,8 +257,12 @@ func (c *testCase) decodeBalances() []error {
 	want := make([]bucket.Balance, len(c.limits)+len(c.absent))
 	attrs := []string{"rf"}
 	for n, limit := range c.limits {
-		want[c.at[n]].Tokens = balance(n).Tokens
-		attrs = append(attrs, attributes(limit)[0])
+		b := balance(n, c.windowed[n])
+		want[c.at[n]].Tokens, want[c.at[n]].Ends = b.Tokens, b.Ends
+		attrs = append(attrs, attributes(limit, false)[0])
+		if c.windowed[n] {
+			attrs = append(attrs, item.LimitAttribute(limit, item.WindowField))
+		}
 	}
 	var errs []error
 	i := bucket.Image{Balances: make([]bucket.Balance, len(want))}
@@ -372,22 +327,50 @@ func (c *testCase) allocations() []error {
 	return errs
 }
 
-// sample returns a write that every path can build. Its vectors differ from limit to limit.
-func sample(r codec.Resource, kind int) *codec.Write {
-	k := r.Spec().Kinds[kind]
-	w := &codec.Write{
-		Entity: k.Prefix + "1",
-		Image:  &bucket.Image{Refilled: 1, Version: 2},
-		Limits: k.Limits,
-		RF:     1, CV: 2, TTL: 3, Op: "op",
-	}
-	for i := range k.Limits {
-		n := int64(i)
-		if !k.Has(i) {
-			n = 0
+// hasWindows reports whether the i-th limit of k's resource has windows, also if k does not have the limit.
+func hasWindows(k store.Kind, i int) bool { return k.Windows != nil && k.Windows[i] != nil }
+
+// windows holds each path against what it must say of each limit with windows: every update names the window
+// of the image, and Normal and Reshape store a window's end.
+func (c *testCase) windows() []error {
+	var errs []error
+	w := sample(c, c.kind)
+	for _, p := range builders(c)[1:] { // Create puts the item: see image
+		p.build(w)
+		for n, limit := range c.limits {
+			if !c.windowed[n] {
+				continue
+			}
+			attr := item.LimitAttribute(limit, item.WindowField)
+			at := c.at[n]
+			guard, set := fmt.Sprintf("%s = :%s_we0", attr, limit), fmt.Sprintf("%s = :%s_we", attr, limit)
+			if !names(w.Cond, guard) ||
+				text(w.Values[":"+limit+"_we0"]) != text(codec.N(w.Image.Balances[at].Ends)) {
+				errs = append(errs, fmt.Errorf("%s does not hold on to the window of %s: want %s", p.name, limit, guard))
+			}
+			stores := p.name == "Normal" || p.name == "Reshape"
+			if stores != names(w.Update, set) ||
+				stores && text(w.Values[":"+limit+"_we"]) != text(codec.N(w.Ends[at])) {
+				errs = append(errs, fmt.Errorf("%s has another end of %s's window: it is to store one: %v", p.name, limit,
+					stores))
+			}
 		}
-		w.Cost, w.Fill = append(w.Cost, n), append(w.Fill, n+1)
-		w.Lo, w.Hi = append(w.Lo, n), append(w.Hi, n+1)
 	}
-	return w
+	return errs
+}
+
+// names reports whether an expression has that clause or action as a whole.
+func names(expression, clause string) bool {
+	for rest := expression; ; {
+		at := strings.Index(rest, clause)
+		if at < 0 {
+			return false
+		}
+		before, after := rest[:at], rest[at+len(clause):]
+		if (before == "" || strings.ContainsAny(before[at-1:], " \n(")) &&
+			(after == "" || strings.ContainsAny(after[:1], " \n,)")) {
+			return true
+		}
+		rest = after
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -68,7 +67,7 @@ func (r *Reader) OverridesNeeded(v *View, now int64) Need {
 	case !v.overridesResolved && !r.isFresh(spec, v.Shape.ReadAt, now), v.Shape.Expired(spec, now):
 		return NeedOverrides
 	case v.Image != nil && !v.Shape.Rechecked &&
-		v.Image.Version%plan.RevisionUnit > v.Shape.Version%plan.RevisionUnit:
+		v.Image.Version%bucket.RevisionUnit > v.Shape.Version%bucket.RevisionUnit:
 		return NeedNewer
 	}
 	return 0
@@ -79,7 +78,7 @@ func (r *Reader) OverridesNeeded(v *View, now int64) Need {
 // the kind's old one, the other the reverse.
 func (v *View) WholeNeeded(p *plan.Plan) Need {
 	if p.Path == plan.Reshape && p.Decision == plan.Write && !v.Shape.Whole &&
-		p.Version%plan.RevisionUnit != p.Image.Version%plan.RevisionUnit {
+		p.Version%bucket.RevisionUnit != p.Image.Version%bucket.RevisionUnit {
 		return NeedWhole
 	}
 	return 0
@@ -102,7 +101,7 @@ func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
 	}
 	keys, consistent := r.keys(all, now)
 	read := fetched{
-		items: make(map[item.Key]codec.Item, len(keys)), unprocessed: map[item.Key]bool{},
+		items: make(map[item.Key]item.Item, len(keys)), unprocessed: map[item.Key]bool{},
 		consistent: consistent, at: now,
 	}
 	for chunk := range slices.Chunk(keys, wire.MaxBatchGet) {
@@ -147,8 +146,8 @@ func (v *View) found(img *bucket.Image, at int64) {
 // keys returns the keys of what the views need, and whether to read them consistently. Overrides alone are
 // read without consistency, at half the price: they are used for longer than a replica lags. Quotas are read
 // consistently: after a window, a region gives away what it has lowered.
-func (r *Reader) keys(all []*View, now int64) (keys []codec.Item, consistent bool) {
-	shared := map[item.Key]codec.Item{} // kinds' overrides and the heartbeat, each once
+func (r *Reader) keys(all []*View, now int64) (keys []item.Item, consistent bool) {
+	shared := map[item.Key]item.Item{} // kinds' overrides and the heartbeat, each once
 	for _, v := range all {
 		spec := v.Resource.Spec
 		if v.Needs&NeedImage != 0 {
@@ -178,7 +177,7 @@ func (r *Reader) keys(all []*View, now int64) (keys []codec.Item, consistent boo
 
 // fetched is what one fetch read.
 type fetched struct {
-	items       map[item.Key]codec.Item
+	items       map[item.Key]item.Item
 	unprocessed map[item.Key]bool
 	consistent  bool
 	at          int64 // ms

@@ -2,8 +2,10 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,8 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Get reads an entity's item once, consistently. Its Item is nil if it has none of the attributes of a link:
-// a deletion leaves such an item. With an error it is an empty output.
+// Get reads an entity's item once, consistently. With an error it is an empty output.
 func Get(ctx context.Context, api wire.API, table, entity string) (*dynamodb.GetItemOutput, error) {
 	out, err := api.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &table, Key: item.EntityKey(entity), ConsistentRead: aws.Bool(true),
@@ -24,9 +25,6 @@ func Get(ctx context.Context, api wire.API, table, entity string) (*dynamodb.Get
 	}, wire.NoRetry)
 	if err != nil {
 		return &dynamodb.GetItemOutput{}, err
-	}
-	if out.Item["entity_id"] == nil && out.Item["parent_id"] == nil && out.Item["cascade"] == nil {
-		out.Item = nil
 	}
 	return out, nil
 }
@@ -45,7 +43,7 @@ func Lookup(
 	if err = retrier.Do(ctx, func() (err error) {
 		began := conn.Env.Clock.Now()
 		out, err = Get(ctx, conn.API, conn.Table, entity)
-		conn.Report(ctx, wire.ReadEvent("GetItem", "member", began, len(out.Item) > 0, out.ConsumedCapacity, err))
+		conn.Report(ctx, wire.ReadEvent("GetItem", "member", began, linked(out.Item), out.ConsumedCapacity, err))
 		return err
 	}); err != nil {
 		return store.Member{}, false, err
@@ -53,25 +51,54 @@ func Lookup(
 	return Decode(entity, out.Item)
 }
 
-// Decode reads an entity item, which may be empty: found is false then. It fails with a *store.SetupError.
+// linked reports whether an entity item has any of the attributes of a link.
+func linked(raw codec.Item) bool {
+	return raw["entity_id"] != nil || raw["parent_id"] != nil || raw["cascade"] != nil
+}
+
+// Attributes of an entity's calendar: the start of its billing, in ms, and the zone of its windows.
+const (
+	anchorAttribute = "anchor"
+	zoneAttribute   = "zone"
+)
+
+// Decode reads an entity item, which may be empty. found is false if it has none of the attributes of a link:
+// a deletion leaves such an item. m has the entity's calendar all the same. Decode fails with a
+// *store.SetupError.
 func Decode(entity string, raw codec.Item) (m store.Member, found bool, err error) {
-	if len(raw) == 0 {
-		return store.Member{}, false, nil
-	}
-	m = store.Member{Entity: entity, Cascade: true}
 	d := codec.Decoder{Item: raw}
+	if _, ok := raw[anchorAttribute]; ok {
+		anchor, zone := d.Int(anchorAttribute), d.Text(zoneAttribute)
+		if err = d.Err(); err == nil {
+			m.Since, err = store.Since(anchor, zone)
+		}
+	}
+	if linked(raw) {
+		m.Entity, m.Cascade, found = entity, true, true
+	}
 	if _, ok := raw["parent_id"]; ok {
 		m.Parent = d.Text("parent_id")
 	}
 	if _, ok := raw["cascade"]; ok {
 		m.Cascade = d.Bool("cascade")
 	}
-	if err := d.Err(); err != nil {
+	if err = cmp.Or(d.Err(), err); err != nil {
 		return store.Member{}, false, &store.SetupError{
 			What: fmt.Sprintf("what is stored of %s is malformed", store.Quote(entity)),
 			Do:   "fix or delete the item " + item.NameOf(raw),
 			Err:  err,
 		}
 	}
-	return m, true, nil
+	return m, found, nil
+}
+
+// SetCalendar returns the update, without its key, that stores since and leaves other attributes as they are.
+func SetCalendar(since time.Time) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		UpdateExpression:         aws.String("SET anchor = :anchor, #zone = :zone"),
+		ExpressionAttributeNames: map[string]string{"#zone": zoneAttribute}, // a reserved word
+		ExpressionAttributeValues: codec.Item{
+			":anchor": codec.N(since.UnixMilli()), ":zone": codec.S(since.Location().String()),
+		},
+	}
 }

@@ -41,7 +41,7 @@ const Managed = "managed"
 
 // MaxVersion bounds an override's version, so that the sum of two stays below one revision in a bucket's
 // version. As a time it lies in the year 3554.
-const MaxVersion = plan.RevisionUnit/2 - 1
+const MaxVersion = bucket.RevisionUnit/2 - 1
 
 // Decode decodes a config item, which may be empty. version is in ms, 0 for none. It skips limits that spec
 // does not have, which another binary wrote, and a quota of a resource that has no regions any more. The
@@ -66,7 +66,7 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	}
 	for i, name := range spec.Limits {
 		if err == nil && (!managed || spec.Regions != nil) {
-			stored.Limits[i], err = decodeLimit(&d, name, managed)
+			stored.Limits[i], err = decodeLimit(&d, name, managed, spec.Windowed(i))
 		}
 	}
 	if err != nil {
@@ -81,8 +81,8 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 }
 
 // decodeLimit decodes one limit of a config item. It returns nil if the item has none of the limit's
-// attributes.
-func decodeLimit(d *codec.Decoder, name string, managed bool) (*bucket.Limit, error) {
+// attributes. It fails if the limit refills and should have windows, or the reverse.
+func decodeLimit(d *codec.Decoder, name string, managed, windowed bool) (*bucket.Limit, error) {
 	attrs := item.OverrideAttributes(name)
 	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
 		return nil, nil
@@ -96,13 +96,28 @@ func decodeLimit(d *codec.Decoder, name string, managed bool) (*bucket.Limit, er
 	if reason := CheckLimit(*l, managed); reason != "" {
 		return nil, fmt.Errorf("limit %s: %s", name, reason)
 	}
+	if l.Windowed() != windowed {
+		got := strconv.FormatInt(l.Refill, 10)
+		return nil, &codec.AttributeError{Attr: attrs[2], Got: got, Want: refillOf(windowed)}
+	}
 	return l, nil
+}
+
+// refillOf says what refill amount a limit has.
+func refillOf(windowed bool) string {
+	if windowed {
+		return "0, as the limit has windows"
+	}
+	return "a positive number"
 }
 
 // CheckLimit returns why l is not possible, or "". Only a quota may be closed; its other numbers are those of
 // one token.
 func CheckLimit(l bucket.Limit, managed bool) string {
-	if managed && l.Closed() {
+	switch {
+	case managed && l.Windowed():
+		return "refill 0 is not above 0: regions divide no limit with windows"
+	case managed && l.Closed():
 		l.Capacity = bucket.Milli
 	}
 	return l.Check(0)
@@ -217,7 +232,7 @@ func Resolve(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heart
 		Shape: plan.Shape{
 			Limits:  store.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
 			Removed: spec.RemovedOf(kind),
-			Version: spec.Revision*plan.RevisionUnit + own.Version + ofKind.Version,
+			Version: spec.Revision*bucket.RevisionUnit + own.Version + ofKind.Version,
 		},
 		ReadAt: min(own.ReadAt, ofKind.ReadAt),
 	}
@@ -258,7 +273,7 @@ func resolveQuota(
 		Shape: plan.Shape{
 			Limits:  store.Resolve(schema, deciding...),
 			Removed: spec.RemovedOf(kind),
-			Version: spec.Revision*plan.RevisionUnit + version + ofKind.Version,
+			Version: spec.Revision*bucket.RevisionUnit + version + ofKind.Version,
 			Ceiling: ceiling,
 		},
 		ReadAt: min(own.ReadAt, ofKind.ReadAt, heartbeat.ReadAt),

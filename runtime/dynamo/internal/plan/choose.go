@@ -8,10 +8,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// RevisionUnit separates the two components of a bucket's version (cv): the schema's revision, and the sum of
-// the versions of overrides.
-const RevisionUnit = 100_000_000_000_000
-
 // Choose picks the write path for d by what is known of the bucket at now, in ms. It picks Retry if that will
 // hold, else Normal if that will hold. Else it asks for a consistent read, and denies if the image is
 // confirmed.
@@ -32,7 +28,7 @@ func choose(d *Demand, s State, now int64) Plan {
 		return chooseMissing(d, s, now)
 	}
 	if d.GivesBack() {
-		p := NewAdjust(d.Change, s.Image, d.Shape, now)
+		p := NewAdjust(d.Change, d.Lapsed, s.Image, d.Shape, now)
 		p.guardGiveBack(d, s)
 		return p
 	}
@@ -76,19 +72,23 @@ func readUnlessConfirmed(confirmed Decision, s State) Decision {
 }
 
 // chooseMissing is Choose without an image. A missing bucket is full, so what is given back to it is there
-// already. A give-back to an unknown bucket needs no image.
+// already. A give-back to an unknown bucket needs no image, unless a limit has windows.
 func chooseMissing(d *Demand, s State, now int64) Plan {
 	switch {
 	case d.GivesBack() && s.Confirmed:
 		return Plan{Decision: None}
-	case d.GivesBack():
-		return NewAdjust(d.Change, nil, d.Shape, now)
+	case d.GivesBack() && !windowed(d.Shape.Limits):
+		return NewAdjust(d.Change, nil, nil, d.Shape, now)
 	case !s.Confirmed:
 		return Plan{Decision: Read}
 	}
 	cost := make([]int64, len(d.Shape.Limits))
 	full := &bucket.Image{Balances: bucket.Full(d.Shape.Limits), Missing: make([]bool, len(cost))}
 	after := slices.Clone(full.Balances)
+	var ends []int64
+	if windowed(d.Shape.Limits) {
+		ends = make([]int64, len(cost))
+	}
 	for i := range cost {
 		if d.Take != nil {
 			cost[i] = d.Take[i]
@@ -100,12 +100,19 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 			cost[i] = bucket.Add(cost[i], max(d.Change[i], 0))
 		}
 		after[i].Tokens = bucket.Sub(after[i].Tokens, cost[i])
+		if after[i].Windowed() && cost[i] > 0 {
+			ends[i] = d.calendar(i).End(now, 0)
+			after[i].Ends = ends[i]
+		}
 	}
 	return Plan{
-		Path: Create, Cost: cost, Limits: d.Shape.Limits, Refilled: now, Version: d.Shape.Version,
+		Path: Create, Cost: cost, Limits: d.Shape.Limits, Ends: ends, Refilled: now, Version: d.Shape.Version,
 		TTL: Expiry(after, now),
 	}
 }
+
+// windowed reports whether any of limits has windows.
+func windowed(limits []bucket.Limit) bool { return slices.ContainsFunc(limits, bucket.Limit.Windowed) }
 
 // guardGiveBack has p apply on top of the bucket's last write only, if p gives something back and no other
 // process is known to write there. The first delivery of p changes op, so another one does not apply,
@@ -120,8 +127,9 @@ func (p *Plan) guardGiveBack(d *Demand, s State) {
 // Outdated reports whether img has an older shape than s and may be given s. Then one component of its
 // version is lower and none is higher, or a limit of its revision is missing.
 func Outdated(img *bucket.Image, s *Shape) bool {
+	const unit = bucket.RevisionUnit
 	switch {
-	case img.Version/RevisionUnit > s.Version/RevisionUnit || img.Version%RevisionUnit > s.Version%RevisionUnit:
+	case img.Version/unit > s.Version/unit || img.Version%unit > s.Version%unit:
 		return false
 	case img.Version < s.Version:
 		return true
@@ -130,12 +138,12 @@ func Outdated(img *bucket.Image, s *Shape) bool {
 }
 
 // Next returns img as the next acquire leaves it before it takes anything: with the shape s if it is
-// outdated.
-func (s *Shape) Next(img *bucket.Image, now int64) *bucket.Image {
+// outdated. windows are the calendars of the bucket's limits.
+func (s *Shape) Next(img *bucket.Image, windows []*bucket.Calendar, now int64) *bucket.Image {
 	if img == nil || !Outdated(img, s) {
 		return img
 	}
-	p := NewReshape(make([]int64, len(s.Limits)), img, s, now)
+	p := NewReshape(make([]int64, len(s.Limits)), img, s, windows, now)
 	return p.Predict(img.Op)
 }
 
@@ -143,7 +151,7 @@ func (s *Shape) Next(img *bucket.Image, now int64) *bucket.Image {
 // Reshape is written all the same, without a charge: otherwise a raised limit would never reach callers who
 // keep being denied.
 func ChooseReshape(d *Demand, s State, now int64) Plan {
-	p := NewReshape(d.Take, s.Image, d.Shape, now)
+	p := NewReshape(d.Take, s.Image, d.Shape, d.Windows, now)
 	if p.Decision == Write {
 		return p
 	}
@@ -153,7 +161,7 @@ func ChooseReshape(d *Demand, s State, now int64) Plan {
 	if p.Decision == TooLarge {
 		return p
 	}
-	p = NewReshape(make([]int64, len(d.Take)), s.Image, d.Shape, now)
+	p = NewReshape(make([]int64, len(d.Take)), s.Image, d.Shape, d.Windows, now)
 	p.Uncharged = true
 	return p
 }
@@ -163,19 +171,45 @@ func ChooseReshape(d *Demand, s State, now int64) Plan {
 type Demand struct {
 	Take   []int64 // by acquires: the tokens have to be there
 	Change []int64 // by settles: into debt if need be; negative if they give back more than they take
+	Lapsed []int64 // of what settles give back, what counts in usage alone: its window is over
 	Called int64   // when the last of the requests was called, ms
 	Shape  *Shape
-
-	Pool *VectorPool // of the plan's vectors; nil for vectors that stay
+	// Windows are the calendars by which windows open, by limit; nil if no limit of the schema has windows.
+	Windows []*bucket.Calendar
+	Pool    *VectorPool // of the plan's vectors; nil for vectors that stay
 }
 
 // SettlesOnly reports whether no acquire is in d, so that nothing is denied.
 func (d *Demand) SettlesOnly() bool { return d.Take == nil }
 
 // GivesBack reports whether d takes nothing.
-func (d *Demand) GivesBack() bool { return d.Take == nil && !slices.ContainsFunc(d.Change, positive) }
+func (d *Demand) GivesBack() bool {
+	if d.Take != nil {
+		return false
+	}
+	for i := range d.Change {
+		if d.change(i) > 0 {
+			return false
+		}
+	}
+	return true
+}
 
-func positive(n int64) bool { return n > 0 }
+// change returns what settles add to the charge of limit i: of Change, what counts in the open window.
+func (d *Demand) change(i int) int64 {
+	if d.Lapsed == nil {
+		return d.Change[i]
+	}
+	return bucket.Add(d.Change[i], d.Lapsed[i])
+}
+
+// calendar returns the calendar of limit i, nil for one that the schema does not have.
+func (d *Demand) calendar(i int) *bucket.Calendar {
+	if i >= len(d.Windows) {
+		return nil
+	}
+	return d.Windows[i]
+}
 
 func negative(n int64) bool { return n < 0 }
 
@@ -197,93 +231,6 @@ type Shape struct {
 	Ceiling []bucket.Limit
 	// KeepIdle is how long the item stays after its last write at least, in ms.
 	KeepIdle int64
-}
-
-// Balances are all limits of an image: the schema's, then the extra ones, which are not in the schema.
-type Balances struct {
-	image   *bucket.Image
-	All     []bucket.Balance
-	missing []bool
-}
-
-// BalancesOf returns the balances of img.
-func BalancesOf(img *bucket.Image) Balances {
-	b := Balances{image: img, All: img.Balances, missing: img.Missing}
-	if len(img.Extra) > 0 {
-		b.All, b.missing = slices.Clone(b.All), slices.Clone(b.missing)
-		for _, named := range img.Extra {
-			b.All, b.missing = append(b.All, named.Balance), append(b.missing, false)
-		}
-	}
-	return b
-}
-
-// overAll returns cost over all limits: 0 for those that are missing or extra.
-func (b Balances) overAll(pool *VectorPool, cost []int64) []int64 {
-	all := pool.vector(len(b.All))
-	copy(all, cost)
-	for i, missing := range b.missing {
-		if missing {
-			all[i] = 0
-		}
-	}
-	return all
-}
-
-// exceeds reports whether take is above a burst.
-func (b Balances) exceeds(take []int64) bool {
-	for i, balance := range b.All {
-		if !b.missing[i] && take[i] > balance.Burst {
-			return true
-		}
-	}
-	return false
-}
-
-// NetDemand is a demand over all limits of an image. It stands for an order: first what is given back, which
-// is then there for acquires; then acquires; last what settles take, into debt if need be. Netting what is
-// given with what is taken would leave the guards out, and forge tokens.
-type NetDemand struct {
-	take []int64 // by acquires
-	cost []int64 // by all
-	give []int64
-	net  []int64 // cost less give
-}
-
-// Net returns d over all limits.
-func (b Balances) Net(d *Demand) NetDemand {
-	n := NetDemand{
-		take: b.overAll(d.Pool, d.Take), cost: b.overAll(d.Pool, d.Take),
-		give: d.Pool.vector(len(b.All)), net: d.Pool.vector(len(b.All)),
-	}
-	for i, c := range d.Change {
-		switch {
-		case b.missing[i]:
-		case c > 0:
-			n.cost[i] = bucket.Add(n.cost[i], c)
-		default:
-			n.give[i] = -c
-		}
-	}
-	for i := range n.net {
-		n.net[i] = bucket.Sub(n.cost[i], n.give[i])
-	}
-	return n
-}
-
-// ExceedsQuota reports whether cost is more of limit i than the bucket will ever hold. It also returns the
-// limit that decides: the bucket's own, or the shape's if the bucket is to get that. A limit that is missing
-// in the bucket is not charged, so it is never exceeded.
-func (s *Shape) ExceedsQuota(img *bucket.Image, i int, cost int64) (by bucket.Limit, exceeds bool) {
-	switch {
-	case img == nil || Outdated(img, s):
-		by = s.Limits[i]
-	case img.Missing[i]:
-		return by, false
-	default:
-		by = img.Balances[i].Limit
-	}
-	return by, store.ExceedsQuota(by, cost)
 }
 
 // DenyByQuota decides on an acquire that takes more of a limit than the quota in force will ever hold. ok is
@@ -318,10 +265,25 @@ func (d *Demand) DenyByQuota(s State, now int64) (p Plan, ok bool) {
 	case s.Image == nil:
 		return Plan{Decision: Read}, true
 	case Outdated(s.Image, d.Shape):
-		reshaped := NewReshape(make([]int64, len(d.Take)), s.Image, d.Shape, now)
+		reshaped := NewReshape(make([]int64, len(d.Take)), s.Image, d.Shape, d.Windows, now)
 		return Plan{Decision: Deny, Image: reshaped.Predict(s.Image.Op)}, true
 	}
 	return Plan{Decision: Deny, Image: s.Image}, true
+}
+
+// ExceedsQuota reports whether cost is more of limit i than the bucket will ever hold. It also returns the
+// limit that decides: the bucket's own, or the shape's if the bucket is to get that. A limit that is missing
+// in the bucket is not charged, so it is never exceeded.
+func (s *Shape) ExceedsQuota(img *bucket.Image, i int, cost int64) (by bucket.Limit, exceeds bool) {
+	switch {
+	case img == nil || Outdated(img, s):
+		by = s.Limits[i]
+	case img.Missing[i]:
+		return by, false
+	default:
+		by = img.Balances[i].Limit
+	}
+	return by, store.ExceedsQuota(by, cost)
 }
 
 // LeastLeft returns the least part of a burst that d would leave, as far as is known. An unknown bucket

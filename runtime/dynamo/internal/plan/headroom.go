@@ -15,7 +15,7 @@ type Headroom struct {
 
 // NewHeadroom returns what a bucket with this image has at now, as far as is known: a nil image counts as a
 // full bucket. A limit that is missing in the bucket is not charged, so it has no bound.
-func NewHeadroom(img *bucket.Image, s *Shape, now int64) Headroom {
+func NewHeadroom(img *bucket.Image, s *Shape, windows []*bucket.Calendar, now int64) Headroom {
 	whole, most := make([]int64, len(s.Limits)), make([]int64, len(s.Limits))
 	for i, limit := range s.Limits {
 		whole[i], most[i] = limit.Burst, limit.Burst
@@ -23,8 +23,9 @@ func NewHeadroom(img *bucket.Image, s *Shape, now int64) Headroom {
 	switch {
 	case img == nil:
 	case Outdated(img, s):
-		for i, b := range s.Next(img, now).Balances {
-			whole[i] = b.Tokens
+		next := s.Next(img, windows, now)
+		for i, b := range next.Balances {
+			whole[i] = bucket.Available(b, next.Refilled, now)
 		}
 	default:
 		for i, b := range img.Balances {
@@ -87,7 +88,7 @@ func NewStored(img *bucket.Image) Stored {
 // Fits reports whether the Retry can serve cost, nil for none, of a call at an instant, in ms, as well. The
 // upper guard of each limit that is taken from has to hold at the latest instant: nothing that the bucket was
 // due by then is clamped. That is so for calls from before the last refill. A cost that gives something back
-// does not fit.
+// does not fit, nor does one of a window that is over.
 func (s *Stored) Fits(cost []int64, called int64) bool {
 	for i, b := range s.img.Balances {
 		takes := cost != nil && cost[i] > 0
@@ -95,7 +96,7 @@ func (s *Stored) Fits(cost []int64, called int64) bool {
 		case cost != nil && cost[i] < 0:
 			return false
 		case s.img.Missing[i] || !takes && !s.taken[i]:
-		case takes && cost[i] > s.left[i]:
+		case takes && cost[i] > s.left[i], b.Windowed() && b.Over(max(called, s.called)):
 			return false
 		case b.Tokens > bucket.Sub(b.Burst, bucket.Refill(b.Limit, s.img.Refilled, max(called, s.called))):
 			return false
@@ -112,12 +113,4 @@ func (s *Stored) Take(cost []int64, called int64) {
 			s.left[i], s.taken[i] = bucket.Sub(s.left[i], c), true
 		}
 	}
-}
-
-// Slack returns how much of a limit a Normal on a contended bucket may leave unclaimed: 50 ms of rate, at
-// most a twentieth of the burst. Half of it is room at the top, and half is what others may take between
-// image and write. With all of it for each, as much as twice that was left.
-func Slack(l bucket.Limit) int64 {
-	const window = 50 // ms
-	return min(bucket.Refill(l, 0, window), l.Burst/20)
 }

@@ -51,6 +51,7 @@ type Plan struct {
 	Limits     []bucket.Limit // of a Create or Reshape
 	Cost, Fill []int64        // taken, and claimed or cut
 	Lo, Hi     []int64        // the guard of each balance; math.MinInt64 and math.MaxInt64 for none
+	Ends       []int64        // of windows after the write, ms; 0 for a limit that refills; nil if none has any
 	Refilled   int64          // rf after the write, ms
 	Version    int64          // cv after the write
 	TTL        int64          // seconds
@@ -66,7 +67,7 @@ type Plan struct {
 // Clone returns p with vectors of its own: those of a plan last until the next plan from the same VectorPool.
 func (p Plan) Clone() Plan {
 	p.Cost, p.Fill = slices.Clone(p.Cost), slices.Clone(p.Fill)
-	p.Lo, p.Hi = slices.Clone(p.Lo), slices.Clone(p.Hi)
+	p.Lo, p.Hi, p.Ends = slices.Clone(p.Lo), slices.Clone(p.Hi), slices.Clone(p.Ends)
 	return p
 }
 
@@ -85,14 +86,14 @@ func (p *Plan) Label(settle bool) string {
 
 // GuardDebt guards limits that the plan leaves unguarded against more debt than its ttl allows for. A single
 // update sees what it left, and a ttl that is too short is repaired. A transaction returns no image. Every
-// ttl lasts for a debt of one burst.
+// ttl lasts for a debt of one burst. Debt in a window ends with it, and the ttl lasts longer.
 func (p *Plan) GuardDebt() {
 	if p.Image == nil || p.Decision != Write {
 		return
 	}
 	p.DebtGuarded = true
 	for i, b := range BalancesOf(p.Image).All {
-		if i < len(p.Lo) && p.Lo[i] == math.MinInt64 {
+		if i < len(p.Lo) && p.Lo[i] == math.MinInt64 && !b.Windowed() {
 			p.Lo[i] = min(b.Tokens, -min(b.Burst, p.burst(i, b))/2)
 			p.Generic = p.Generic || i >= len(p.Image.Balances) // the generated text cannot guard an extra limit
 		}
@@ -133,6 +134,7 @@ func (p *Plan) Predict(op string) *bucket.Image {
 	for i := range all {
 		all[i].Tokens = bucket.Sub(bucket.Add(all[i].Tokens, p.Fill[i]), p.Cost[i])
 		all[i].Consumed = bucket.Add(all[i].Consumed, p.Cost[i])
+		all[i].Ends = p.ends(i)
 	}
 	n := len(p.Image.Balances)
 	after.Balances, after.Missing = all[:n:n], p.Image.Missing
@@ -153,7 +155,33 @@ func (p *Plan) predictShaped(after *bucket.Image) {
 		}
 		b.Tokens = bucket.Sub(bucket.Add(b.Tokens, fill), p.Cost[i])
 		b.Consumed = bucket.Add(b.Consumed, p.Cost[i])
+		b.Ends = p.ends(i)
 	}
+}
+
+// ends returns the end of limit i's window after the write.
+func (p *Plan) ends(i int) int64 {
+	if i >= len(p.Ends) {
+		return 0
+	}
+	return p.Ends[i]
+}
+
+// ChargedEnds returns the ends of the windows from which p, applied under op, took its cost: nil if no limit
+// has windows. img is the bucket after p, or after later writes, and may be nil. The image that p left has
+// the ends: two attempts under one op may have opened different windows, with the same ttl. Under another op,
+// p was a transaction, whose guards say which windows were open.
+func (p *Plan) ChargedEnds(img *bucket.Image, op string) []int64 {
+	if p.Ends == nil {
+		return nil
+	}
+	ends := slices.Clone(p.Ends)
+	if img != nil && img.Op == op {
+		for i, b := range img.Balances {
+			ends[i] = b.Ends
+		}
+	}
+	return ends
 }
 
 // Expiry returns the latest ttl, in seconds, that any of these balances needs at an instant in ms.
@@ -187,8 +215,8 @@ type VectorPool struct {
 	own  [2 * vectorsPerLimit]int64 // enough for two limits
 }
 
-// vectorsPerLimit is how many vectors a plan takes: at most two paths of 5 each, and 4 for the demand.
-const vectorsPerLimit = 14
+// vectorsPerLimit is how many vectors a plan takes: at most two paths of 6 each, and 5 for the demand.
+const vectorsPerLimit = 17
 
 // reset makes all vectors free again.
 func (v *VectorPool) reset() {
@@ -213,19 +241,78 @@ func (v *VectorPool) vector(n int) []int64 {
 	return lent
 }
 
+// Balances are all limits of an image: the schema's, then the extra ones, which are not in the schema.
+type Balances struct {
+	image   *bucket.Image
+	All     []bucket.Balance
+	missing []bool
+}
+
+// BalancesOf returns the balances of img.
+func BalancesOf(img *bucket.Image) Balances {
+	b := Balances{image: img, All: img.Balances, missing: img.Missing}
+	if len(img.Extra) > 0 {
+		b.All, b.missing = slices.Clone(b.All), slices.Clone(b.missing)
+		for _, named := range img.Extra {
+			b.All, b.missing = append(b.All, named.Balance), append(b.missing, false)
+		}
+	}
+	return b
+}
+
+// overAll returns cost over all limits: 0 for those that are missing or extra.
+func (b Balances) overAll(pool *VectorPool, cost []int64) []int64 {
+	all := pool.vector(len(b.All))
+	copy(all, cost)
+	for i, missing := range b.missing {
+		if missing {
+			all[i] = 0
+		}
+	}
+	return all
+}
+
+// exceeds reports whether take is above a burst.
+func (b Balances) exceeds(take []int64) bool {
+	for i, balance := range b.All {
+		if !b.missing[i] && take[i] > balance.Burst {
+			return true
+		}
+	}
+	return false
+}
+
+// ends returns the ends of the windows of all limits, nil if none has windows.
+func (b Balances) ends(pool *VectorPool) []int64 {
+	if !slices.ContainsFunc(b.All, func(one bucket.Balance) bool { return one.Windowed() }) {
+		return nil
+	}
+	ends := pool.vector(len(b.All))
+	for i := range b.All {
+		ends[i] = b.All[i].Ends
+	}
+	return ends
+}
+
+// extraWindow reports whether a limit that the schema does not have has windows: each write names its window.
+func (b Balances) extraWindow() bool {
+	return slices.ContainsFunc(b.image.Extra, func(n bucket.Named) bool { return n.Windowed() })
+}
+
 // base returns what all updates from an image have in common: no guards, and the ttl that the balances after
-// it need.
-func (b Balances) base(pool *VectorPool, path Path, cost, fill []int64, now int64) Plan {
+// it need. ends are those of windows after it.
+func (b Balances) base(pool *VectorPool, path Path, cost, fill, ends []int64, now int64) Plan {
 	incomplete := slices.Contains(b.image.Missing, true)
 	p := Plan{
-		Path: path, Image: b.image, Cost: cost, Fill: fill,
+		Path: path, Image: b.image, Cost: cost, Fill: fill, Ends: ends,
 		Lo: pool.vector(len(b.All)), Hi: pool.vector(len(b.All)),
-		Refilled: max(now, b.image.Refilled), Version: b.image.Version, Generic: incomplete,
+		Refilled: max(now, b.image.Refilled), Version: b.image.Version, Generic: incomplete || b.extraWindow(),
 	}
 	for i, balance := range b.All {
 		p.Lo[i], p.Hi[i] = math.MinInt64, math.MaxInt64
 		if !b.missing[i] {
 			balance.Tokens = bucket.Sub(bucket.Add(balance.Tokens, fill[i]), cost[i])
+			balance.Ends = p.ends(i)
 			p.TTL = max(p.TTL, bucket.Expiry(balance, p.Refilled))
 		}
 	}
@@ -235,98 +322,19 @@ func (b Balances) base(pool *VectorPool, path Path, cost, fill []int64, now int6
 	return p
 }
 
-// NewRetry takes the cost from the stored tokens and leaves the refill unclaimed. ok is false if the image
-// says that its guards will not hold. The upper guard keeps what is available falling by exactly the cost.
-// Above it, the refill since rf, or what is given back first, would be clamped, and claimed later. A limit
-// that is only given back has no guard: a give-back may lift its balance above the burst.
-func NewRetry(d *Demand, b Balances, net NetDemand, now int64) (p Plan, ok bool) {
-	p = b.base(d.Pool, Retry, net.net, d.Pool.vector(len(net.cost)), now)
-	for i, balance := range b.All {
-		if net.cost[i] <= 0 {
-			continue
-		}
-		refill := bucket.Refill(balance.Limit, b.image.Refilled, d.Called)
-		p.Hi[i] = bucket.Sub(bucket.Sub(balance.Burst, refill), net.give[i])
-		if net.take[i] > 0 {
-			p.Lo[i] = bucket.Sub(net.take[i], net.give[i])
-		}
-		if balance.Tokens < p.Lo[i] || balance.Tokens > p.Hi[i] {
-			return Plan{}, false
-		}
-	}
-	return p, true
-}
-
-// NewNormal claims the refill of all limits and takes the cost. ok is false if the tokens do not suffice. In
-// a limit with a cost, what is given back counts as refill.
-func NewNormal(d *Demand, s State, b Balances, net NetDemand, now int64) (p Plan, ok bool) {
-	n := len(b.All)
-	fill, lo, hi := d.Pool.vector(n), d.Pool.vector(n), d.Pool.vector(n)
-	for i, balance := range b.All {
-		lo[i], hi[i] = math.MinInt64, math.MaxInt64
-		if b.missing[i] {
-			continue
-		}
-		given := net.give[i]
-		if net.cost[i] == 0 {
-			given = 0 // it comes on top, as by an Adjust
-		}
-		c := claimOf(balance, b.image.Refilled, now, given, net.cost[i], s.LeaveSlack)
-		least := int64(math.MinInt64)
-		if net.take[i] > 0 {
-			if bucket.Add(balance.Tokens, c.claimed) < net.take[i] {
-				return Plan{}, false
-			}
-			least = bucket.Sub(net.take[i], c.claimed)
-		}
-		switch {
-		case c.claimed < c.due: // clamped: the balance must be the image's, but for the slack
-			lo[i], hi[i] = max(bucket.Sub(balance.Tokens, c.slack), least), balance.Tokens
-		case net.cost[i] > 0:
-			lo[i], hi[i] = least, bucket.Sub(balance.Burst, c.claimed)
-		}
-		fill[i] = bucket.Sub(c.claimed, given) // the net cost has it too
-	}
-	p = b.base(d.Pool, Normal, net.net, fill, now)
-	p.Lo, p.Hi = lo, hi
-	p.Generic = p.Generic || len(b.image.Extra) > 0
-	return p, true
-}
-
-// claim is what a Normal claims of one limit.
-type claim struct {
-	due     int64 // the refill, what is given back included
-	claimed int64 // of due: less if clamped, negative if the balance is above the burst
-	slack   int64 // by which the balance may be lower than the image's
-}
-
-// claimOf returns the claim of one limit. given is what is given back, and cost what is taken.
-func claimOf(b bucket.Balance, refilled, now, given, cost int64, leaveSlack bool) claim {
-	top, slack := b.Burst, int64(0)
-	if leaveSlack && given == 0 {
-		slack = Slack(b.Limit) / 2
-		top = max(bucket.Sub(top, slack), min(cost, top))
-	}
-	refill := bucket.Add(bucket.Refill(b.Limit, refilled, now), given)
-	c := claim{due: refill, claimed: min(refill, bucket.Sub(top, b.Tokens)), slack: slack}
-	if c.claimed < 0 { // a balance above the top stays; one above the burst is cut, exactly
-		c.claimed = min(0, bucket.Sub(b.Burst, b.Tokens))
-		if c.claimed < 0 {
-			c.slack = 0
-		}
-	}
-	return c
-}
-
-// NewAdjust gives back, whatever the balance. Without an image, the ttl is that of the shape's limits. The
-// decision is None if the bucket has none of the limits that were charged any more.
-func NewAdjust(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
+// NewAdjust gives back, whatever the balance. lapsed is what of it counts in usage alone. Without an image,
+// which windows need, the ttl is that of the shape's limits. The decision is None if the bucket has none of
+// the limits that were charged any more.
+func NewAdjust(cost, lapsed []int64, img *bucket.Image, s *Shape, now int64) Plan {
 	if img == nil {
 		img = &bucket.Image{Refilled: now, Balances: bucket.Full(s.Limits), Missing: make([]bool, len(s.Limits))}
 	}
 	b := BalancesOf(img)
-	all := b.overAll(nil, cost)
-	p := b.base(nil, Adjust, all, make([]int64, len(all)), now)
+	all, fill := b.overAll(nil, cost), b.overAll(nil, lapsed)
+	for i := range fill {
+		fill[i] = -fill[i]
+	}
+	p := b.base(nil, Adjust, all, fill, b.ends(nil), now)
 	if p.Generic && !slices.ContainsFunc(all, func(n int64) bool { return n != 0 }) {
 		p.Decision = None
 	}
@@ -334,62 +342,19 @@ func NewAdjust(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
 }
 
 // NewAdjustWrite is NewAdjust that is written even if it changes no limit of s, with a ttl that s asks for.
+// It gives back to the windows of img, which is not nil if there are any.
 func NewAdjustWrite(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
-	p := NewAdjust(cost, img, s, now)
+	var lapsed []int64
+	if windowed(s.Limits) {
+		lapsed = make([]int64, len(cost))
+		for i, b := range img.Balances {
+			if b.Windowed() && b.Over(now) {
+				lapsed[i] = -cost[i]
+			}
+		}
+	}
+	p := NewAdjust(cost, lapsed, img, s, now)
 	p.Decision = Write
 	p.Keep(s, now)
 	return p
-}
-
-// NewReshape refills with the old parameters, clamps to the old burst and then to the new one, and takes the
-// cost. The decision is Deny or TooLarge if that is not possible.
-func NewReshape(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
-	n := len(s.Limits)
-	p := Plan{
-		Path: Reshape, Image: img, Limits: s.Limits, Cost: cost,
-		Version: s.Version, Refilled: max(now, img.Refilled),
-		Fill: make([]int64, n), Lo: make([]int64, n), Hi: make([]int64, n),
-	}
-	after := bucket.Full(s.Limits)
-	full := &bucket.Image{Balances: slices.Clone(after), Missing: make([]bool, n)}
-	for i, old := range img.Balances {
-		burst := s.Limits[i].Burst
-		if cost[i] > burst {
-			return Plan{Decision: TooLarge, Image: full}
-		}
-		if img.Missing[i] {
-			p.Lo[i], p.Hi[i] = math.MaxInt64, math.MaxInt64 // it must still be missing
-			after[i].Tokens = bucket.Sub(burst, cost[i])
-			continue
-		}
-		refill := bucket.Refill(old.Limit, img.Refilled, now)
-		top := min(old.Burst, burst)
-		p.Fill[i] = min(refill, bucket.Sub(top, old.Tokens))
-		left := bucket.Sub(bucket.Add(old.Tokens, p.Fill[i]), cost[i])
-		switch {
-		case left < 0 && cost[i] > 0:
-			return Plan{Decision: Deny, Image: img}
-		case p.Fill[i] < refill:
-			p.Lo[i], p.Hi[i] = old.Tokens, old.Tokens
-		case cost[i] > 0:
-			p.Lo[i], p.Hi[i] = bucket.Sub(cost[i], p.Fill[i]), bucket.Sub(top, p.Fill[i])
-		default:
-			p.Lo[i], p.Hi[i] = math.MinInt64, bucket.Sub(top, p.Fill[i])
-		}
-		after[i].Tokens = left
-	}
-	p.TTL = Expiry(after, p.Refilled)
-	for _, named := range img.Extra {
-		p.Generic = p.Generic || !slices.Contains(s.Removed, named.Name)
-	}
-	return p
-}
-
-// Negated returns the cost that gives cost back.
-func Negated(cost []int64) []int64 {
-	back := slices.Clone(cost)
-	for i := range back {
-		back[i] = -back[i]
-	}
-	return back
 }

@@ -21,7 +21,9 @@ const dateUnit = time.Second
 type hostClock struct {
 	origin time.Time    // a reading of the clock
 	latest atomic.Int64 // the latest that DynamoDB's time at origin can be, ms; noDate before the first reply
-	next   atomic.Int64 // from when on the clock may be reported again, ms by the clock
+	// the earliest that it can be, ms; -noDate before the first reply
+	earliest atomic.Int64
+	next     atomic.Int64 // from when on the clock may be reported again, ms by the clock
 }
 
 const noDate = math.MaxInt64 / 2
@@ -30,27 +32,34 @@ const noDate = math.MaxInt64 / 2
 func (h *hostClock) start(reading time.Time) {
 	h.origin = reading
 	h.latest.Store(noDate)
+	h.earliest.Store(-noDate)
 }
 
-// at returns the time of a reading in ms, or the latest that DynamoDB's time can be then if the reading is
-// more than tolerated past that.
+// at returns the time of a reading in ms. If that is more than tolerated past the latest that DynamoDB's time
+// can be then, or before the earliest, at returns this bound.
 func (h *hostClock) at(reading time.Time) int64 {
-	latest := h.latest.Load() + reading.Sub(h.origin).Milliseconds()
-	if ms := reading.UnixMilli(); ms-latest <= tolerated.Milliseconds() {
-		return ms
+	ms, since := reading.UnixMilli(), reading.Sub(h.origin).Milliseconds()
+	if latest := h.latest.Load() + since; ms-latest > tolerated.Milliseconds() {
+		return latest
 	}
-	return latest
+	if earliest := h.earliest.Load() + since; earliest-ms > tolerated.Milliseconds() {
+		return earliest
+	}
+	return ms
 }
 
 // bound takes in the date of a reply to a request that began and ended at these readings. The date was made
-// between them. Of all bounds the earliest stays. One that a later date refutes is replaced: the clock was
-// set back, or did not run while the host slept.
+// between them. Of all bounds the closest stay. One that a later date refutes is replaced: the clock was set,
+// or did not run while the host slept.
 func (h *hostClock) bound(began, ended, date time.Time) {
 	ms := date.UnixMilli()
 	latest := ms + dateUnit.Milliseconds() - began.Sub(h.origin).Milliseconds()
 	earliest := ms - ended.Sub(h.origin).Milliseconds() - 1 // the readings are cut to whole ms
 	if known := h.latest.Load(); latest < known || known < earliest {
 		h.latest.Store(latest)
+	}
+	if known := h.earliest.Load(); earliest > known || known > latest {
+		h.earliest.Store(earliest)
 	}
 }
 

@@ -45,12 +45,13 @@ func NewConn(api API, table string, env *store.Env) *Conn {
 	return c
 }
 
-// Now returns the time in milliseconds: the clock's, unless that is ahead of DynamoDB's (At).
+// Now returns the time in milliseconds: the clock's, unless that is far from DynamoDB's (At).
 func (c *Conn) Now() int64 { return c.host.at(c.Env.Clock.Now()) }
 
-// At returns the time of a reading of the clock, in milliseconds. A reading that is more than a second ahead
-// of DynamoDB's time is replaced by that: an rf so far ahead would stop the bucket's refill for all
-// processes. DynamoDB's time is taken from the dates of replies (hostClock).
+// At returns the time of a reading of the clock, in milliseconds. A reading that is more than a second off
+// DynamoDB's time is replaced by that. An rf so far ahead would stop the bucket's refill for all processes,
+// and a clock so far behind would keep a window open that is over. DynamoDB's time is taken from the dates of
+// replies (hostClock).
 func (c *Conn) At(reading time.Time) int64 { return c.host.at(reading) }
 
 // watch bounds the clock by the date of a reply to a request that began at a reading. It reports a clock that

@@ -68,7 +68,7 @@ func (b *Bucket) imageOf(o Outcome, a *Attempt, stored codec.Item) (*bucket.Imag
 // bucket has other limits than the generated text names.
 func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 	w.Entity, w.Image, w.Limits = b.Entity, p.Image, p.Limits
-	w.Cost, w.Fill, w.Lo, w.Hi = p.Cost, p.Fill, p.Lo, p.Hi
+	w.Cost, w.Fill, w.Lo, w.Hi, w.Ends = p.Cost, p.Fill, p.Lo, p.Hi, p.Ends
 	w.RF, w.CV, w.TTL, w.Op = p.Refilled, p.Version, p.TTL, op
 	switch {
 	case p.Generic:
@@ -82,7 +82,9 @@ func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 	case p.Path == plan.Adjust:
 		b.Generated.Adjust(w)
 		if p.Reverses != "" { // a charge of unknown outcome is given back only while it is the last write
-			w.Cond = "op = :undo AND #ttl = :undone"
+			if w.Cond += " AND op = :undo AND #ttl = :undone"; p.Ends == nil {
+				w.Cond = "op = :undo AND #ttl = :undone"
+			}
 			w.S(":undo", p.Reverses)
 			w.N(":undone", p.ReversesTTL)
 			w.End()
@@ -119,13 +121,14 @@ func buildGeneric(w *codec.Write, p *plan.Plan, spec *store.Spec) error {
 		unknown := i >= len(spec.Limits)
 		switch {
 		case p.Path == plan.Reshape && unknown:
-			g.remove(limit)
+			g.remove(limit, i)
 		case p.Path == plan.Reshape && !w.Limits[i].Absent():
 			g.reshape(limit, i)
 		case unknown && p.Path != plan.Normal: // no refill to claim for it
 			if p.DebtGuarded {
 				g.guard(limit, i)
 			}
+			g.guardWindow(limit, i)
 		case p.Path != plan.Reshape && (unknown || !p.Image.Balances[i].Absent()):
 			g.addTo(limit, i)
 		}
@@ -158,6 +161,9 @@ func (g *genericBuilder) addTo(limit string, i int) {
 	p, tk := g.plan, attribute(limit, "tk")
 	g.update = g.update.Add(tk, expression.Value(bucket.Sub(p.Fill[i], p.Cost[i]))).
 		Add(attribute(limit, "tc"), expression.Value(p.Cost[i]))
+	if windowed := g.guardWindow(limit, i); windowed && p.Path == plan.Normal {
+		g.update = g.update.Set(attribute(limit, item.WindowField), expression.Value(p.Ends[i]))
+	}
 	if p.Path == plan.Adjust {
 		g.condition = g.condition.And(tk.AttributeExists())
 		return
@@ -168,6 +174,16 @@ func (g *genericBuilder) addTo(limit string, i int) {
 // guard bounds the i-th limit's balance.
 func (g *genericBuilder) guard(limit string, i int) {
 	g.condition = g.condition.And(attribute(limit, "tk").Between(bound(g.plan.Lo[i]), bound(g.plan.Hi[i])))
+}
+
+// guardWindow has the write apply only to the open window of the i-th limit in the image. It reports whether
+// the limit has windows.
+func (g *genericBuilder) guardWindow(limit string, i int) bool {
+	b := plan.BalancesOf(g.plan.Image).All[i]
+	if b.Windowed() {
+		g.condition = g.condition.And(attribute(limit, item.WindowField).Equal(expression.Value(b.Ends)))
+	}
+	return b.Windowed()
 }
 
 // reshape adds the i-th limit of a Reshape.
@@ -187,12 +203,22 @@ func (g *genericBuilder) reshape(limit string, i int) {
 		Set(attr("rp"), expression.Value(numbers.Period))
 	g.condition = g.condition.And(expression.Or(
 		attr("tk").AttributeNotExists(), attr("tk").Between(bound(p.Lo[i]), bound(p.Hi[i]))))
+	if !numbers.Windowed() {
+		return
+	}
+	we := attr(item.WindowField)
+	g.update = g.update.Set(we, expression.Value(p.Ends[i]))
+	g.condition = g.condition.And(expression.Or(
+		we.AttributeNotExists(), we.Equal(expression.Value(p.Image.Balances[i].Ends))))
 }
 
 // remove drops a limit that the schema no longer has.
-func (g *genericBuilder) remove(limit string) {
+func (g *genericBuilder) remove(limit string, i int) {
 	for _, field := range item.LimitFields {
 		g.update = g.update.Remove(attribute(limit, field))
+	}
+	if g.guardWindow(limit, i) {
+		g.update = g.update.Remove(attribute(limit, item.WindowField))
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -50,7 +50,7 @@ func (o Outcome) String() string {
 // Classify returns the outcome of a write that ended with err. For a Refused one it also returns the item
 // that the condition failed on, nil if there is none. A TransactionInProgressException counts as a Conflict,
 // although an earlier copy of that transaction may still be applied. A sender that must know checks for it.
-func Classify(err error) (Outcome, codec.Item) {
+func Classify(err error) (Outcome, item.Item) {
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return Refused, failed.Item
 	}

@@ -17,15 +17,38 @@ const (
 	filledAtField = "filledAt" // when that was, in ms
 )
 
-// BucketFields returns all fields, in the order that Balance takes.
+// Fields of the hash of a bucket's windowed limit.
+const (
+	UsedField = "used" // millitokens of the open window
+	EndField  = "end"  // when it ends, in ms
+)
+
+// BucketFields returns all fields, in the order that Balance and Window take.
 func BucketFields() []string {
-	return []string{TokensField, SinceField, filledByField, filledToField, filledAtField}
+	return []string{TokensField, SinceField, filledByField, filledToField, filledAtField, UsedField, EndField}
 }
 
-// Balance decodes fields, which has the first if the hash is there: the millitokens at refilled, rounded down
-// as in the script, and refilled in ms. It fails, naming the field, for one that is not a number.
+// Stored reports whether fields are those of a hash that is there.
+func Stored(fields []any) bool { return fields[0] != nil || HasWindow(fields) }
+
+// HasWindow reports whether fields are those of a windowed limit.
+func HasWindow(fields []any) bool { return fields[5] != nil || fields[6] != nil }
+
+// Window decodes the fields of a windowed limit. It fails, naming the field, for one that is not a number.
+func Window(fields []any) (used, ends int64, err error) {
+	numbers := [2]float64{}
+	for i, field := range []string{UsedField, EndField} {
+		if numbers[i], err = Number(field, fields[5+i]); err != nil {
+			return 0, 0, err
+		}
+	}
+	return int64(numbers[0]), int64(numbers[1]), nil
+}
+
+// Balance decodes the fields of a limit that refills: the millitokens at refilled, rounded down as in the
+// script, and refilled in ms. It fails, naming the field, for one that is not a number.
 func Balance(fields []any) (tokens, refilled int64, err error) {
-	names, numbers := BucketFields(), make([]float64, len(fields))
+	names, numbers := BucketFields()[:5], make([]float64, len(fields))
 	if fields[2] == nil { // never filled
 		names = names[:2]
 	}

@@ -1,4 +1,4 @@
-package redisstore
+package database
 
 import (
 	"strings"
@@ -7,31 +7,31 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestKeys: for any ids, no two buckets share a key, and parse returns a key's bucket.
+// TestKeys: for any ids, no two buckets share a key, and Parse returns a key's bucket.
 func TestKeys(t *testing.T) {
 	id := rapid.Custom(func(t *rapid.T) string {
 		return rapid.SampledFrom([]string{"user-", "project-"}).Draw(t, "kind") +
 			rapid.StringOf(rapid.SampledFrom([]rune("{}:-ab*"))).Draw(t, "id")
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		k := keys{rapid.SampledFrom([]string{"sluice:", "", "a{b}:", "x:y:"}).Draw(t, "prefix"),
+		k := Keys{rapid.SampledFrom([]string{"sluice:", "", "a{b}:", "x:y:"}).Draw(t, "prefix"),
 			rapid.Bool().Draw(t, "rooted")}
 		on := rapid.SampledFrom([]string{"gpt-4", "a:b", "a", "a:b:user-1", "meta/Llama", "A::"}).Draw(t, "on")
 		root, entity := id.Draw(t, "root"), id.Draw(t, "entity")
-		key := k.bucket(on, "rpm", root, entity)
-		if !k.hashTags {
+		key := k.Bucket(on, "rpm", root, entity)
+		if !k.HashTags {
 			root = entity
 		}
-		resource, limit, gotRoot, gotEntity, ok := k.parse(key)
+		resource, limit, gotRoot, gotEntity, ok := k.Parse(key)
 		if !ok || resource != on || limit != "rpm" || gotRoot != root || gotEntity != entity {
 			t.Fatalf("%s is %s, %s, %s, %s, %t", key, resource, limit, gotRoot, gotEntity, ok)
 		}
-		if !strings.HasPrefix(key, k.buckets(on)) {
-			t.Fatalf("%s is not among %s", key, k.buckets(on))
+		if !strings.HasPrefix(key, k.Buckets(on)) {
+			t.Fatalf("%s is not among %s", key, k.Buckets(on))
 		}
-		for _, other := range []string{k.config(on, entity), k.configs(on), k.entity(entity),
-			k.children(entity)} {
-			if _, _, _, _, ok := k.parse(other); ok {
+		for _, other := range []string{k.Config(on, entity), k.Configs(on), k.Entity(entity),
+			k.Children(entity)} {
+			if _, _, _, _, ok := k.Parse(other); ok {
 				t.Fatalf("%s is taken for a bucket", other)
 			}
 		}
@@ -41,11 +41,11 @@ func TestKeys(t *testing.T) {
 // TestKeysOfColons: a client's id cannot make the key of another resource's bucket, list or overrides.
 // Without the escaped colon, each pair here is one key.
 func TestKeysOfColons(t *testing.T) {
-	k := keys{prefix: "sluice:"}
+	k := Keys{Prefix: "sluice:"}
 	for _, c := range [][2]string{
-		{k.bucket("a", "b", "", "user-1:x:rpm:user-2"), k.bucket("a:b:user-1:x", "rpm", "", "user-2")},
-		{k.config("a", "user-1"), k.configs("a:user-1")},
-		{k.config("a", "user-1:user-2"), k.config("a:user-1", "user-2")},
+		{k.Bucket("a", "b", "", "user-1:x:rpm:user-2"), k.Bucket("a:b:user-1:x", "rpm", "", "user-2")},
+		{k.Config("a", "user-1"), k.Configs("a:user-1")},
+		{k.Config("a", "user-1:user-2"), k.Config("a:user-1", "user-2")},
 	} {
 		if c[0] == c[1] {
 			t.Errorf("%s is the key of two", c[0])
@@ -54,7 +54,7 @@ func TestKeysOfColons(t *testing.T) {
 			t.Errorf("%s and %s differ by more than the colon: this test tests nothing", c[0], c[1])
 		}
 	}
-	if key := k.bucket("a:b", "rpm", "", "user-1"); strings.HasPrefix(key, k.buckets("a")) {
+	if key := k.Bucket("a:b", "rpm", "", "user-1"); strings.HasPrefix(key, k.Buckets("a")) {
 		t.Errorf("%s is among the buckets of a", key)
 	}
 }

@@ -1,0 +1,165 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/gen/internal/window"
+)
+
+// lengths are the values of a limit's window that are durations.
+func lengths() span { return span{time.Minute, maxPeriod, time.Millisecond, "milliseconds"} }
+
+// windowReader reads when tokens of a limit come back.
+type windowReader struct {
+	*reader
+	f    fields // of the limit
+	what string // for messages: limit "rpm" of resource "gpt-4"
+}
+
+// meant reports whether f has a misspelt key, or a merge key, that may be this one.
+func (r windowReader) meant(key string) bool { return r.f.merged || slices.Contains(r.f.meant, key) }
+
+// howLong reads when tokens of l come back: evenly by every, or all at once by window. A limit has one of
+// both.
+func (r windowReader) howLong(l limit) limit {
+	every, refills := r.f.get("every")
+	e, windowed := r.f.get("window")
+	switch {
+	case refills && windowed:
+		r.add(r.pos(e.key), ruleHowLong, "%s has every and window: tokens come back evenly by every, or all at "+
+			"once when a window ends, so remove one of them", r.what)
+		l.every = r.duration(every, "every", periods())
+		return l
+	case windowed:
+		l.windowed = true
+		if l.window = r.window(e); l.window != nil {
+			l.every = period{d: l.window.Length, ok: true, own: true, pos: r.pos(e.value)}
+		}
+		r.notEvenly("refill", "burst", "refills")
+		return l
+	case refills:
+		l.every = r.duration(every, "every", periods())
+	case !r.meant("every") && !r.meant("window"):
+		r.add(l.pos, ruleHowLong, "every is missing, or window: write the time in which %s refills, such as "+
+			"every: 1m, or the window with whose end all of it comes back, such as window: day", r.what)
+		return l
+	}
+	if !r.meant("window") {
+		r.only("window", "a limit with every has no windows", "starts", "zone")
+	}
+	return l
+}
+
+// notEvenly reports keys of a limit that has windows and does not refill.
+func (r windowReader) notEvenly(keys ...string) {
+	r.only("every", "a window brings all of capacity back when it ends", keys...)
+}
+
+// only reports keys that stand without what they belong to.
+func (r windowReader) only(with, because string, keys ...string) {
+	for _, key := range keys {
+		if e, ok := r.f.get(key); ok {
+			r.add(r.pos(e.key), ruleWindowKeys, "%s of %s goes with %s alone: %s, so remove %s", key, r.what, with,
+				because, key)
+		}
+	}
+}
+
+// window reads the windows of a limit, nil if they have a mistake.
+func (r windowReader) window(e entry) *window.Window {
+	text, ok := r.scalar(e.value, "window", "day, week, month, quarter, year or a duration, such as 5h")
+	switch {
+	case !ok:
+		return nil
+	case !window.IsUnit(text):
+		return r.firstUse(e, text)
+	}
+	w := window.Of(text)
+	if s, given := r.f.get("starts"); given {
+		ok = r.starts(s, &w)
+	}
+	if z, given := r.f.get("zone"); given {
+		ok = r.zone(z, &w) && ok
+	}
+	if !ok {
+		return nil
+	}
+	return &w
+}
+
+// firstUse reads a window that is a duration, whose text it is given: it starts with the first use.
+func (r windowReader) firstUse(e entry, text string) *window.Window {
+	if text == "" || strings.Trim(text[:1], digits+".+-") != "" {
+		how := "it can be " + strings.Join(window.Units(), ", ") + ", or a duration with starts: first_use, such " +
+			"as 5h"
+		if k, ok := r.nearest(text, window.Units()); ok {
+			how = "did you mean " + quote(k) + "?"
+		}
+		r.add(r.pos(e.value), ruleUnknownValue, "there is no window %s: %s", quote(text), how)
+		return nil
+	}
+	p := r.duration(e, "window", lengths())
+	starts, given := r.f.get("starts")
+	const cure = "write starts: first_use, or one of the calendar's windows: "
+	switch {
+	case !given && !r.meant("starts"):
+		r.add(p.pos, ruleStarts, "window %s of %s has no place in the calendar: %s%s", short(text), r.what, cure,
+			strings.Join(window.Units(), ", "))
+		return nil
+	case given:
+		first, ok := r.scalar(starts.value, "starts", "first_use")
+		if ok && first != string(window.FirstUse) {
+			r.add(r.pos(starts.value), ruleStarts, "starts %s does not fit window %s: a duration starts with the "+
+				"first use, %s%s", quote(first), short(text), cure, strings.Join(window.Units(), ", "))
+		}
+		p.ok = p.ok && ok && first == string(window.FirstUse)
+	}
+	r.only("a window of the calendar", "one from the first use is as long in every zone", "zone")
+	if !p.ok {
+		return nil
+	}
+	return &window.Window{Unit: window.FirstUse, Length: p.d}
+}
+
+// starts reads the start of a window of the calendar. It reads the text: to some readers of YAML, 04:00 is
+// 240.
+func (r windowReader) starts(e entry, w *window.Window) bool {
+	text, ok := r.scalar(e.value, "starts", "a start, such as entity")
+	if !ok {
+		return false
+	}
+	if text == string(window.FirstUse) {
+		r.add(r.pos(e.value), ruleStarts, "starts: first_use does not fit window: %s, which starts by the "+
+			"calendar: write a duration, such as window: 5h, or another start", w.Unit)
+		return false
+	}
+	why := w.Start(text)
+	if why != "" {
+		r.add(r.pos(e.value), ruleStarts, "starts: %s %s", quote(text), why)
+	}
+	return why == ""
+}
+
+// zone reads the zone of a window of the calendar.
+func (r windowReader) zone(e entry, w *window.Window) bool {
+	text, ok := r.text(e.value, "zone", "the name of a zone, such as Europe/Berlin")
+	if !ok {
+		return false
+	}
+	w.OwnZone = text == window.Entity
+	switch {
+	case w.OwnZone:
+	case window.KnownZone(text):
+		w.Zone = text
+	default:
+		how := "write a name of the IANA's, such as Europe/Berlin or UTC, or entity"
+		if k, ok := r.nearest(text, slices.Concat(window.Zones(), []string{window.Entity})); ok {
+			how = "did you mean " + k + "?"
+		}
+		r.add(r.pos(e.value), ruleUnknownZone, "there is no zone %s: %s", quote(text), how)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+package bucket
+
+import (
+	"math"
+	"slices"
+)
+
+// Step is what one write does to a windowed limit.
+type Step struct {
+	Fill   int64 // added before the cost is taken: what opens the next window
+	Lo, Hi int64 // the bounds of Tokens; math.MinInt64 and math.MaxInt64 for none
+	Ends   int64 // of the window that is open after the write
+}
+
+// Step returns the step of a write at now, in ms, to a windowed limit. take is what acquires take, cost what
+// acquires and settles take, and give what comes back to the open window. c opens the next window. It is not
+// asked if cost is 0 or the window is open: the stored end decides. ok is false if there are too few tokens
+// for take.
+func (b Balance) Step(c *Calendar, take, cost, give, now int64) (s Step, ok bool) {
+	s = Step{Lo: math.MinInt64, Hi: math.MaxInt64, Ends: b.Ends}
+	switch {
+	case !b.Over(now) && take > 0:
+		s.Lo = Sub(take, give)
+		return s, b.Tokens >= s.Lo
+	case b.Over(now) && cost > 0: // a claim: the balance must be the image's
+		s.Fill, s.Lo, s.Hi = Sub(b.Burst, b.Tokens), b.Tokens, b.Tokens
+		s.Ends = c.End(now, b.Ends)
+		return s, take <= b.Burst
+	}
+	return s, true
+}
+
+// Reshape returns the step of a write at now, in ms, that gives a windowed limit the numbers of l and takes
+// cost. Usage of the open window stays. If l has shorter windows, so that the open one would last for more
+// than two of them, it ends as c says. A changed start or zone alone makes a window of up to one and a half,
+// and a shift of the clock. A zone that moves across the date line shifts it by a day. ok is false if there
+// are too few tokens.
+func (b Balance) Reshape(c *Calendar, l Limit, cost, now int64) (s Step, ok bool) {
+	reshaped := b
+	reshaped.Limit, reshaped.Tokens = l, Add(b.Tokens, Sub(l.Burst, b.Burst))
+	longest := 2 * l.Period
+	if c.Half() > 0 {
+		longest += day
+	}
+	if b.Ends > Add(now, longest) {
+		reshaped.Ends = c.End(now, 0)
+	}
+	s, ok = reshaped.Step(c, cost, cost, 0, now)
+	more := Sub(reshaped.Tokens, b.Tokens) // the bounds are of the stored balance
+	s.Fill = Add(s.Fill, more)
+	if s.Lo != math.MinInt64 {
+		s.Lo = Sub(s.Lo, more)
+	}
+	if s.Hi != math.MaxInt64 {
+		s.Hi = Sub(s.Hi, more)
+	}
+	return s, ok
+}
+
+// Charge is what one acquire, or one More, took of a bucket.
+type Charge struct {
+	Cost []int64 // in millitokens and schema order
+	Ends []int64 // ms, by limit: the ends of the windows that it was taken from, 0 for a limit that refills
+}
+
+// Lapsed returns what of a settle's give-backs counts in usage alone, by limit of a bucket as in img. That is
+// what was charged in another window than the open one, or in one that is over at now, in ms. cost is
+// negative where tokens come back; charges are oldest first, and the newest comes back first. Lapsed returns
+// nil if img is nil, or if nothing lapsed.
+func Lapsed(img *Image, cost []int64, charges []Charge, now int64) (lapsed []int64) {
+	if img == nil {
+		return nil
+	}
+	for i, b := range img.Balances {
+		if !b.Windowed() || cost[i] >= 0 {
+			continue
+		}
+		if lapsed == nil {
+			lapsed = make([]int64, len(cost))
+		}
+		lapsed[i] = b.lapsed(-cost[i], i, charges, now)
+	}
+	return lapsed
+}
+
+// lapsed is Lapsed of n tokens of the i-th limit, whose balance is b.
+func (b Balance) lapsed(n int64, i int, charges []Charge, now int64) (lapsed int64) {
+	for _, c := range slices.Backward(charges) {
+		part := min(n, max(0, c.Cost[i]))
+		if n -= part; c.Ends[i] != b.Ends || b.Over(now) {
+			lapsed = Add(lapsed, part)
+		}
+	}
+	return Add(lapsed, n)
+}
+
+// Filled returns the end of b's window once it is filled: a millisecond later, so that what was charged
+// before does not come back. It is 0 if no window was opened yet.
+func (b Balance) Filled() int64 {
+	if b.Ends == 0 {
+		return 0
+	}
+	return b.Ends + 1
+}

@@ -1,0 +1,119 @@
+package codectest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+)
+
+// attributes of a limit, in the order of the runtime's table. The end of the window comes last.
+func attributes(limit string, windowed bool) []string {
+	var names []string
+	for _, field := range item.LimitFields {
+		names = append(names, item.LimitAttribute(limit, field))
+	}
+	if windowed {
+		names = append(names, item.LimitAttribute(limit, item.WindowField))
+	}
+	return names
+}
+
+// attributesOf are those of the n-th of the kind's limits.
+func (c *testCase) attributesOf(n int) []string { return attributes(c.limits[n], c.windowed[n]) }
+
+// balance is the one that stored has for limit i. All its numbers differ, and differ from those of other
+// limits; a limit with windows refills nothing.
+func balance(i int, windowed bool) bucket.Balance {
+	n := 10 * int64(i+1)
+	b := bucket.Balance{
+		Limit:    bucket.Limit{Capacity: n, Burst: n + 1, Refill: n + 2, Period: n + 3},
+		Tokens:   -n,
+		Consumed: n + 4,
+	}
+	if windowed {
+		b.Refill, b.Ends = 0, n+5
+	}
+	return b
+}
+
+// stored is the item of a bucket, by the runtime's table of attributes: generated code has a table of its
+// own.
+func (c *testCase) stored() codec.Item {
+	entity := c.Spec().Kinds[c.kind].Prefix + "1"
+	values := item.BucketIdentity(entity, c.name)
+	maps.Copy(values, codec.Item{
+		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), item.TTL: codec.N(3),
+	})
+	for i, limit := range c.limits {
+		put(values, limit, balance(i, c.windowed[i]))
+	}
+	return values
+}
+
+// put stores a limit's balance in an item.
+func put(into codec.Item, limit string, b bucket.Balance) {
+	numbers := []int64{b.Tokens, b.Capacity, b.Burst, b.Refill, b.Period, b.Consumed, b.Ends}
+	for k, attr := range attributes(limit, b.Windowed()) {
+		into[attr] = codec.N(numbers[k])
+	}
+}
+
+// same compares two items.
+func same(got, want codec.Item) []error {
+	var errs []error
+	for attr, value := range want {
+		if text(got[attr]) != text(value) {
+			errs = append(errs, fmt.Errorf("%s is %s, want %s", attr, text(got[attr]), text(value)))
+		}
+	}
+	for _, attr := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[attr]; !ok {
+			errs = append(errs, fmt.Errorf("%s is %s, want none", attr, text(got[attr])))
+		}
+	}
+	return errs
+}
+
+// text shows a value with its type.
+func text(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return "S " + v.Value
+	case *types.AttributeValueMemberN:
+		return "N " + v.Value
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// sample returns a write that every path can build. Its vectors differ from limit to limit.
+func sample(r codec.Resource, kind int) *codec.Write {
+	k := r.Spec().Kinds[kind]
+	w := &codec.Write{
+		Entity: k.Prefix + "1",
+		Image:  &bucket.Image{Refilled: 1, Version: 2},
+		Limits: k.Limits,
+		RF:     1, CV: 2, TTL: 3, Op: "op",
+	}
+	w.Image.Balances = make([]bucket.Balance, len(k.Limits))
+	if k.Windows != nil {
+		w.Ends = make([]int64, len(k.Limits))
+	}
+	for i := range k.Limits {
+		if k.Limits[i].Windowed() {
+			w.Ends[i], w.Image.Balances[i].Ends = int64(i)+5, int64(i)+6
+		}
+		n := int64(i)
+		if !k.Has(i) {
+			n = 0
+		}
+		w.Cost, w.Fill = append(w.Cost, n), append(w.Fill, n+1)
+		w.Lo, w.Hi = append(w.Lo, n), append(w.Hi, n+1)
+	}
+	return w
+}

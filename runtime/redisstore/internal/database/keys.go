@@ -1,0 +1,95 @@
+package database
+
+import "strings"
+
+// Keys builds the store's keys. Limits have no ':' and no '#', resources no '#' and no '%', ids no '#', and
+// kinds no '{'. A ':' of a resource is %3A, so no two buckets share a key.
+//
+//	sluice:gpt-4:rpm:user-123                a bucket's limit
+//	sluice:claude-v2%3A1:rpm:user-123        one of resource claude-v2:1
+//	sluice:gpt-4:rpm:{project-p1}#user-123   the first where the client spreads keys over nodes: the chain's
+//	                                         root is the hash tag, so a call's keys share one slot
+//	sluice:#config:gpt-4:user-123            the override for an entity or a kind
+//	sluice:#config:gpt-4                     the set of entities and kinds that ever had an override
+//	sluice:#entity:user-123                  an entity: its parent
+//	sluice:#children:project-p1              the set of entities that ever had this parent
+type Keys struct {
+	Prefix   string
+	HashTags bool // keys of buckets have the chain's root as hash tag
+}
+
+// Bucket returns the key of one limit of entity's bucket, of a call whose chain ends with root.
+func (k Keys) Bucket(resource, limit, root, entity string) string {
+	if !k.HashTags {
+		return k.Buckets(resource) + limit + ":" + entity
+	}
+	return k.Buckets(resource) + limit + ":{" + root + "}#" + entity
+}
+
+// BucketKeys returns the keys of a bucket's limits.
+func (k Keys) BucketKeys(resource, root, entity string, limits []string) []string {
+	all := make([]string, len(limits))
+	for i, limit := range limits {
+		all[i] = k.Bucket(resource, limit, root, entity)
+	}
+	return all
+}
+
+// Root returns what the keys of buckets have of a chain's root: "" if nothing.
+func (k Keys) Root(root string) string {
+	if !k.HashTags {
+		return ""
+	}
+	return root
+}
+
+// Buckets returns the start of the keys of resource's buckets.
+func (k Keys) Buckets(resource string) string { return k.Prefix + escaped(resource) + ":" }
+
+// colon stands for ':' in the name of a resource.
+const colon = "%3A"
+
+// escaped returns the name of a resource as keys have it.
+func escaped(resource string) string { return strings.ReplaceAll(resource, ":", colon) }
+
+// Parse splits the key of a bucket. For a key without a hash tag, root is the entity itself.
+func (k Keys) Parse(key string) (resource, limit, root, entity string, ok bool) {
+	rest, ours := strings.CutPrefix(key, k.Prefix)
+	resource, rest, a := strings.Cut(rest, ":")
+	limit, rest, b := strings.Cut(rest, ":")
+	ok = ours && a && b && !strings.Contains(resource, "#") // keys that are not buckets start with it
+	resource = strings.ReplaceAll(resource, colon, ":")
+	tag, entity, tagged := strings.Cut(rest, "#")
+	if !k.HashTags {
+		return resource, limit, tag, tag, ok && !tagged
+	}
+	root, opens := strings.CutPrefix(tag, "{")
+	root, closes := strings.CutSuffix(root, "}")
+	return resource, limit, root, entity, ok && tagged && opens && closes
+}
+
+// ParseConfig splits the key of an override. at is empty for the key of a resource's set, and resource for
+// another key.
+func (k Keys) ParseConfig(key string) (resource, at string) {
+	rest, ours := strings.CutPrefix(key, k.Configs(""))
+	if !ours {
+		return "", ""
+	}
+	resource, at, _ = strings.Cut(rest, ":")
+	return strings.ReplaceAll(resource, colon, ":"), at
+}
+
+// Config returns the key of the override at an entity or a kind.
+func (k Keys) Config(resource, at string) string { return k.Configs(resource) + ":" + at }
+
+// Configs returns the key of the set of entities and kinds that ever had an override.
+func (k Keys) Configs(resource string) string { return k.Prefix + "#config:" + escaped(resource) }
+
+// Entity returns the key of an entity.
+func (k Keys) Entity(id string) string { return k.Prefix + "#entity:" + id }
+
+// Owner returns the key of the owner of the prefix.
+func (k Keys) Owner() string { return k.Prefix + "#owner" }
+
+// Children returns the key of the set of entities that ever had this parent.
+func (k Keys) Children(id string) string { return k.Prefix + "#children:" + id }
