@@ -31,19 +31,20 @@ type Command struct {
 	connect.TableOnly
 	connect.Namespaced
 
-	Once      bool          `help:"Count what the stream contains now, and end."`
-	Poisoned  *string       `placeholder:"FILE" help:"${poisoned}"`
-	KeepHours string        `default:"35d" help:"Keep windows of an hour this long, 24h or more."`
-	KeepDays  string        `default:"400d" help:"Keep windows of a day this long, 24h or more."`
-	Idle      time.Duration `default:"1s" help:"${idle}"`
-	JSON      bool          `name:"json" help:"Print the summary as JSON."`
+	Once        bool          `help:"Count what the stream contains now, and end."`
+	Poisoned    *string       `placeholder:"FILE" help:"${poisoned}"`
+	KeepHours   string        `default:"35d" help:"Keep windows of an hour this long, 24h or more."`
+	KeepDays    string        `default:"400d" help:"Keep windows of a day this long, 24h or more."`
+	KeepWindows string        `default:"400d" help:"Keep windows of a windowed limit this long, 24h or more."`
+	Idle        time.Duration `default:"1s" help:"${idle}"`
+	JSON        bool          `name:"json" help:"Print the summary as JSON."`
 }
 
 // Help describes the command.
 func (Command) Help() string {
 	return "It reads the table's stream and adds up consumption in windows of an hour and of a day, by " +
-		"entity, resource and limit. The windows are items of the same table; sluice usage shows " +
-		"them.\n\n" +
+		"entity, resource and limit, and in each window of a windowed limit. The windows are items of the " +
+		"same table; sluice usage shows them.\n\n" +
 		"It runs until Ctrl-C or SIGTERM. It may be killed at any time and resumes at the same " +
 		"place; each record counts once. Run one for each table. A second one does no harm, but " +
 		"costs as much as the first. Do not run it beside a Lambda function that aggregates the same " +
@@ -123,7 +124,10 @@ func (c Command) check() (map[usage.Span]time.Duration, error) {
 	for _, k := range []struct {
 		flag, text string
 		span       usage.Span
-	}{{"--keep-hours", c.KeepHours, usage.Hour}, {"--keep-days", c.KeepDays, usage.Day}} {
+	}{
+		{"--keep-hours", c.KeepHours, usage.Hour}, {"--keep-days", c.KeepDays, usage.Day},
+		{"--keep-windows", c.KeepWindows, usage.LimitWindow},
+	} {
 		d, why := format.ParseAge(k.text)
 		if why == "" && d < usage.LeastKeep {
 			why = "is too short: a stream goes back for 24h, and what it delivers again has to find its window"

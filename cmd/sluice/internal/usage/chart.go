@@ -19,16 +19,24 @@ func (c Command) chart(s *schemafile.Schema, all []usage.Usage, now time.Time) c
 	drawn := chart.Chart{
 		Title: "Consumption of " + term.Quote(c.Entity), Per: c.By, Span: usage.Span(c.By).Length(),
 	}
+	allowed := drawn.Span
+	if usage.Span(c.By) == month { // months differ in length
+		allowed = 0
+	}
+	name := startOf
+	if c.drawsTime() {
+		name = func(usage.Usage) string { return "" }
+	}
 	for _, sum := range totals(all) {
 		of := slices.DeleteFunc(slices.Clone(all), func(u usage.Usage) bool { return u.Resource != sum.Resource })
-		for _, name := range limitNames(of) {
-			panel := chart.Panel{Name: term.Quote(sum.Resource) + " " + term.Quote(name),
-				Allowance: refills(s, c.Entity, sum.Resource, name, drawn.Span)}
+		for _, limit := range limitNames(of) {
+			panel := chart.Panel{Name: term.Quote(sum.Resource) + " " + term.Quote(limit),
+				Allowance: refills(s, c.Entity, sum.Resource, limit, allowed)}
 			for _, u := range of {
-				if milli, ok := spent(u, name); ok {
+				if milli, ok := spent(u, limit); ok {
 					panel.Bars = append(panel.Bars, chart.Bar{
-						Start: u.Start, Tokens: float64(milli) / bucket.Milli, Text: format.Tokens(milli), Running: running(u,
-							now),
+						Start: u.Start, Name: name(u), Tokens: float64(milli) / bucket.Milli,
+						Text: format.Tokens(milli), Running: running(u, now),
 					})
 				}
 			}
@@ -38,22 +46,38 @@ func (c Command) chart(s *schemafile.Schema, all []usage.Usage, now time.Time) c
 	return drawn
 }
 
+// drawsTime reports whether windows are hours or days in UTC. A chart has no axis for others, so their bars
+// have names.
+func (c Command) drawsTime() bool {
+	span, inUTC := usage.Span(c.By), c.Zone == nil || *c.Zone == time.UTC.String()
+	return inUTC && (span == usage.Hour || span == usage.Day)
+}
+
 // refills returns how many tokens of a limit refill during d, by the schema. It returns 0 if the schema,
 // which may be nil, does not have the limit: usage outlives changes of the schema.
 func refills(s *schemafile.Schema, entity, resource, limit string, d time.Duration) float64 {
-	if s == nil {
+	l, ok := limitOf(s, entity, resource, limit)
+	if !ok || l.Windowed() {
 		return 0
+	}
+	return float64(l.Refill) / bucket.Milli * float64(d.Milliseconds()) / float64(l.Period)
+}
+
+// limitOf returns a limit of an entity's kind by the schema. ok is false if the schema, which may be nil,
+// does not have it.
+func limitOf(s *schemafile.Schema, entity, resource, limit string) (l bucket.Limit, ok bool) {
+	if s == nil {
+		return l, false
 	}
 	at, kind := slices.IndexFunc(s.Specs,
 		func(spec *store.Spec) bool { return spec.Resource == resource }), s.KindOf(entity)
 	if at < 0 || kind < 0 {
-		return 0
+		return l, false
 	}
 	spec := s.Specs[at]
 	i := slices.Index(spec.Limits, limit)
 	if i < 0 || !spec.Kinds[kind].Has(i) {
-		return 0
+		return l, false
 	}
-	l := spec.Kinds[kind].Limits[i]
-	return float64(l.Refill) / bucket.Milli * float64(d.Milliseconds()) / float64(l.Period)
+	return spec.Kinds[kind].Limits[i], true
 }

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -39,17 +40,41 @@ func spent(u usage.Usage, limit string) (milli int64, ok bool) {
 }
 
 // running reports whether u's window has not ended at now. Its consumption may still grow.
-func running(u usage.Usage, now time.Time) bool { return now.Before(u.Start.Add(u.Span.Length())) }
+func running(u usage.Usage, now time.Time) bool { return now.Before(windowEnd(u.Span, u.Start)) }
+
+// startOf writes the start of a window, in its zone.
+func startOf(u usage.Usage) string {
+	switch u.Span {
+	case usage.Hour:
+		return u.Start.Format("2006-01-02 15:04")
+	case month:
+		return u.Start.Format("2006-01")
+	}
+	return u.Start.Format(time.DateOnly)
+}
+
+// byStart orders windows by start, then by resource.
+func byStart(a, b usage.Usage) int {
+	return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Resource, b.Resource))
+}
+
+// byLimit orders what limits consumed by their names.
+func byLimit(a, b usage.Spent) int { return cmp.Compare(a.Limit, b.Limit) }
+
+// column returns the name of a column of times, with the zone that they are in.
+func column(name string, zone *time.Location) string {
+	if zone == time.UTC {
+		return name
+	}
+	return name + ", " + zone.String()
+}
 
 // printTable prints all windows as a table. There is a total for each resource, since tokens of two
 // resources do not add up.
 func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
-	layout := time.DateOnly
-	if all[0].Span == usage.Hour {
-		layout = "2006-01-02 15:04"
-	}
-	rows := [][]string{append(append([]string{"START", "RESOURCE"}, names...), "WRITES")}
+	start := column("START", all[0].Start.Location())
+	rows := [][]string{append(append([]string{start, "RESOURCE"}, names...), "WRITES")}
 	add := func(start string, u usage.Usage) {
 		row := []string{start, u.Resource}
 		for _, name := range names {
@@ -62,7 +87,7 @@ func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
 		rows = append(rows, append(row, texttable.Count(u.Writes)))
 	}
 	for _, u := range all {
-		add(u.Start.Format(layout), u)
+		add(startOf(u), u)
 		if last := len(rows) - 1; running(u, now) {
 			rows[last] = append(rows[last], "still running")
 		}
@@ -81,16 +106,7 @@ func totals(all []usage.Usage) (sums []usage.Usage) {
 		if !found {
 			sums = slices.Insert(sums, i, usage.Usage{Window: usage.Window{Resource: u.Resource}})
 		}
-		s := &sums[i]
-		s.Writes = bucket.Add(s.Writes, u.Writes)
-		for _, l := range u.Limits {
-			j := slices.IndexFunc(s.Limits, func(have usage.Spent) bool { return have.Limit == l.Limit })
-			if j < 0 {
-				s.Limits = append(s.Limits, l)
-				continue
-			}
-			s.Limits[j].Millitokens = bucket.Add(s.Limits[j].Millitokens, l.Millitokens)
-		}
+		addTo(&sums[i], u)
 	}
 	return sums
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
@@ -15,7 +18,9 @@ import (
 // TestRunning: a window runs until the next one begins.
 func TestRunning(t *testing.T) {
 	begins := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	for span, length := range map[usage.Span]time.Duration{usage.Hour: time.Hour, usage.Day: 24 * time.Hour} {
+	for span, length := range map[usage.Span]time.Duration{
+		usage.Hour: time.Hour, usage.Day: 24 * time.Hour, month: 31 * 24 * time.Hour,
+	} {
 		u := usage.Usage{Window: usage.Window{Span: span, Start: begins}}
 		for after, want := range map[time.Duration]bool{0: true, length - 1: true, length: false} {
 			if got := running(u, begins.Add(after)); got != want {
@@ -33,6 +38,49 @@ func TestExact(t *testing.T) {
 		if got := exact(milli); got != want {
 			t.Errorf("exact(%d) = %s, want %s", milli, got, want)
 		}
+	}
+}
+
+// TestWindowChart: a window's bar is beside the allowance of a limit that the schema has with windows.
+func TestWindowChart(t *testing.T) {
+	const capacity = 100 * bucket.Milli
+	s := &schemafile.Schema{
+		Kinds: []store.Kind{{Name: "user", Prefix: "user-"}},
+		Specs: []*store.Spec{{Resource: "gpt-4", Limits: []string{"rpm", "usd"}, Kinds: []store.Kind{{
+			Name: "user", Prefix: "user-", Limits: []bucket.Limit{
+				{Capacity: capacity, Burst: capacity, Refill: capacity, Period: 60_000},
+				{Capacity: capacity, Burst: capacity, Period: 86_400_000},
+			},
+		}}}},
+	}
+	ends := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	all := []usage.WindowUsage{
+		{Resource: "gpt-4", Limit: "usd", End: ends, Millitokens: 100_000},
+		{Resource: "gpt-4", Limit: "usd", End: ends.AddDate(0, 0, 1), Millitokens: 50_000},
+		{Resource: "gpt-9", Limit: "usd", End: ends, Millitokens: 1_000},
+	}
+	var out strings.Builder
+	command := Command{Entity: "user-1", By: "window"}
+	if err := command.windowChart(s, all, ends).Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	bar := func(n int) string { return strings.Repeat("█", n) }
+	want := `Consumption of user-1
+
+gpt-4 usd, tokens per window; | is the window's allowance: 100
+  2026-03-01 00:00  100  ` + bar(40) + `|
+  2026-03-02 00:00   50  ` + bar(20) + strings.Repeat(" ", 20) + `|  still running
+
+gpt-9 usd, tokens per window
+  2026-03-01 00:00  1  ` + bar(40) + "\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if n := refills(s, "user-1", "gpt-4", "usd", time.Hour); n != 0 {
+		t.Errorf("a limit with windows refills %v in an hour", n)
+	}
+	if n := refills(s, "user-1", "gpt-4", "rpm", time.Hour); n != 6_000 {
+		t.Errorf("rpm refills %v in an hour", n)
 	}
 }
 

@@ -2,11 +2,11 @@
 package usage
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"regexp"
 	"slices"
@@ -32,7 +32,8 @@ type Command struct {
 
 	Entity   string  `arg:"" type:"entity" help:"${entity}"`
 	Resource *string `placeholder:"RESOURCE" help:"Show this resource only. The default is all."`
-	By       string  `enum:"hour,day" default:"day" help:"Length of a window: hour or day, in UTC."`
+	By       string  `enum:"hour,day,month,window" default:"day" aliases:"span" help:"${by}"`
+	Zone     *string `placeholder:"ZONE" help:"${usage_zone}"`
 	Since    string  `default:"7d" placeholder:"7d" help:"${since}"`
 	JSON     bool    `xor:"form" name:"json" help:"Print a JSON object per window on a line, in millitokens."`
 	CSV      bool    `xor:"form" name:"csv" help:"Print comma-separated values."`
@@ -59,15 +60,25 @@ func (c Command) AfterApply(command *kong.Context) error {
 func (Command) Help() string {
 	return "`sluice aggregate` adds windows up from the table's stream. Tokens that are given back " +
 		"count in the window in which they are given back, so a window can be negative. A window " +
-		"that has not ended is marked as running and may still grow. Refills are those of the " +
-		"schema, without overrides.\n\n" +
+		"that has not ended is marked as running and may still grow. Refills and allowances are those " +
+		"of the schema, without overrides.\n\n" +
+		"--by window (or --span window) shows each windowed limit by its own windows: those that end " +
+		"after --since. Their sum is all that the limit consumed. What no window had, because a bucket " +
+		"had none yet, is shown as such. A reset ends a window and begins another that ends 1 ms " +
+		"later.\n\n" +
+		"With --zone, days and months are those of a zone, which is whole hours from UTC. They are added " +
+		"up from hours, which `sluice aggregate` keeps for 35 days unless --keep-hours says otherwise.\n\n" +
 		"Example: sluice usage user-123 --by hour --since 12h --svg usage.svg"
 }
 
 // Run reads the windows and prints them in the chosen form.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	now := p.Now()
-	question, err := c.question(now)
+	zone, err := c.location()
+	if err != nil {
+		return err
+	}
+	question, err := c.question(now, zone)
 	if err != nil {
 		return err
 	}
@@ -85,20 +96,77 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
-	var all []usage.Usage
-	for u, err := range usage.Read(ctx, items, c.Table, question) {
+	explain := func(err error) error { return connect.Explain(client, operator.CallError(c.Table, err)) }
+	if question.Span == usage.LimitWindow {
+		all, err := c.readWindows(ctx, items, question)
 		if err != nil {
-			return connect.Explain(client, operator.CallError(c.Table, err))
+			return explain(err)
+		}
+		return c.showWindows(p, s, all, question, now)
+	}
+	all, err := c.read(ctx, items, question)
+	if err != nil {
+		return explain(err)
+	}
+	if zone != time.UTC {
+		days, err := c.readDays(ctx, items, question, now)
+		if err != nil {
+			return explain(err)
+		}
+		if err := c.checkComplete(all, days, zone, now); err != nil {
+			return err
+		}
+	}
+	return c.show(p, s, group(all, question), question, now)
+}
+
+// read reads the windows that the question's are made of, by start and resource.
+func (c Command) read(ctx context.Context, items usage.Querier, q usage.Question) ([]usage.Usage, error) {
+	switch {
+	case q.Since.Location() != time.UTC:
+		q.Span = usage.Hour
+		q.Since = q.Since.UTC().Truncate(usage.Day.Length()) // so that days are complete
+	case q.Span == month:
+		q.Span = usage.Day
+	}
+	return collect(usage.Read(ctx, items, c.Table, q))
+}
+
+// readDays reads the days in UTC that lie within the question's time.
+func (c Command) readDays(ctx context.Context, items usage.Querier, q usage.Question, now time.Time) (
+	[]usage.Usage, error) {
+	q.Span, q.Until = usage.Day, now
+	return collect(usage.Read(ctx, items, c.Table, q))
+}
+
+// collect returns what is yielded, or the first error.
+func collect[T any](yielded iter.Seq2[T, error]) (all []T, err error) {
+	for u, err := range yielded {
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, u)
 	}
+	return all, nil
+}
+
+// group returns the windows that the question asks for, of what read returned.
+func group(all []usage.Usage, q usage.Question) []usage.Usage {
+	if q.Since.Location() != time.UTC || q.Span == month {
+		all = slices.DeleteFunc(all, func(u usage.Usage) bool { return u.Start.Before(q.Since) })
+		return regroup(all, q.Span, q.Since.Location())
+	}
+	slices.SortStableFunc(all, byStart)
+	return all
+}
+
+// show prints windows in the chosen form.
+func (c Command) show(p program.Env, s *schemafile.Schema, all []usage.Usage, q usage.Question,
+	now time.Time) error {
 	if len(all) == 0 { // the file of an older chart is not changed
-		p.Note("%s\n", c.none(question))
+		p.Note("%s\n", c.none(q))
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b usage.Usage) int {
-		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Resource, b.Resource))
-	})
 	switch {
 	case c.JSON:
 		return printJSON(p, all, now)
@@ -115,8 +183,9 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 // dateForm matches the beginning of a date. No period begins like this.
 var dateForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}`)
 
-// question returns the query of the arguments at now. Wrong arguments are usage errors.
-func (c Command) question(now time.Time) (q usage.Question, err error) {
+// question returns what the arguments ask at now. It begins with the start of the first hour, day or month,
+// in the zone; windows of limits are those that end after it. Wrong arguments are usage errors.
+func (c Command) question(now time.Time, zone *time.Location) (q usage.Question, err error) {
 	q = usage.Question{Entity: c.Entity, Span: usage.Span(c.By)}
 	if err := schemafile.CheckEntity(c.Entity); err != nil {
 		return q, err
@@ -134,22 +203,38 @@ func (c Command) question(now time.Time) (q usage.Question, err error) {
 			"limits.yaml")
 	case c.File != nil && !drawn:
 		return q, program.Usagef("--file is for --plot and --svg: pass one of them")
+	case c.SVG != nil && !c.drawsTime():
+		return q, program.Usagef("--svg draws hours and days in UTC: pass --plot instead, or another --by and no " +
+			"--zone")
 	}
-	if day, err := time.Parse(time.DateOnly, c.Since); err == nil {
-		if q.Since = day; day.After(now) {
-			return q, program.Usagef("--since %s: that day has not begun in UTC: pass an earlier one", c.Since)
-		}
+	if q.Since, err = c.since(now, zone); err != nil || q.Span == usage.LimitWindow {
+		return q, err
+	}
+	q.Since = windowStart(q.Span, q.Since)
+	if zone == time.UTC {
 		return q, nil
 	}
+	return q, checkHours(zone, q.Since, now)
+}
+
+// since returns the instant of --since, in a zone.
+func (c Command) since(now time.Time, zone *time.Location) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, c.Since); err == nil {
+		begins := midnight(day.Year(), day.Month(), day.Day(), zone)
+		if begins.After(now) {
+			return begins, program.Usagef("--since %s: that day has not begun in %s: pass an earlier one", c.Since,
+				zone)
+		}
+		return begins, nil
+	}
 	if dateForm.MatchString(c.Since) {
-		return q, program.Usagef("--since %s is not a date: pass one such as 2026-11-21", c.Since)
+		return now, program.Usagef("--since %s is not a date: pass one such as 2026-11-21", c.Since)
 	}
 	ago, why := format.ParseAge(c.Since)
 	if why != "" {
-		return q, program.Usagef("--since: period %q %s; or pass a date, such as 2026-11-21", c.Since, why)
+		return now, program.Usagef("--since: period %q %s; or pass a date, such as 2026-11-21", c.Since, why)
 	}
-	q.Since = now.Add(-ago)
-	return q, nil
+	return now.Add(-ago).In(zone), nil
 }
 
 // schema reads the schema. It returns nil if none is named and limits.yaml does not exist.
@@ -170,9 +255,9 @@ func (c Command) none(q usage.Question) string {
 	if q.Resource != "" {
 		what += " on " + q.Resource
 	}
-	from := q.Since.UTC().Truncate(q.Span.Length()) // the read includes the window that contains this instant
-	return fmt.Sprintf("%s: no usage by %s is stored since %s: nothing was consumed, or neither `sluice "+
-		"aggregate` nor a Lambda function has counted it", what, q.Span, from.Format("2006-01-02 15:04 UTC"))
+	return fmt.Sprintf("%s: no usage by %s is stored since %s %s: nothing was consumed, or neither `sluice "+
+		"aggregate` nor a Lambda function has counted it", what, q.Span, q.Since.Format("2006-01-02 15:04"),
+		q.Since.Location())
 }
 
 // write writes the chart to its file.
@@ -187,6 +272,9 @@ func (c Command) write(p program.Env, drawn chart.Chart) error {
 // FlagHelp returns the help texts that are too long for a tag.
 func (Command) FlagHelp() kong.Vars {
 	return kong.Vars{
+		"by": "Length of a window: hour, day or month, in UTC or in --zone; or window, each limit's own.",
+		"usage_zone": "The zone of days, months, --since and the ends of windows, such as Europe/Berlin. The " +
+			"default is UTC.",
 		"since": "Begin of the first window: an age, such as 7d or 12h, or a date, such as 2026-11-21.",
 		"usage_file": "The schema, from which --plot and --svg take refills. The default is limits.yaml, if it " +
 			"exists.",
