@@ -467,6 +467,8 @@ func TestAggregateFails(t *testing.T) {
 			`--keep-hours: period "" is no duration: write a number and ms, s, m, h or d, such as 1m` + help},
 		"--keep-hours 23h": {2, `--keep-hours: period "23h" is too short: a stream goes back for 24h, and what ` +
 			`it delivers again has to find its window` + help},
+		"--keep-windows 23h": {2, `--keep-windows: period "23h" is too short: a stream goes back for 24h, and ` +
+			`what it delivers again has to find its window` + help},
 		"--keep-days 400": {2,
 			`--keep-days: ` + notPeriod("400") + help},
 		"--table x": {2,

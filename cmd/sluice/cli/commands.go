@@ -28,6 +28,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/top"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/usage"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/version"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/windows"
 )
 
 // commands is the grammar that kong parses: a field for each command. A new command needs a field here, a
@@ -41,10 +42,11 @@ type commands struct {
 	Peek      peek.Command       `cmd:"" help:"Show what a bucket has left. Changes nothing."`
 	Top       top.Command        `cmd:"" help:"List the most used buckets of a resource. Changes nothing."`
 	Entity    entity.Command     `cmd:"" help:"Store and show the parents of entities."`
+	Windows   windows.Command    `cmd:"" help:"List when windows of limits start. Changes nothing."`
 	Override  override.Command   `cmd:"" help:"Change the limits of an entity or a kind without a deployment."`
 	Reset     reset.Command      `cmd:"" help:"Fill a bucket up."`
 	Aggregate aggregate.Command  `cmd:"" help:"Add up consumption from the table's stream, for usage to show."`
-	Usage     usage.Command      `cmd:"" help:"Show what an entity consumed, by hour or day. Changes nothing."`
+	Usage     usage.Command      `cmd:"" help:"Show what an entity consumed. Changes nothing."`
 	Region    region.Command     `cmd:"" help:"Divide limits among regions that have a table each."`
 	Infra     infra.Command      `cmd:"" help:"Print templates of the table, and IAM policies."`
 	Metrics   metrics.Command    `cmd:"" help:"Print the metrics, a dashboard for them, and alarms."`

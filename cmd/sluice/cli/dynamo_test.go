@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"crypto/rand"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -172,7 +173,8 @@ func TestTableOfSomebodyElse(t *testing.T) {
 func TestPeek(t *testing.T) {
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
-	lim, err := limits.New(dynamo.New(client, table), runtime.WithClock(fixed{start}))
+	lim, err := limits.New(dynamo.New(storetest.Dated(client, fixed{start}), table),
+		runtime.WithClock(fixed{start}))
 	if err != nil {
 		t.Fatal(err)
 	}

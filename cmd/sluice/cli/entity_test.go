@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -268,7 +269,8 @@ func TestEntityChildrenPaged(t *testing.T) {
 func TestEntityLookedUp(t *testing.T) {
 	s, table := newSession(t, demo)
 	acquire := func() error {
-		lim, err := limits.New(dynamo.New(s.client, table), runtime.WithClock(fixed{start}))
+		lim, err := limits.New(dynamo.New(storetest.Dated(s.client, fixed{start}), table),
+			runtime.WithClock(fixed{start}))
 		if err == nil {
 			_, err = lim.GPT4.Acquire(t.Context(), limits.UserByID("123"), limits.GPT4Cost{RPM: 35})
 		}

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,7 +59,8 @@ func runStory(t *testing.T, s session, table string, opts ...dynamo.Option) []st
 	if err := os.WriteFile(rows, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lim, err := limits.New(dynamo.New(s.client, table, opts...), runtime.WithClock(fixed{start}))
+	lim, err := limits.New(dynamo.New(storetest.Dated(s.client, fixed{start}), table, opts...),
+		runtime.WithClock(fixed{start}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"fmt"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -31,7 +32,8 @@ const demo = "../../../limits.yaml"
 // acquire takes tokens as a process does that has just started, and so remembers no overrides.
 func acquire(s session, table string, cost limits.GPT4Cost) {
 	s.Helper()
-	lim, err := limits.New(dynamo.New(s.client, table), runtime.WithClock(fixed{start}))
+	lim, err := limits.New(dynamo.New(storetest.Dated(s.client, fixed{start}), table),
+		runtime.WithClock(fixed{start}))
 	if err == nil {
 		_, err = lim.GPT4.Acquire(s.Context(), limits.User{ID: "123", Project: limits.Project{ID: "7"}}, cost)
 	}

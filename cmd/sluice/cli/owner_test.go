@@ -23,6 +23,7 @@ import (
 // files.
 var writing = map[string][]string{
 	"entity put":      {"entity put user-123 --parent project-8 --file DEMO"},
+	"entity calendar": {"entity calendar user-123 --since 2026-01-31 --file DEMO"},
 	"entity delete":   {"entity delete user-123 --file DEMO"},
 	"entity erase":    {"entity erase user-123 --file DEMO", "entity erase user-123 --dry-run --file DEMO"},
 	"override set":    {"override set user-123 gpt-4 rpm=70 --file DEMO"},
@@ -47,7 +48,7 @@ var writing = map[string][]string{
 var harmless = map[string][]string{
 	"reads": {
 		"peek", "top", "entity show", "entity children", "override get", "override list", "override explain",
-		"override export", "usage", "region status", "table check",
+		"override export", "usage", "region status", "table check", "windows",
 	},
 	"writes no table": {
 		"generate", "breaking", "schema", "init", "infra cloudformation", "infra terraform", "infra iam",

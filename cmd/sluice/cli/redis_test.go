@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"fmt"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"regexp"
 	"strings"
 	"testing"
@@ -105,7 +106,7 @@ func TestSameOnRedis(t *testing.T) {
 		run   func(args []string) (int, string, string)
 	}{
 		"DynamoDB": {
-			func() store.Store { return dynamo.New(client, table) },
+			func() store.Store { return dynamo.New(storetest.Dated(client, fixed{now}), table) },
 			func(args []string) (int, string, string) {
 				return sluice(t, now, append(args, "--table", table, "--file", demo)...)
 			},
@@ -141,6 +142,8 @@ func TestSameOnRedis(t *testing.T) {
 		"peek user-123 gpt-4", "top gpt-4",
 		"entity put user-123 --parent project-7", "entity show user-123", "entity children project-7",
 		"peek user-123 gpt-4",
+		"entity calendar user-123 --since 2026-01-31T09:00 --zone Europe/Berlin", "entity show user-123",
+		"entity show user-123 --json", "entity calendar user-123 --since 2026-02-01", "windows --entity user-123",
 		"entity put user-123 --no-cascade", "entity delete project-7", "entity put project-7",
 		"reset user-123 gpt-4 --limit rps", "reset user-123 gpt-4 --limit rpm", "reset user-123 gpt-4",
 		"peek project-7 gpt-4",

@@ -21,6 +21,7 @@ var onRedis = []string{
 	"override get user-1 gpt-4",
 	"override list gpt-4", "override export", "override delete user-1 gpt-4", "override explain user-1 gpt-4",
 	"entity put user-1 --parent project-7",
+	"entity calendar user-1 --since 2026-01-31",
 	"entity show user-1", "entity children project-7", "entity delete user-1", "entity erase user-1",
 }
 

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,8 @@ func (w *places) status(flags ...string) (code int, out, errs string) {
 // spend has user-1 make so many requests in the i-th region.
 func (w *places) spend(i int, requests int64) {
 	w.t.Helper()
-	lim, err := limits.New(dynamo.New(dynamotest.Client(w.t), w.tables[i]), runtime.WithClock(fixed{w.now}))
+	lim, err := limits.New(dynamo.New(storetest.Dated(dynamotest.Client(w.t), fixed{w.now}), w.tables[i]),
+		runtime.WithClock(fixed{w.now}))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,16 +86,25 @@ func image(entity, resource string, consumed map[string]int64) map[string]stream
 // consume adds a record by which a bucket's limits consumed so many millitokens at an instant.
 func (b *book) consume(at time.Time, entity, resource string, milli map[string]int64) {
 	b.t.Helper()
+	b.add(at, entity, resource, milli, nil)
+}
+
+// add is consume; the new image also has these attributes.
+func (b *book) add(at time.Time, entity, resource string, milli map[string]int64,
+	more map[string]streams.AttributeValue) {
+	b.t.Helper()
 	before := map[string]int64{}
 	after := map[string]int64{}
 	const already = 1_000_000_000
 	for limit, n := range milli {
 		before[limit], after[limit] = already, already+n
 	}
+	now := image(entity, resource, after)
+	maps.Copy(now, more)
 	b.written++
 	rec, err := usage.FromStreams(streams.Record{EventName: "MODIFY", Dynamodb: &streams.StreamRecord{
 		ApproximateCreationDateTime: &at, SequenceNumber: aws.String(strconv.Itoa(b.written)),
-		OldImage: image(entity, resource, before), NewImage: image(entity, resource, after),
+		OldImage: image(entity, resource, before), NewImage: now,
 	}})
 	if err != nil {
 		b.t.Fatal(err)
@@ -249,7 +259,7 @@ func TestUsageFails(t *testing.T) {
 		"user-1 --file limits.yaml":    `--file is for --plot and --svg: pass one of them` + help,
 		"user-1 --plot --file=": `--file is empty: pass the path of the schema, or leave the flag out for ` +
 			`limits.yaml` + help,
-		"user-1 --by week":    `--by must be one of "hour","day" but got "week"` + help,
+		"user-1 --by week":    `--by must be one of "hour","day","month","window" but got "week"` + help,
 		"user-1 --svg=":       `--svg is empty: pass the name of a file` + help,
 		"user-1 --json --csv": `--json and --csv can't be used together` + help,
 	} {

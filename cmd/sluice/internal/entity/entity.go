@@ -2,10 +2,10 @@
 package entity
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
@@ -13,7 +13,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
-	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -22,6 +21,7 @@ type Command struct {
 	Put      putCommand      `cmd:"" help:"Store the parent of an entity, for calls that name only the entity."`
 	Show     showCommand     `cmd:"" help:"Show the stored parents of an entity and of its ancestors."`
 	Children childrenCommand `cmd:"" help:"List the stored children of an entity, one per line."`
+	Calendar calendarCommand `cmd:"" help:"Store when an entity's billing began, for windows of its own."`
 	Delete   deleteCommand   `cmd:"" help:"Delete a stored entity; its buckets and overrides stay."`
 	Erase    eraseCommand    `cmd:"" help:"Delete all that is stored of an entity."`
 }
@@ -113,6 +113,7 @@ func (c putCommand) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return e.store.Explain(err)
 	}
+	before.Since = time.Time{} // a put leaves it alone
 	if m.Parent == "" {
 		m.Parent = before.Parent
 		if err := m.Check(e.Kinds); err != nil {
@@ -227,7 +228,7 @@ func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer e.store.Close()
-	_, found, err := e.Get(ctx, c.Entity)
+	before, found, err := e.Get(ctx, c.Entity)
 	if err != nil {
 		return e.store.Explain(err)
 	}
@@ -244,6 +245,9 @@ func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
 		return e.store.Explain(err)
 	}
 	p.Say("deleted %s\n%s\n", term.Quote(c.Entity), bucketstore.TakenUp())
+	if !before.Since.IsZero() {
+		p.Say("its calendar stays: `sluice entity erase %s` deletes it too\n", term.Argument(c.Entity))
+	}
 	if divided := e.dividing(c.Entity); len(divided) > 0 {
 		p.Say("its quotas of %s stay: regional sync manages them and reclaims unused ones\n",
 			strings.Join(divided, ", "))
@@ -281,86 +285,6 @@ func (e entities) childless(ctx context.Context, entity string) error {
 		"parent for them first, or pass --force", term.Quote(entity), strings.Join(children, ", "))
 }
 
-// shown is an entity, as far as it is stored, and why look-ups fail at it.
-type shown struct {
-	Entity  string `json:"entity"`
-	Parent  string `json:"parent,omitempty"`
-	Cascade bool   `json:"cascade"`
-	Stored  bool   `json:"stored"`
-	Problem string `json:"problem,omitempty"`
-}
-
-// chain reads entity and its ancestors as far as look-ups go. It returns nothing if entity is not stored.
-func (e entities) chain(ctx context.Context, entity string) (chain []shown, err error) {
-	for entity != "" {
-		m, stored, err := e.Get(ctx, entity)
-		switch {
-		case err != nil:
-			return nil, e.store.Explain(err)
-		case stored:
-			chain = append(chain, shown{entity, m.Parent, m.Cascade, true, e.broken(m)})
-		case len(chain) == 0:
-			return nil, nil
-		default:
-			chain = append(chain, shown{Entity: entity, Problem: e.missing(entity, "not stored")})
-		}
-		entity = m.Parent
-		if !m.Cascade || e.broken(m) != "" {
-			break
-		}
-	}
-	return chain, nil
-}
-
-// show prints entity and its ancestors. It prints nothing and returns false if entity is not stored.
-func (e entities) show(ctx context.Context, p program.Env, entity string) (found bool, err error) {
-	chain, err := e.chain(ctx, entity)
-	if err != nil || len(chain) == 0 {
-		return false, err
-	}
-	rows := [][]string{{"ENTITY", "PARENT", "CASCADE"}}
-	for _, s := range chain {
-		if s.Stored {
-			rows = append(rows, []string{s.Entity, dash(s.Parent), yes(s.Cascade), s.Problem})
-		} else {
-			rows = append(rows, []string{s.Entity, "-", "-", cmp.Or(s.Problem, "not stored (not needed)")})
-		}
-	}
-	return true, texttable.Write(p.Stdout, "  ", "llll", rows)
-}
-
-// showJSON is show in JSON.
-func (e entities) showJSON(ctx context.Context, p program.Env, entity string) (found bool, err error) {
-	chain, err := e.chain(ctx, entity)
-	for _, s := range chain {
-		if err == nil {
-			err = p.JSONLine(s)
-		}
-	}
-	return len(chain) > 0, err
-}
-
-// broken says why look-ups fail at m, or returns an empty string.
-func (e entities) broken(m store.Member) string {
-	switch err := m.Check(e.Kinds); {
-	case err != nil:
-		return strings.TrimPrefix(err.Error(), "sluice: ")
-	case m.Cascade && m.Parent == "":
-		return e.missing(m.Entity, "no parent")
-	}
-	return ""
-}
-
-// missing says that look-ups miss the parent of entity, and why. It returns an empty string if no resource
-// needs the parent.
-func (e entities) missing(entity, why string) string {
-	if needing := e.Needing(e.KindOf(entity)); len(needing) > 0 {
-		return fmt.Sprintf("%s: look-ups for %s fail, run `%s`", why, strings.Join(needing, ", "),
-			putLine(e.Schema, entity))
-	}
-	return ""
-}
-
 // putLine returns the command line that stores entity.
 func putLine(s *schemafile.Schema, entity string) string {
 	command := "sluice entity put " + term.Argument(entity)
@@ -388,6 +312,7 @@ func yes(b bool) string {
 func (Command) FlagHelp() kong.Vars {
 	return kong.Vars{
 		"parent":     "Its parent as it is stored, such as project-7. The default is the stored parent.",
+		"since":      "When its billing began: the local time in --zone, such as 2026-01-31T09:00.",
 		"no_cascade": "Calls that look it up charge only its own bucket, even if the resource cascades.",
 	}
 }

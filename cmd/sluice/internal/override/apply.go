@@ -68,7 +68,7 @@ func check(s *schemafile.Schema, rows []row) (fit []imported, wrong problems) {
 				continue
 			}
 			limit := bucket.Limit(r.Limits[name])
-			if reason := limit.Check(l.Own().PerCall[i]); reason != "" {
+			if reason := l.Fits(i, limit); reason != "" {
 				wrong.add(r.line, "limit %s of %s: %s", name, term.Quote(r.At), reason)
 			}
 			next.row.Limits[i] = &limit

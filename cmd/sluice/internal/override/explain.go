@@ -61,6 +61,9 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	all, err := at.Inspect(ctx, c.Entity, c.Resource, root)
+	if err == nil {
+		err = c.InZones(ctx, at, c.Entity, c.Resource, all)
+	}
 	if err != nil {
 		return err
 	}

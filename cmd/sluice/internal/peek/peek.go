@@ -40,6 +40,9 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	}
 	defer at.Close()
 	all, err := at.Inspect(ctx, c.Entity, c.Resource, root)
+	if err == nil {
+		err = c.InZones(ctx, at, c.Entity, c.Resource, all)
+	}
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // Parse reads LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N] and returns the index of the limit. As in
 // limits.yaml, burst and refill are the capacity unless given; the period is that of the schema unless
-// given.
+// given. Of a limit with windows, only the capacity can be given.
 func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -28,7 +28,11 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	if err := l.Has(i); err != nil {
 		return 0, bucket.Limit{}, err
 	}
-	limit, wrong := restate(l.Own().Limits[i], value)
+	own := l.Own().Limits[i]
+	limit, wrong := restate(own, value)
+	if own.Windowed() {
+		limit, wrong = inWindows(name, own, value)
+	}
 	if wrong == "" {
 		wrong = limit.Check(l.Own().PerCall[i])
 	}
@@ -36,6 +40,38 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 		return 0, bucket.Limit{}, program.Usagef("%q: %s", text, wrong)
 	}
 	return i, limit, nil
+}
+
+// inWindows returns own, which has windows, with value, a CAPACITY. A non-empty text says what is wrong with
+// value.
+func inWindows(name string, own bucket.Limit, value string) (l bucket.Limit, wrong string) {
+	capacity, _, _ := strings.Cut(value, ",")
+	capacity, _, _ = strings.Cut(capacity, "/")
+	n, why := gen.ParseCount(capacity)
+	switch {
+	case why != "":
+		wrong = fmt.Sprintf("capacity %q %s", capacity, why)
+	case capacity != value:
+		wrong = fmt.Sprintf("%s has windows, which are those of limits.yaml: there is no every, burst or "+
+			"refill to "+
+			"change, write %s=%s", name, name, capacity)
+	}
+	n = bucket.Mul(n, bucket.Milli)
+	return bucket.Limit{Capacity: n, Burst: n, Period: own.Period}, wrong
+}
+
+// Fits says why limit, such as one of a file, cannot override the i-th limit, or returns an empty string.
+func (l Scope) Fits(i int, limit bucket.Limit) string {
+	own := l.Own().Limits[i]
+	switch restated := (bucket.Limit{Capacity: limit.Capacity, Burst: limit.Capacity, Period: own.Period}); {
+	case own.Windowed() && limit != restated:
+		return fmt.Sprintf("it has windows, so only its capacity can differ from limits.yaml: write "+
+			"burst_milli %d, "+
+			"refill_milli 0 and period_ms %d", limit.Capacity, own.Period)
+	case !own.Windowed() && limit.Windowed():
+		return "refill 0 is for limits with windows, and it refills: write the refill, such as the capacity"
+	}
+	return limit.Check(l.Own().PerCall[i])
 }
 
 // restate returns own with the numbers of value, CAPACITY[/EVERY][,burst=N][,refill=N]. A non-empty text
@@ -89,7 +125,7 @@ func (l Scope) Restate(i int, limit bucket.Limit) (text, wrong string) {
 		}
 	}
 	own := l.Own()
-	if wrong := limit.Check(own.PerCall[i]); wrong != "" {
+	if wrong := l.Fits(i, limit); wrong != "" {
 		return "", wrong
 	}
 	text = fmt.Sprintf("%s=%d", l.Spec.Limits[i], limit.Capacity/bucket.Milli)
@@ -99,7 +135,7 @@ func (l Scope) Restate(i int, limit bucket.Limit) (text, wrong string) {
 	if limit.Burst != limit.Capacity {
 		text += fmt.Sprintf(",burst=%d", limit.Burst/bucket.Milli)
 	}
-	if limit.Refill != limit.Capacity {
+	if limit.Refill != limit.Capacity && !limit.Windowed() {
 		text += fmt.Sprintf(",refill=%d", limit.Refill/bucket.Milli)
 	}
 	return text, ""

@@ -82,9 +82,10 @@ func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 	default:
 		spec.OnUnavailable = store.Allow
 	}
+	windows := calendars(r.Windows)
 	for _, c := range r.Charged {
 		kind := &spec.Kinds[c.Kind]
-		kind.PerCall = c.PerCall
+		kind.PerCall, kind.Windows = c.PerCall, windows
 		for _, n := range c.Limits {
 			kind.Limits = append(kind.Limits, limitOf(n))
 		}

@@ -89,7 +89,12 @@ func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 	for n, a := range d.statements.Limits {
 		i := d.statements.At[n]
 		names[n] = a.Limit
-		r.Balance(&dst.Balances[i], &dst.Missing[i], a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
+		b, missing := &dst.Balances[i], &dst.Missing[i]
+		if a.Ends != "" {
+			r.Window(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed, a.Ends)
+		} else {
+			r.Balance(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
+		}
 	}
 	dst.Extra = r.Extra(names...)
 	return r.Err()
@@ -100,7 +105,10 @@ func (d *Definition) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	r := codec.Decoder{Item: item}
 	dst.Refilled = r.Int(gen.AttributeRefilled)
 	for n, a := range d.statements.Limits {
-		dst.Balances[d.statements.At[n]].Tokens = r.Int(a.Tokens)
+		b := &dst.Balances[d.statements.At[n]]
+		if b.Tokens = r.Int(a.Tokens); a.Ends != "" {
+			b.Ends = r.Int(a.Ends)
+		}
 	}
 	return r.Err()
 }
@@ -114,6 +122,9 @@ func (d *Definition) Create(w *codec.Write) {
 	for n, a := range d.statements.Limits {
 		full := w.Full(d.statements.At[n])
 		codec.PutBalance(item, &full, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
+		if a.Ends != "" {
+			item[a.Ends] = codec.N(full.Ends)
+		}
 	}
 	w.Put(item, d.statements.Create.Condition)
 }
@@ -193,6 +204,10 @@ func number(w *codec.Write, o gen.Operand) int64 {
 		return w.Limits[o.Limit].Burst
 	case gen.OperandRefill:
 		return w.Limits[o.Limit].Refill
+	case gen.OperandEnds:
+		return w.Ends[o.Limit]
+	case gen.OperandEndsSeen:
+		return w.Image.Balances[o.Limit].Ends
 	default:
 		return w.Limits[o.Limit].Period
 	}

@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 
@@ -14,10 +15,13 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/gen"
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
+	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/definitions"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // pair is a generated resource and ours.
@@ -144,26 +148,55 @@ func TestDefinitionReadsAsTheGeneratedCode(t *testing.T) {
 // TestDefinitionByKind: where kinds differ in their limits, a load writes and reads what the generated
 // package does for each kind.
 func TestDefinitionByKind(t *testing.T) {
-	defs, err := definitions.Of(kinds.New)
+	if checked := sameByKind(t, kinds.New, "kinds"); checked != 8 {
+		t.Errorf("%d kinds with a bucket, want 8", checked)
+	}
+}
+
+// TestDefinitionOfWindows: so it is with limits that have windows.
+func TestDefinitionOfWindows(t *testing.T) {
+	if checked := sameByKind(t, windows.New, "windows"); checked != 3 {
+		t.Errorf("%d kinds with a bucket, want 3", checked)
+	}
+}
+
+// inWindows gives w, which is of a kind, the ends of windows.
+func inWindows(t *rapid.T, w *codec.Write, kind *store.Kind) {
+	ends := func(name string) int64 { return rapid.Int64Range(0, math.MaxInt64).Draw(t, name) }
+	w.Ends, w.Image.Balances = make([]int64, len(w.Limits)), make([]bucket.Balance, len(w.Limits))
+	for i, limit := range kind.Limits {
+		if limit.Windowed() {
+			w.Limits[i].Refill, w.Ends[i], w.Image.Balances[i].Ends = 0, ends("we"), ends("we0")
+		}
+	}
+}
+
+// sameByKind holds a load's writes and reads against those of a golden package. It returns how many kinds
+// with a bucket its resources have.
+func sameByKind[L any](
+	t *testing.T, open func(store.Store, ...runtime.Option) (L, error), golden string,
+) (checked int) {
+	t.Helper()
+	defs, err := definitions.Of(open)
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, err := gen.LoadStatements("../../../../../gen/testdata/golden/kinds/limits.yaml")
+	statements, err := gen.LoadStatements("../../../../../gen/testdata/golden/" + golden + "/limits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked := 0
 	for i, def := range defs {
 		ours, spec := load.Define(def.Spec(), statements[i]), def.Spec()
 		for kind := range spec.Kinds {
 			generated, ok := codec.For(def, kind)
-			if !ok {
+			if !ok || spec.Kinds[kind].Limits == nil {
 				continue
 			}
 			mine, _ := codec.For(ours, kind)
 			checked++
 			rapid.Check(t, func(t *rapid.T) {
 				w := drawn(t, len(spec.Limits))
+				inWindows(t, &w, &spec.Kinds[kind])
 				v := w
 				for _, build := range []func(codec.Resource, *codec.Write){codec.Resource.Create, codec.Resource.Normal,
 					codec.Resource.Retry, codec.Resource.Adjust, codec.Resource.Reshape} {
@@ -185,9 +218,7 @@ func TestDefinitionByKind(t *testing.T) {
 			})
 		}
 	}
-	if checked != 8 {
-		t.Errorf("%d kinds with a bucket, want 8", checked)
-	}
+	return checked
 }
 
 // TestComparisonSees: an operand that is another's is seen.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/sluice-go/sluice/internal/test/storetest"
 	"regexp"
 	"slices"
 	"testing"
@@ -168,7 +169,7 @@ func number(item codec.Item, attr string) (int64, error) {
 // limiter is a program that converts buckets as it needs them.
 func (t *table) limiter() *limits.Limiter {
 	t.Helper()
-	lim, err := limits.New(migrating.New(t.client, t.name), runtime.WithClock(still{}),
+	lim, err := limits.New(migrating.New(storetest.Dated(t.client, still{}), t.name), runtime.WithClock(still{}),
 		runtime.WithSettleTimeout(time.Minute), runtime.WithCallDefaults(runtime.OnUnavailable(store.Deny),
 			runtime.Budget(time.Minute)))
 	if err != nil {

@@ -1,0 +1,70 @@
+package schemafile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/gen"
+	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
+	"github.com/sluice-go/sluice/internal/test/definitions"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// TestCalendars: commands have the calendars that generated code has, and none for limits that refill.
+func TestCalendars(t *testing.T) {
+	loaded, err := gen.Load("../../../../gen/testdata/golden/windows/limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defs, err := definitions.Of(windows.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for i, def := range defs {
+		spec := def.Spec()
+		for _, kind := range spec.Kinds {
+			for j, want := range kind.Windows {
+				got := calendars(loaded.Resources[i].Windows)[j]
+				if (got == nil) != (want == nil) {
+					t.Fatalf("%s %s: %v, want %v", spec.Resource, spec.Limits[j], got, want)
+				}
+				if want != nil && !same(got, want) {
+					t.Errorf("%s %s: %+v, want %+v", spec.Resource, spec.Limits[j], got, want)
+				}
+				if want != nil {
+					compared++
+				}
+			}
+		}
+	}
+	if compared < 9 {
+		t.Errorf("%d calendars were compared", compared)
+	}
+	got := calendars(loaded.Resources[0].Windows)[1]
+	if same(got, &bucket.Calendar{Unit: got.Unit, At: got.At}) {
+		t.Error("control: a calendar without its zone is the same")
+	}
+}
+
+// same reports whether windows of a and b end at the same times over some years, for entities that have a
+// start of their own, too.
+func same(a, b *bucket.Calendar) bool {
+	since := time.Date(2024, 1, 31, 9, 30, 0, 0, bucket.MustZone("Asia/Tokyo"))
+	if a.OwnStarts != b.OwnStarts || a.OwnZone != b.OwnZone || a.String() != b.String() {
+		return false
+	}
+	for _, own := range []bool{false, true} {
+		x, y := *a, *b
+		if own {
+			x, y = *a.Of(since), *b.Of(since)
+		}
+		for at := since; at.Year() < 2028; at = at.Add(31 * time.Hour) {
+			now := at.UnixMilli()
+			if x.End(now, 0) != y.End(now, 0) || x.Half() != y.Half() {
+				return false
+			}
+		}
+	}
+	return true
+}
