@@ -140,11 +140,12 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 	if rps > 0 {
 		key := [2]string{limits.Embeddings, "project-p"}
 		if w.buckets[key] == nil {
-			w.buckets[key] = newIdeal([]bucket.Limit{{Capacity: 20_000, Burst: 20_000, Refill: 20_000, Period: 1000}})
+			w.buckets[key] = newIdeal([]bucket.Limit{{Capacity: 20_000, Burst: 20_000, Refill: 20_000, Period: 1000}},
+				nil)
 		}
 		claims = append(claims, embeddings.Claim(project, limits.EmbeddingsCost{RPS: rps}))
 		portions = append(portions, portion{w.buckets[key], limits.Embeddings, "project-p", []string{"rps"},
-			[]int64{rps * bucket.Milli}})
+			[]int64{rps * bucket.Milli}, nil})
 	}
 	w.spy.seen()
 	err := w.AcquireAll(w.Context(), claims...)

@@ -19,11 +19,15 @@
 //   - Retry after may be off by the time that a millitoken takes, and a millisecond. A call after that wait
 //     is admitted all the same.
 //
+// Limits with windows have the behaviours of boundaries, and most of those of limits that refill (alike). The
+// model knows each window by its end, and a lease by the windows that it was charged to.
+//
 // The model does not cover limit changes that a process has not noticed yet, nor the refill of the time
 // before a change. With two fields to a limit, a store cannot know what was in force then.
 package conformance
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -76,9 +80,17 @@ type Open func(testing.TB) Store
 // to be caught.
 func Run(t *testing.T, open Open) {
 	t.Helper()
-	for _, b := range behaviours {
+	for _, b := range slices.Concat(behaviours, alike()) {
 		t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 	}
+	t.Run("windows", func(t *testing.T) {
+		if open(t).Flows {
+			t.Skip("its clock cannot be moved, and what ages in its place is not the window that a lease knows")
+		}
+		for _, b := range boundaries {
+			t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
+		}
+	})
 	t.Run("histories", func(t *testing.T) { runHistories(t, open(t)) })
 	t.Run("crowds", func(t *testing.T) { runCrowds(t, open) })
 	t.Run("controls", func(t *testing.T) {

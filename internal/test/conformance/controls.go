@@ -25,6 +25,8 @@ type fault struct {
 	acquire func(context.Context, *faulty, *store.Call) error // nil: as it should be
 	settle  func(context.Context, *faulty, *store.Call) error
 	fill    func(_ context.Context, _ store.OverrideStore, _ *store.Spec, kind int, entity, root string) error
+	define  func(*store.Spec)
+	members func(store.MemberStore) store.MemberStore
 }
 
 // faults are what the suite has to see.
@@ -35,8 +37,8 @@ var faults = []fault{
 		settle: giveBackTwice},
 	{name: "loses refill", want: ` has -.*, want|was left with -|Available:0 .* which has the tokens`,
 		acquire: loseRefill},
-	{name: "charges the parent of a child that refuses", want: `project-\S+ has \S+ mt of [rt]pm, want`,
-		acquire: chargeParent},
+	{name: "charges the parent of a child that refuses", acquire: chargeParent,
+		want: `project-\S+ has \S+ mt of [rt]pm, want|want \S+ of \S+ mt of [rt]pm project-`},
 	{name: "fills nothing", only: "refill", fill: fillNothing,
 		want: `user-alice has 0'100 mt of rpm, want 39'000|Requested:9 .* which has the tokens`},
 	{name: "fills the parent too", want: `^peek: project-p has 1000'000 mt of rpm, want 990'000`, only: "reset",
@@ -51,14 +53,20 @@ type faulty struct {
 	store.Session
 	fault *fault
 
-	mu   *sync.Mutex
-	seen map[string]*bucket.Image // by loseRefill
+	mu      *sync.Mutex
+	seen    map[string]*bucket.Image // by loseRefill and dropUsage
+	denials map[string]error         // by neverReset and grantTwice
 }
 
 // Open implements runtime.Store.
 func (f *faulty) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
+	if f.fault.define != nil {
+		for _, def := range defs {
+			f.fault.define(def.Spec())
+		}
+	}
 	session, err := f.Store.Open(env, defs...)
-	return &faulty{Session: session, fault: f.fault, mu: f.mu, seen: f.seen}, err
+	return &faulty{Session: session, fault: f.fault, mu: f.mu, seen: f.seen, denials: f.denials}, err
 }
 
 // Acquire implements store.Session.
@@ -85,6 +93,14 @@ func (f *faulty) Settle(ctx context.Context, call *store.Call) error {
 // Overrides implements store.Session.
 func (f *faulty) Overrides() store.OverrideStore {
 	return &faultyOverrides{f.Session.Overrides(), f.fault}
+}
+
+// Members implements store.Session.
+func (f *faulty) Members() store.MemberStore {
+	if f.fault.members == nil {
+		return f.Session.Members()
+	}
+	return f.fault.members(f.Session.Members())
 }
 
 // faultyOverrides is an override store with a fault.
@@ -233,15 +249,17 @@ func watch(ctx context.Context, test func(T)) string {
 // it shows there, or by the one behaviour that is about it.
 func runControls(t *testing.T, open Open) {
 	t.Helper()
-	for i := range faults {
-		f := &faults[i]
+	all := slices.Concat(faults, windowFaults)
+	for i := range all {
+		f := &all[i]
 		t.Run(f.name, func(t *testing.T) {
 			opened := func() Store {
 				store := open(t)
-				store.Store = &faulty{Store: store.Store, fault: f, mu: &sync.Mutex{}, seen: map[string]*bucket.Image{}}
+				store.Store = &faulty{Store: store.Store, fault: f, mu: &sync.Mutex{}, seen: map[string]*bucket.Image{},
+					denials: map[string]error{}}
 				return store
 			}
-			behaviours := slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool {
+			behaviours := slices.DeleteFunc(slices.Concat(behaviours, alike(), boundaries), func(b behaviour) bool {
 				return f.only != "" && b.name != f.only
 			})
 			caught(t, f, "behaviours", len(behaviours), func(w T, i int) {
@@ -250,9 +268,9 @@ func runControls(t *testing.T, open Open) {
 			if f.only != "" {
 				return
 			}
-			for _, whole := range []bool{true, false} {
-				histories, store := rapid.Custom(drawHistory(whole)), opened()
-				caught(t, f, fmt.Sprintf("histories (whole %t)", whole), 300, func(w T, i int) {
+			for _, kind := range histories {
+				histories, store := rapid.Custom(kind.draw), opened()
+				caught(t, f, fmt.Sprintf("histories (%s)", kind.name), 300, func(w T, i int) {
 					h := histories.Example(i)
 					h.play(newWorld(w, store, h.schema), i, tally{})
 				})

@@ -12,13 +12,15 @@ import (
 
 // ideal is a bucket as it should be: one balance for each limit.
 type ideal struct {
-	limits []bucket.Limit
-	tokens []int64 // at this instant, ms
-	at     int64
+	limits  []bucket.Limit
+	windows []*bucket.Calendar // by limit, nil where it refills; nil if all do
+	tokens  []int64            // at this instant, ms
+	at      int64
+	ends    []int64 // of the open window, 0 before the first and where the limit refills
 }
 
-func newIdeal(limits []bucket.Limit) *ideal {
-	b := &ideal{limits: limits}
+func newIdeal(limits []bucket.Limit, windows []*bucket.Calendar) *ideal {
+	b := &ideal{limits: limits, windows: windows, ends: make([]int64, len(limits))}
 	for _, l := range limits {
 		b.tokens = append(b.tokens, l.Burst)
 	}
@@ -26,7 +28,7 @@ func newIdeal(limits []bucket.Limit) *ideal {
 }
 
 func (b *ideal) balance(i int) bucket.Balance {
-	return bucket.Balance{Limit: b.limits[i], Tokens: b.tokens[i]}
+	return bucket.Balance{Limit: b.limits[i], Tokens: b.tokens[i], Ends: b.ends[i]}
 }
 
 // available returns what the i-th limit has at now, in millitokens.
@@ -39,20 +41,28 @@ func (b *ideal) wait(i int, now, cost int64) time.Duration {
 	return bucket.RetryAfter(b.balance(i), b.at, now, cost)
 }
 
-// take takes cost at now, into debt if need be. It gives negative costs back.
+// take takes cost at now, into debt if need be. It gives negative costs back. Of a limit with windows, a cost
+// opens the next window if the last one is over.
 func (b *ideal) take(cost []int64, now int64) {
 	for i, c := range cost {
-		if b.limits[i].Absent() {
+		switch {
+		case b.limits[i].Absent() || b.limits[i].Windowed() && c == 0:
 			continue
+		case b.limits[i].Windowed() && now >= b.ends[i]:
+			b.tokens[i], b.ends[i] = b.limits[i].Burst, b.windows[i].End(now, b.ends[i])
 		}
 		b.tokens[i] = min(b.available(i, now)-c, b.limits[i].Burst)
 	}
 	b.at = max(b.at, now)
 }
 
-// reshape puts limits in force since the last take.
+// reshape puts limits in force since the last take. Usage of a window stays.
 func (b *ideal) reshape(limits []bucket.Limit) {
 	for i, l := range limits {
+		if l.Windowed() {
+			b.tokens[i] += l.Burst - b.limits[i].Burst
+			continue
+		}
 		b.tokens[i] = min(b.tokens[i], l.Burst)
 	}
 	b.limits = limits
@@ -64,10 +74,40 @@ type portion struct {
 	resource, entity string
 	names            []string // of limits
 	cost             []int64
+	charges          []bucket.Charge // what a lease took, oldest first
+}
+
+// pay takes p's cost at now, and adds it to p's charges.
+func (p *portion) pay(now int64) {
+	p.take(p.cost, now)
+	p.charges = append(p.charges, bucket.Charge{Cost: p.cost, Ends: slices.Clone(p.ends)})
+}
+
+// settle turns what p took into actual at now. Nothing comes back to a window that is over, or that is not
+// the open one.
+func (p *portion) settle(actual []int64, now int64) {
+	change := slices.Clone(actual)
+	for i, c := range p.cost {
+		if change[i] -= c; change[i] >= 0 || !p.limits[i].Windowed() {
+			continue
+		}
+		back := -change[i]
+		change[i] = 0
+		for _, c := range slices.Backward(p.charges) {
+			part := min(back, c.Cost[i])
+			if back -= part; c.Ends[i] == p.ends[i] && now < p.ends[i] {
+				change[i] -= part
+			}
+		}
+	}
+	p.take(change, now)
 }
 
 // judge holds a store's answers to the model.
-type judge struct{ slack int64 }
+type judge struct {
+	slack int64
+	flows bool // instants in answers are of another clock
+}
 
 // of returns how many millitokens l may be off.
 func (j judge) of(l bucket.Limit) int64 {
@@ -180,11 +220,29 @@ func (j judge) refusal(s *portion, i int, now int64, got store.Refusal) string {
 	least, most := max(0, have-slack)/bucket.Milli, max(0, have+slack)/bucket.Milli
 	if got.Resource != s.resource || got.Requested != s.cost[i]/bucket.Milli || got.Available < least ||
 		got.Available > most ||
-		got.RetryAfter < want-late || got.RetryAfter > want+late || got.RetryAfter < time.Millisecond {
-		return fmt.Sprintf("refusal %+v\nwant %s of %s mt of %s %s of %s, for %v, give or take %v",
-			got, thousands(have), thousands(s.cost[i]), s.names[i], s.entity, s.resource, want, late)
+		got.RetryAfter < want-late || got.RetryAfter > want+late || got.RetryAfter < time.Millisecond ||
+		!j.resets(got.Resets, s.ideal, i, now) {
+		return fmt.Sprintf("refusal %+v\nwant %s of %s mt of %s %s of %s, for %v, give or take %v, until %v",
+			got, thousands(have), thousands(s.cost[i]), s.names[i], s.entity, s.resource, want, late, s.resets(i, now))
 	}
 	return ""
+}
+
+// resets reports whether got is when b's i-th limit resets, as a call at now is told.
+func (j judge) resets(got time.Time, b *ideal, i int, now int64) bool {
+	want := b.resets(i, now)
+	if j.flows {
+		return got.IsZero() == want.IsZero()
+	}
+	return got.Equal(want)
+}
+
+// resets returns the end of the i-th limit's open window, the zero time if none is open at now.
+func (b *ideal) resets(i int, now int64) time.Time {
+	if !b.limits[i].Windowed() || now >= b.ends[i] {
+		return time.Time{}
+	}
+	return time.UnixMilli(b.ends[i]).UTC()
 }
 
 // summary says what is wrong with the fields of denied that summarise its refusals.
@@ -198,6 +256,7 @@ func summary(denied *store.DeniedError) string {
 	said := store.Refusal{
 		Resource: denied.Resource, Entity: denied.Entity, Limit: denied.Limit,
 		Requested: denied.Requested, Available: denied.Available, RetryAfter: denied.RetryAfter,
+		Resets: denied.Resets,
 	}
 	if said != longest {
 		return fmt.Sprintf("the denial says %+v\nits longest refusal %+v", said, longest)

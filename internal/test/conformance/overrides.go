@@ -53,9 +53,18 @@ func (w *world) inForce(entity string, limits ...bucket.Limit) {
 	w.bucket(entity).reshape(limits)
 }
 
-// filled has the model take entity's bucket for full, by these limits.
+// filled has the model take entity's bucket for full, by these limits. An open window is another one then,
+// which ends a millisecond later.
 func (w *world) filled(entity string, numbers ...bucket.Limit) {
-	w.buckets[[2]string{limits.GPT4, entity}] = newIdeal(numbers)
+	b := w.bucket(entity)
+	full := newIdeal(numbers, b.windows)
+	now := w.store.Clock.Now().UnixMilli()
+	for i, ends := range b.ends {
+		if full.ends[i] = ends; now < ends {
+			full.ends[i] = ends + 1
+		}
+	}
+	w.buckets[[2]string{w.schema.resource(), entity}] = full
 }
 
 // overridden returns all overrides as List has them: their levels.

@@ -7,6 +7,7 @@ import (
 
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/conformance/windowed"
 	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -20,6 +21,8 @@ type schema struct {
 	user, project []bucket.Limit
 	cascade       store.Cascade
 	apart         bool // users have rpm alone, and projects tpm
+	windows       windows
+	revision      int64 // above that of limits.yaml
 }
 
 // per returns a limit of so many tokens, of which refill come every period.
@@ -106,20 +109,14 @@ func (s schema) definitions(t T) (gpt4, embeddings *variant) {
 		}
 		gpt4 = v
 		v.spec.Cascade, v.spec.Kinds = s.cascade, slices.Clone(v.spec.Kinds)
-		if s.apart {
-			others, err := definitions.Of(kinds.New)
-			if err != nil {
-				t.Fatalf("%v", err)
-			}
-			at := slices.IndexFunc(others, func(d store.Definition) bool { return d.Spec().Resource == kinds.GPT4 })
-			v.apart = others[at].(codec.ByKind)
-		}
+		v.spec.Revision += s.revision
+		s.vary(t, v)
 		for i := range v.spec.Kinds {
 			switch kind := &v.spec.Kinds[i]; kind.Name {
 			case "user":
-				kind.Limits = s.user
+				kind.Limits, kind.Windows = s.user, calendars(s.windows.user)
 			case "project":
-				kind.Limits = s.project
+				kind.Limits, kind.Windows = s.project, calendars(s.windows.project)
 				if s.apart {
 					kind.PerCall = []int64{0, 0}
 				}
@@ -127,6 +124,39 @@ func (s schema) definitions(t T) (gpt4, embeddings *variant) {
 		}
 	}
 	return gpt4, embeddings
+}
+
+// vary has v, the generated gpt-4, be another package's if s has windows or kinds that differ.
+func (s schema) vary(t T, v *variant) {
+	t.Helper()
+	var others []store.Definition
+	var err error
+	switch {
+	case s.windows.any():
+		others, err = definitions.Of(windowed.New)
+	case s.apart:
+		others, err = definitions.Of(kinds.New)
+	default:
+		return
+	}
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	v.spec.Resource = s.resource()
+	at := slices.IndexFunc(others, func(d store.Definition) bool { return d.Spec().Resource == v.spec.Resource })
+	if s.apart {
+		v.apart = others[at].(codec.ByKind)
+		return
+	}
+	v.Resource = others[at].(codec.Resource)
+}
+
+// resource is the name of s's resource.
+func (s schema) resource() string {
+	if s.apart && s.windows.any() {
+		return windowed.GPT4ByKind
+	}
+	return limits.GPT4
 }
 
 // process opens w's store as a process of its own, with opts beside the options of all.
@@ -163,6 +193,9 @@ func batchesOf(v []int64) limits.EmbeddingsCost            { return limits.Embed
 
 // rate returns l in whole tokens.
 func rate(l bucket.Limit) *runtime.Rate {
+	if l.Windowed() {
+		return &runtime.Rate{Capacity: l.Capacity / bucket.Milli}
+	}
 	return &runtime.Rate{
 		Capacity: l.Capacity / bucket.Milli, Burst: l.Burst / bucket.Milli, Refill: l.Refill / bucket.Milli,
 		Every: time.Duration(l.Period) * time.Millisecond,

@@ -72,7 +72,7 @@ func (w *world) more(h *held, c limits.GPT4Cost) error {
 	if err == nil {
 		after = cost(before.RPM+c.RPM, before.TPM+c.TPM)
 		for i := range h.portions {
-			h.portions[i].cost = milli(after)
+			h.portions[i].cost, h.portions[i].charges = milli(after), portions[i].charges
 		}
 	}
 	if h.Cost() != after {
@@ -89,8 +89,8 @@ func (w *world) judged(what string, portions []portion, err error, oneByOne bool
 		w.Fatalf("%s: %s", what, wrong)
 	}
 	if err == nil {
-		for _, s := range portions {
-			s.take(s.cost, now)
+		for i := range portions {
+			portions[i].pay(now)
 		}
 	}
 	w.balances(what, now, err)
@@ -126,9 +126,21 @@ func (w *world) balances(what string, now int64, err error) {
 					w.Fatalf("%s: %s has %s mt of %s, want %s, give or take %d",
 						what, b.Entity, thousands(got), part.Def.Spec().Limits[i], thousands(want), slack)
 				}
+				if got := store.Resets(balance, now); model.limits[i].Windowed() && !w.judge.resets(got, model, i, now) &&
+					!w.refunded(got, model, i, now) {
+					w.Fatalf("%s: the window of %s of %s ends at %v, want %v", what, part.Def.Spec().Limits[i], b.Entity,
+						got.UTC(), model.resets(i, now))
+				}
 			}
 		}
 	}
+}
+
+// refunded reports whether a window that ends at got is one that the model need not have. A call that asks
+// its buckets one by one may have opened it before another one refused, and given back what it took.
+func (w *world) refunded(got time.Time, b *ideal, i int, now int64) bool {
+	return w.schema.cascade == store.CascadeCompensated && now >= b.ends[i] && !got.IsZero() &&
+		(w.store.Flows || got.Equal(time.UnixMilli(b.windows[i].End(now, b.ends[i]))))
 }
 
 // early returns when, at the earliest, the first of so many buckets was read of which the last was at now.
@@ -185,13 +197,9 @@ func (w *world) closed(what string, h *held, actual []int64) {
 
 // follow has the model turn what h took into actual, and reports whether that is a change.
 func (h *held) follow(actual []int64, now int64) (changed bool) {
-	for _, s := range h.portions {
-		change := slices.Clone(actual)
-		for i, c := range s.cost {
-			change[i] -= c
-			changed = changed || change[i] != 0
-		}
-		s.take(change, now)
+	for i := range h.portions {
+		changed = changed || !slices.Equal(actual, h.portions[i].cost)
+		h.portions[i].settle(actual, now)
 	}
 	return changed
 }

@@ -35,9 +35,12 @@ type world struct {
 
 func newWorld(t T, store Store, s schema) *world {
 	t.Helper()
+	if store.Flows {
+		s = s.byFirstUse()
+	}
 	w := &world{
 		T: t, store: store, spy: &spy{Store: store.Store, invalidate: store.Flows}, schema: s,
-		judge:   judge{store.Slack},
+		judge:   judge{store.Slack, store.Flows},
 		buckets: map[[2]string]*ideal{}, parents: map[string]string{},
 	}
 	w.Limiter = w.process()
@@ -82,13 +85,13 @@ func (w *world) chain(who limits.GPT4Entity) []string {
 
 // bucket returns the model of gpt-4's bucket of a stored id.
 func (w *world) bucket(entity string) *ideal {
-	key := [2]string{limits.GPT4, entity}
+	key := [2]string{w.schema.resource(), entity}
 	if w.buckets[key] == nil {
-		numbers := w.schema.project
+		numbers, window := w.schema.project, w.schema.windows.project
 		if entity[0] == 'u' {
-			numbers = w.schema.user
+			numbers, window = w.schema.user, w.schema.windows.user
 		}
-		w.buckets[key] = newIdeal(numbers)
+		w.buckets[key] = newIdeal(numbers, calendars(window))
 	}
 	return w.buckets[key]
 }
@@ -97,7 +100,7 @@ func (w *world) bucket(entity string) *ideal {
 func (w *world) portions(who limits.GPT4Entity, c limits.GPT4Cost) []portion {
 	var portions []portion
 	for _, entity := range w.chain(who) {
-		portions = append(portions, portion{w.bucket(entity), limits.GPT4, entity, names, milli(c)})
+		portions = append(portions, portion{w.bucket(entity), w.schema.resource(), entity, names, milli(c), nil})
 	}
 	return portions
 }
