@@ -40,6 +40,10 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 		return rec.Deltas(
 			codec.Counter{Limit: "rph", Consumed: "b_rph_tc", Carried: "m_rph"},
 		)
+	case Daily:
+		return rec.Deltas(
+			codec.Counter{Limit: "rpd", Consumed: "b_rpd_tc", Carried: "m_rpd", Ends: "b_rpd_we"},
+		)
 	case Chained:
 		return rec.Deltas(
 			codec.Counter{Limit: "rph", Consumed: "b_rph_tc", Carried: "m_rph"},

@@ -75,6 +75,7 @@ func (User) entity()    {}
 func (Project) hot()       {}
 func (Project) scarce()    {}
 func (Project) drained()   {}
+func (Project) daily()     {}
 func (Project) chained()   {}
 func (Project) shared()    {}
 func (Project) swift()     {}
