@@ -23,6 +23,7 @@ var howTos = map[string]page{
 	"docs/how-to/per-ip.md":               {},
 	"docs/how-to/per-customer.md":         {world: customers},
 	"docs/how-to/daily-limits.md":         {},
+	"docs/how-to/calendar-windows.md":     {world: billed},
 	"docs/how-to/skip-or-401.md":          {},
 	"docs/how-to/unknown-cost.md":         {},
 	"docs/how-to/bulk-changes.md":         {world: customers},

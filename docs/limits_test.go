@@ -62,7 +62,7 @@ func admitted(capacity, refill int64) int64 {
 
 // TestDailyLimitControl: the first day's tokens are more than those of a day of refill.
 func TestDailyLimitControl(t *testing.T) {
-	if got := fmt.Sprint(admitted(100, 900), admitted(10, 0)); got != "1000 10" {
+	if got := fmt.Sprint(admitted(100, 900), admitted(10, 1)); got != "1000 11" {
 		t.Error(got)
 	}
 }

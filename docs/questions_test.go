@@ -22,6 +22,8 @@ var questions = []question{
 	{"limit per IP", "how-to/per-ip.md"},
 	{"different limits customer", "how-to/per-customer.md"},
 	{"daily limit", "how-to/daily-limits.md"},
+	{"calendar day month billing", "how-to/calendar-windows.md"},
+	{"midnight zone window", "windows.md"},
 	{"skip requests 401", "how-to/skip-or-401.md"},
 	{"cost unknown before call", "how-to/unknown-cost.md"},
 	{"change many limits at once", "how-to/bulk-changes.md"},
