@@ -127,6 +127,14 @@ func (c *Calendar) Next(after int64, n int) []int64 {
 // Own reports whether each entity has a calendar of its own, which Of makes.
 func (c *Calendar) Own() bool { return c.OwnStarts || c.OwnZone }
 
+// nominal returns the nominal length of c's windows, in ms, as buckets store it.
+func (c *Calendar) nominal() int64 {
+	if c.Unit == FirstUse {
+		return c.Length
+	}
+	return c.Unit.Nominal()
+}
+
 // Of returns c for an entity whose billing began at since. With OwnZone, the location of since is the zone.
 // With OwnStarts, windows start when the wall clock of the zone shows what it showed at since, to the minute.
 // The calendar that Of returns is not Own. It is c itself if c is not.

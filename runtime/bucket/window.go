@@ -24,7 +24,9 @@ func (b Balance) Step(c *Calendar, take, cost, give, now int64) (s Step, ok bool
 		return s, b.Tokens >= s.Lo
 	case b.Over(now) && cost > 0: // a claim: the balance must be the image's
 		s.Fill, s.Lo, s.Hi = Sub(b.Burst, b.Tokens), b.Tokens, b.Tokens
-		s.Ends = c.End(now, b.Ends)
+		if s.Ends = c.End(now, b.Ends); c.nominal() != b.Period {
+			s.Ends = Add(max(now, b.Ends), b.Period) // a newer binary has windows of another length
+		}
 		return s, take <= b.Burst
 	}
 	return s, true
@@ -94,11 +96,15 @@ func (b Balance) lapsed(n int64, i int, charges []Charge, now int64) (lapsed int
 	return Add(lapsed, n)
 }
 
-// Filled returns the end of b's window once it is filled: a millisecond later, so that what was charged
-// before does not come back. It is 0 if no window was opened yet.
-func (b Balance) Filled() int64 {
-	if b.Ends == 0 {
+// Filled returns the end of b's window once it is filled at an instant, in ms, with the numbers of l: a
+// millisecond later, so that what was charged before does not come back. A window that is too long for l is
+// over at once. Filled is 0 if no window was opened yet.
+func (b Balance) Filled(l Limit, at int64) int64 {
+	switch {
+	case b.Ends == 0:
 		return 0
+	case b.Ends > Add(at, 2*l.Period+day):
+		return at
 	}
 	return b.Ends + 1
 }

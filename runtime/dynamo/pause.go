@@ -162,8 +162,7 @@ func (p *pauser) untilLastDeadline(ctx context.Context) (context.Context, contex
 // repay gives the session's budget back what the bucket's retries took, since one was answered.
 func (p *pauser) repay() { p.roster.queue.cached.pacer.Repay(p.scheduler.conn.Budget) }
 
-// sleep waits for so long, until arrival is closed, or while a caller has time. It ends the requests whose
-// time is over then.
+// sleep waits for so long, until arrival is closed, or while a caller has time. It ends requests out of time.
 func (p *pauser) sleep(ctx context.Context, d time.Duration, arrival <-chan struct{}) {
 	ctx, cancel := p.untilLastDeadline(ctx)
 	defer cancel()

@@ -296,7 +296,7 @@ func (b *batch) refusedTransaction(ctx context.Context, tx *wire.Transaction, er
 		for i, t := range b.targets {
 			p := &tx.Plans[i]
 			if t.sent != nil {
-				p = &t.sent.plan
+				p = t.sent.plan.OfUnknownWindows(t.sent.earlier != nil)
 			}
 			b.recordApplied(ctx, t, all, p)
 		}

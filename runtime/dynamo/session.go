@@ -260,8 +260,7 @@ func (s *session) Member(ctx context.Context, entity string) (m store.Member, fo
 	return s.lookups.Member(ctx, entity)
 }
 
-// acquireCompensated charges r's buckets one by one, the scarcest first. If one fails, it gives back what the
-// others were charged.
+// acquireCompensated charges r's buckets one by one, the scarcest first. If one fails, it refunds the others.
 func (s *session) acquireCompensated(r *request) error {
 	r.batch = nil // the portions are served one by one
 	b := s.scheduler.newDetachedBatch(r)

@@ -65,7 +65,7 @@ func (t *target) state(now int64) plan.State { return t.State(now, t.sent != nil
 
 // add makes t's demand at now that of all requests.
 func (t *target) add(all []*request, now int64) {
-	t.demand, t.served = plan.Demand{Pool: &t.vectors, Lapsed: t.lapsed(all, now), Windows: t.windows}, len(all)
+	t.demand, t.served = plan.Demand{Pool: &t.vectors, Lapsed: t.lapsed(all, now)}, len(all)
 	if t.Shape != nil {
 		t.demand.Shape = &t.Shape.Shape
 	}
@@ -73,6 +73,8 @@ func (t *target) add(all []*request, now int64) {
 		vector := &t.demand.Take
 		if r.settle {
 			vector = &t.demand.Change
+		} else if pn := r.portionOf(t); pn != nil {
+			t.windows = pn.windows // those of settles may be old
 		}
 		t.demand.Called = max(t.demand.Called, r.called)
 		switch cost := r.costOf(t); {
@@ -87,7 +89,7 @@ func (t *target) add(all []*request, now int64) {
 			}
 		}
 	}
-	t.SettlesOnly = t.demand.SettlesOnly()
+	t.SettlesOnly, t.demand.Windows = t.demand.SettlesOnly(), t.windows
 }
 
 // lapsed returns what of the give-backs among all counts in usage alone at now, nil if that is nothing.
@@ -175,7 +177,7 @@ func (t *target) recordApplied(all []*request, p *plan.Plan, op string) {
 // noteUnknown notes that p, whose outcome is unknown, was sent for all.
 func (t *target) noteUnknown(p plan.Plan, all []*request) {
 	earlier := t.sent
-	if earlier != nil && earlier.plan.TTL == p.TTL && slices.Equal(earlier.requests, all) {
+	if earlier != nil && earlier.plan.IsLike(&p) && slices.Equal(earlier.requests, all) {
 		earlier = earlier.earlier
 	}
 	t.sent = &unknownWrite{p, slices.Clone(t.demand.Take), all, earlier}

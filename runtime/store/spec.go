@@ -45,7 +45,12 @@ type Kind struct {
 
 // OwnWindows reports whether windows of k depend on the entity: starts or zone is entity.
 func (k *Kind) OwnWindows() bool {
-	return slices.ContainsFunc(k.Windows, func(c *bucket.Calendar) bool { return c != nil && c.Own() })
+	for i, c := range k.Windows {
+		if c != nil && c.Own() && k.Has(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // Has reports whether buckets of k have the i-th limit.

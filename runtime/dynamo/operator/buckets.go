@@ -260,7 +260,7 @@ func resetInput(
 		condition = condition.And(tk.AttributeExists())
 		if b, _ := img.Find(name); b.Windowed() {
 			we := expression.Name(item.LimitAttribute(name, item.WindowField))
-			update = update.Set(we, expression.Value(b.Filled()))
+			update = update.Set(we, expression.Value(b.Filled(b.Limit, b.Ends)))
 			condition = condition.And(we.Equal(expression.Value(b.Ends)))
 		}
 	}

@@ -365,7 +365,7 @@ func (o *Overrides) fillInput(
 		set(name, "rp", l.Period)
 		set(name, "tc", expression.IfNotExists(tc, expression.Value(0)))
 		if b, _ := img.Find(name); l.Windowed() { // as with Reset
-			set(name, item.WindowField, b.Filled())
+			set(name, item.WindowField, b.Filled(l, at))
 		}
 	}
 	for _, name := range dropped {

@@ -36,7 +36,10 @@ func Chain(spec *store.Spec, links []store.Link) (ids []string) {
 func Set(
 	ctx context.Context, spec *store.Spec, buckets []store.Bucket, chain []string, member Member,
 ) error {
-	l := lineage{spec: spec, ids: chain, member: member, known: make([]store.Member, len(chain))}
+	l := lineage{
+		spec: spec, ids: chain, member: member,
+		known: make([]store.Member, len(chain)), asked: make([]bool, len(chain)),
+	}
 	for i := range buckets {
 		b := &buckets[i]
 		kind := &spec.Kinds[b.Kind]
@@ -62,13 +65,20 @@ type lineage struct {
 	spec   *store.Spec
 	ids    []string
 	member Member
-	known  []store.Member // by index in ids, those up to asked
-	asked  int
+	known  []store.Member // by index in ids, where asked is true
+	asked  []bool
 }
 
 // since returns the start of billing that holds for entity. It is zero if none is stored.
 func (l *lineage) since(ctx context.Context, entity string) (time.Time, error) {
-	for i := max(0, slices.Index(l.ids, entity)); i < len(l.ids); i++ {
+	first := slices.Index(l.ids, entity)
+	for ; first < 0; first = slices.Index(l.ids, entity) { // its descendants' stored parents lead to it
+		known := len(l.ids)
+		if err := l.ask(ctx, known-1); err != nil || len(l.ids) == known {
+			return time.Time{}, err
+		}
+	}
+	for i := first; i < len(l.ids); i++ {
 		if err := l.ask(ctx, i); err != nil {
 			return time.Time{}, err
 		}
@@ -82,16 +92,17 @@ func (l *lineage) since(ctx context.Context, entity string) (time.Time, error) {
 // ask asks for what is stored of the i-th entity, if it has not been. The last one's parent, if it is of the
 // schema's parent kind, is added to ids.
 func (l *lineage) ask(ctx context.Context, i int) error {
-	if i < l.asked {
+	if l.asked[i] {
 		return nil
 	}
 	m, _, err := l.member(ctx, l.ids[i])
 	if err != nil {
 		return err
 	}
-	l.known[i], l.asked = m, i+1
+	l.known[i], l.asked[i] = m, true
 	if i == len(l.ids)-1 && l.isParent(m.Parent, l.ids[i]) {
 		l.ids, l.known = append(slices.Clip(l.ids), m.Parent), append(l.known, store.Member{})
+		l.asked = append(l.asked, false)
 	}
 	return nil
 }

@@ -72,16 +72,19 @@ func TestSet(t *testing.T) {
 			[]string{"key-1"}, [2]int{9, 9}, chain,
 		},
 		"control: a stored parent of another kind": {
-			map[string]store.Member{"key-1": {Parent: "org-3"}, "org-3": {Since: since(9)}},
-			[]string{"key-1"}, [2]int{1, 1}, []string{"key-1"},
+			map[string]store.Member{"key-1": {Parent: "org-3", Since: since(4)}, "org-3": {Since: since(9)}},
+			[]string{"key-1"}, [2]int{4, 1}, []string{"key-1"},
+		},
+		"an ancestor's own, not its descendant's": {
+			map[string]store.Member{
+				"key-1": {Parent: "team-2", Since: since(4)}, "team-2": {Parent: "org-3"}, "org-3": {Since: since(9)},
+			},
+			[]string{"key-1"}, [2]int{4, 9}, chain,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &stored{members: test.members}
 			got := buckets()
-			if len(test.chain) == 1 {
-				got = got[:1]
-			}
 			if err := calendars.Set(t.Context(), spec(), got, test.chain, s.member); err != nil {
 				t.Fatal(err)
 			}

@@ -174,8 +174,9 @@ func start(spec *store.Spec, b *store.Bucket, now int64) *bucket.Image {
 			balance.Limit = seen.Limit
 		}
 		balance.Tokens = bucket.Available(seen, b.After.Refilled, now)
-		if !seen.Over(now) {
+		if seen.Windowed() && !seen.Over(now) { // usage stays, whatever the numbers
 			balance.Ends = seen.Ends
+			balance.Tokens = bucket.Add(seen.Tokens, bucket.Sub(balance.Burst, seen.Burst))
 		}
 	}
 	return img

@@ -184,6 +184,20 @@ func (p *Plan) ChargedEnds(img *bucket.Image, op string) []int64 {
 	return ends
 }
 
+// IsLike reports whether nothing that stays in a bucket tells p from q, two attempts under one op.
+func (p *Plan) IsLike(q *Plan) bool { return p.TTL == q.TTL && slices.Equal(p.Ends, q.Ends) }
+
+// OfUnknownWindows returns p, unless unknown says that an earlier attempt may be the one that was applied. Then
+// it returns a copy of p that took its cost from no known window, so nothing comes back to one.
+func (p *Plan) OfUnknownWindows(unknown bool) *Plan {
+	if !unknown || p.Ends == nil {
+		return p
+	}
+	own := *p
+	own.Ends = slices.Repeat([]int64{-1}, len(p.Ends))
+	return &own
+}
+
 // Expiry returns the latest ttl, in seconds, that any of these balances needs at an instant in ms.
 func Expiry(after []bucket.Balance, at int64) int64 {
 	var ttl int64
