@@ -187,8 +187,8 @@ func (p *Plan) ChargedEnds(img *bucket.Image, op string) []int64 {
 // IsLike reports whether nothing that stays in a bucket tells p from q, two attempts under one op.
 func (p *Plan) IsLike(q *Plan) bool { return p.TTL == q.TTL && slices.Equal(p.Ends, q.Ends) }
 
-// OfUnknownWindows returns p, unless unknown says that an earlier attempt may be the one that was applied. Then
-// it returns a copy of p that took its cost from no known window, so nothing comes back to one.
+// OfUnknownWindows returns p, unless unknown says that an earlier attempt may be the one that was applied.
+// Then it returns a copy of p that took its cost from no known window, so nothing comes back to one.
 func (p *Plan) OfUnknownWindows(unknown bool) *Plan {
 	if !unknown || p.Ends == nil {
 		return p
