@@ -96,7 +96,7 @@ func (b Balance) lapsed(n int64, i int, charges []Charge, now int64) (lapsed int
 	return Add(lapsed, n)
 }
 
-// Filled returns the end of b's window once it is filled at an instant, in ms, with the numbers of l: a
+// Filled returns the end of b's window once it is filled at an instant, in ms, with the numbers of l. It is a
 // millisecond later, so that what was charged before does not come back. A window that is too long for l is
 // over at once. Filled is 0 if no window was opened yet.
 func (b Balance) Filled(l Limit, at int64) int64 {
