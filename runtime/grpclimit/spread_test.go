@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/grpclimit"
 )
 
-// atMidnight is a denial by a limit with a window.
-var atMidnight = &runtime.DeniedError{
+// errAtMidnight is a denial by a limit with a window.
+var errAtMidnight = &runtime.DeniedError{
 	Resource: "gpt-4", Limit: "day", Requested: 700, Available: 20, RetryAfter: time.Hour,
 	Resets: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC),
 	Refusals: []runtime.Refusal{{
@@ -27,11 +27,11 @@ var atMidnight = &runtime.DeniedError{
 func later(t *testing.T, opts ...grpclimit.Option) (n int) {
 	t.Helper()
 	fake := newFake()
-	fake.Fail(atMidnight)
+	fake.Fail(errAtMidnight)
 	client := serve(t, &service{}, unary(fake, opts...))
 	for range 100 {
 		_, err := client.UnaryCall(t.Context(), request(700))
-		st, _ := grpclimit.Status(t.Context(), atMidnight, opts...)
+		st, _ := grpclimit.Status(t.Context(), errAtMidnight, opts...)
 		for _, err := range []error{err, st.Err()} {
 			after := retryInfo(t, err)
 			if status.Code(err) != codes.ResourceExhausted || after < time.Hour || after > 2*time.Hour {
