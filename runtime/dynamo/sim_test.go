@@ -507,7 +507,7 @@ func (r *result) judge(
 			}
 		}
 		for _, p := range c.tag.parts { // what is given back to a bucket that is not there is there already
-			if c.before == nil && p.settle {
+			if h.windows != nil && c.before == nil && p.settle {
 				r.leastCharged.add(c.entity, bucket.Negated(lowered(p.cost)))
 			}
 		}
@@ -728,7 +728,8 @@ func (w *writer) book(chain []store.Bucket, cost, actual []int64, err error) {
 		}
 	}
 	for _, b := range chain {
-		if b.After == nil && err == nil { // nothing is given back to a bucket that is not there: it is full
+		// Nothing is given back to a bucket that is not there: it is full. A lazy settle has no image yet.
+		if w.history.windows != nil && b.After == nil && err == nil {
 			w.out.leastCharged.add(b.Entity, largerOf(leastCharged, cost))
 			continue
 		}
