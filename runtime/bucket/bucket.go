@@ -111,6 +111,23 @@ func (img *Image) Find(limit string) (b Balance, ok bool) {
 	return Balance{}, false
 }
 
+// Ends returns the ends of img's windows, by limit: nil if img is nil, or if no limit has windows.
+func (img *Image) Ends() (ends []int64) {
+	if img == nil {
+		return nil
+	}
+	for i, b := range img.Balances {
+		if !b.Windowed() {
+			continue
+		}
+		if ends == nil {
+			ends = make([]int64, len(img.Balances))
+		}
+		ends[i] = b.Ends
+	}
+	return ends
+}
+
 // Named is the balance of a limit that the schema does not know.
 type Named struct {
 	Name string

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"iter"
 	"math"
 	"slices"
 )
@@ -85,15 +86,31 @@ func Lapsed(img *Image, cost []int64, charges []Charge, now int64) (lapsed []int
 	return lapsed
 }
 
-// lapsed is Lapsed of n tokens of the i-th limit, whose balance is b.
+// lapsed is Lapsed of n tokens of the i-th limit, whose balance is b. More than was charged lapses too.
 func (b Balance) lapsed(n int64, i int, charges []Charge, now int64) (lapsed int64) {
-	for _, c := range slices.Backward(charges) {
-		part := min(n, max(0, c.Cost[i]))
-		if n -= part; c.Ends[i] != b.Ends || b.Over(now) {
-			lapsed = Add(lapsed, part)
+	lapsed = n
+	for part, ends := range Returned(n, i, charges) {
+		if ends == b.Ends && !b.Over(now) {
+			lapsed = Sub(lapsed, part)
 		}
 	}
-	return Add(lapsed, n)
+	return lapsed
+}
+
+// Returned yields the parts of n tokens of the i-th limit that come back to charges, and the ends of the
+// windows that they were taken from. Charges are oldest first, and the newest comes back first.
+func Returned(n int64, i int, charges []Charge) iter.Seq2[int64, int64] {
+	return func(yield func(part, ends int64) bool) {
+		for _, c := range slices.Backward(charges) {
+			part := min(n, c.Cost[i])
+			if part <= 0 {
+				continue
+			}
+			if n -= part; !yield(part, c.Ends[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Filled returns the end of b's window once it is filled at an instant, in ms, with the numbers of l. It is a

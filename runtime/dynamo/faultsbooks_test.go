@@ -303,7 +303,7 @@ func isAdjust(in *dynamodb.UpdateItemInput) bool { return adjusts(*in.ConditionE
 func adjusts(condition string) bool { return strings.Contains(condition, "attribute_exists") }
 
 func isReversal(in *dynamodb.UpdateItemInput) bool {
-	return strings.HasPrefix(*in.ConditionExpression, "op = :undo ")
+	return strings.Contains(*in.ConditionExpression, " AND op = :undo ")
 }
 
 func (s *scribe) TransactWriteItems(

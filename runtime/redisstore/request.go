@@ -182,7 +182,7 @@ func (r *request) fillCall(ended bool) {
 			img = r.images[i]
 		}
 		for _, b := range p.buckets {
-			b.After, b.Dropped, b.Ends = img, nil, window.Ends(img)
+			b.After, b.Dropped, b.Ends = img, nil, img.Ends()
 			if inForce != nil {
 				b.Limits = inForce.limits
 			}

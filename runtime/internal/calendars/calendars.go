@@ -17,7 +17,11 @@ type Member func(ctx context.Context, entity string) (m store.Member, found bool
 // Chain returns the stored ids of links, an entity's chain, as far as they are given. It returns nil if no
 // windows of spec depend on the entity.
 func Chain(spec *store.Spec, links []store.Link) (ids []string) {
-	if !slices.ContainsFunc(spec.Kinds, func(k store.Kind) bool { return k.OwnWindows() }) {
+	own := false
+	for i := range spec.Kinds {
+		own = own || spec.Kinds[i].OwnWindows()
+	}
+	if !own {
 		return nil
 	}
 	for _, link := range links {

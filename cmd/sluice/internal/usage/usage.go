@@ -63,8 +63,8 @@ func (Command) Help() string {
 		"that has not ended is marked as running and may still grow. Refills and allowances are those " +
 		"of the schema, without overrides.\n\n" +
 		"--by window (or --span window) shows each windowed limit by its own windows: those that end " +
-		"after --since. Their sum is all that the limit consumed. What no window had, because a bucket " +
-		"had none yet, is shown as such. A reset ends a window and begins another that ends 1 ms " +
+		"after --since. Their sum is all that the limit consumed. Usage from before a bucket's first " +
+		"window is shown as such. A reset ends a window and begins another that ends 1 ms " +
 		"later.\n\n" +
 		"With --zone, days and months are those of a zone, which is whole hours from UTC. They are added " +
 		"up from hours, which `sluice aggregate` keeps for 35 days unless --keep-hours says otherwise.\n\n" +

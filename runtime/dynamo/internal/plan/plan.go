@@ -172,16 +172,10 @@ func (p *Plan) ends(i int) int64 {
 // the ends: two attempts under one op may have opened different windows, with the same ttl. Under another op,
 // p was a transaction, whose guards say which windows were open.
 func (p *Plan) ChargedEnds(img *bucket.Image, op string) []int64 {
-	if p.Ends == nil {
-		return nil
-	}
-	ends := slices.Clone(p.Ends)
 	if img != nil && img.Op == op {
-		for i, b := range img.Balances {
-			ends[i] = b.Ends
-		}
+		return img.Ends()
 	}
-	return ends
+	return slices.Clone(p.Ends)
 }
 
 // IsLike reports whether nothing that stays in a bucket tells p from q, two attempts under one op.

@@ -82,9 +82,7 @@ func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 	case p.Path == plan.Adjust:
 		b.Generated.Adjust(w)
 		if p.Reverses != "" { // a charge of unknown outcome is given back only while it is the last write
-			if w.Cond += " AND op = :undo AND #ttl = :undone"; p.Ends == nil {
-				w.Cond = "op = :undo AND #ttl = :undone"
-			}
+			w.Cond += " AND op = :undo AND #ttl = :undone"
 			w.S(":undo", p.Reverses)
 			w.N(":undone", p.ReversesTTL)
 			w.End()

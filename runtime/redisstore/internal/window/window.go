@@ -89,37 +89,15 @@ func Split(
 			rest = slices.Clone(cost)
 		}
 		rest[i] = 0
-		left := bucket.Sub(0, cost[i])
-		for _, taken := range slices.Backward(charges) {
-			amount := min(left, taken.Cost[i])
-			if amount <= 0 {
-				continue
-			}
-			left -= amount
-			if last := len(back) - 1; last >= 0 && back[last].Limit == i && back[last].Ends == taken.Ends[i] {
+		for amount, ends := range bucket.Returned(bucket.Sub(0, cost[i]), i, charges) {
+			if last := len(back) - 1; last >= 0 && back[last].Limit == i && back[last].Ends == ends {
 				back[last].Amount += amount
 				continue
 			}
-			back = append(back, GiveBack{i, amount, taken.Ends[i]})
+			back = append(back, GiveBack{i, amount, ends})
 		}
 	}
 	return rest, back
-}
-
-// Ends returns the ends of img's windows, by limit: nil if img is nil, or if no limit has windows.
-func Ends(img *bucket.Image) (ends []int64) {
-	if img == nil {
-		return nil
-	}
-	for i, b := range img.Balances {
-		if b.Windowed() && ends == nil {
-			ends = make([]int64, len(img.Balances))
-		}
-		if b.Windowed() {
-			ends[i] = b.Ends
-		}
-	}
-	return ends
 }
 
 // Append appends to args the cost that a call has of a windowed limit, in millitokens, and those of its
