@@ -28,7 +28,7 @@ local function shorten(k)
   if length > 0 then
     longest = 2 * length
   end
-  if ends[k] <= now + longest or ends[k] == math.huge then -- the reply tells of what is no time
+  if ends[k] <= now + longest or not (ends[k] < math.huge) then -- the reply tells of what is no time
     return
   end
   if length > 0 then
