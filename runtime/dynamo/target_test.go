@@ -58,3 +58,51 @@ func TestTTLTellsAttempts(t *testing.T) {
 		}
 	})
 }
+
+// TestAttemptsOfTwoWindows: of two attempts for the same requests with one ttl, both are kept if they charge
+// different windows, since either may have been applied. Control: of one window, the later replaces the first.
+func TestAttemptsOfTwoWindows(t *testing.T) {
+	all := []*request{{}}
+	for _, test := range []struct {
+		first, second int64
+		both          bool
+	}{{100, 200, true}, {100, 100, false}} {
+		at := &target{}
+		for _, ends := range []int64{test.first, test.second} {
+			at.noteUnknown(plan.Plan{TTL: 5, Ends: []int64{0, ends}}, all)
+		}
+		if both := at.sent.earlier != nil; both != test.both {
+			t.Errorf("windows until %d and %d: both are kept: %t, want %t", test.first, test.second, both, test.both)
+		}
+		p := at.sent.plan.OfUnknownWindows(test.both)
+		want := []int64{0, test.second}
+		if test.both { // nothing comes back to a window that is not known
+			want = []int64{-1, -1}
+		}
+		if got := p.ChargedEnds(nil, ""); !slices.Equal(got, want) {
+			t.Errorf("charged windows until %d, want %d", got, want)
+		}
+	}
+}
+
+// TestNewestCalendars: an acquire that joins a settle opens windows by its own calendars: those of the settle's
+// lease may be hours old.
+func TestNewestCalendars(t *testing.T) {
+	older, newer := []*bucket.Calendar{{Unit: bucket.Day}}, []*bucket.Calendar{{Unit: bucket.Month}}
+	for name, test := range map[string]struct {
+		acquires bool
+		want     *bucket.Calendar
+	}{"with an acquire": {true, newer[0]}, "control: alone": {false, older[0]}} {
+		at := &target{windows: older}
+		settle := &request{settle: true, portions: []portion{{target: at, windows: older, cost: []int64{1}}}}
+		acquire := &request{portions: []portion{{target: at, windows: newer, cost: []int64{1}}}}
+		all := []*request{settle}
+		if test.acquires {
+			all = append(all, acquire)
+		}
+		at.add(all, 0)
+		if got := at.demand.Windows; len(got) != 1 || got[0] != test.want {
+			t.Errorf("%s: windows open by %v, want %v", name, got, test.want)
+		}
+	}
+}
