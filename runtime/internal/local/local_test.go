@@ -17,8 +17,8 @@ func (d *definition) Spec() *store.Spec { return &d.spec }
 
 func monthly(tokens int64) bucket.Limit { return bucket.InWindows(tokens, 30*24*time.Hour) }
 
-// TestUsageOfAWindowStays: a bucket starts from the usage of the open window that the store last showed, by the
-// numbers that are in force since.
+// TestUsageOfAWindowStays: a bucket starts from the usage of the open window that the store last showed, by
+// the numbers that are in force since.
 func TestUsageOfAWindowStays(t *testing.T) {
 	def := &definition{store.Spec{Resource: "api", Limits: []string{"month"}, Kinds: []store.Kind{{
 		Name: "user", Prefix: "user-", Parent: store.NoParent, Limits: []bucket.Limit{monthly(10_000)},
