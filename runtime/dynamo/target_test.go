@@ -60,7 +60,8 @@ func TestTTLTellsAttempts(t *testing.T) {
 }
 
 // TestAttemptsOfTwoWindows: of two attempts for the same requests with one ttl, both are kept if they charge
-// different windows, since either may have been applied. Control: of one window, the later replaces the first.
+// different windows, since either may have been applied. Control: of one window, the later replaces the
+// first.
 func TestAttemptsOfTwoWindows(t *testing.T) {
 	all := []*request{{}}
 	for _, test := range []struct {
@@ -85,8 +86,8 @@ func TestAttemptsOfTwoWindows(t *testing.T) {
 	}
 }
 
-// TestNewestCalendars: an acquire that joins a settle opens windows by its own calendars: those of the settle's
-// lease may be hours old.
+// TestNewestCalendars: an acquire that joins a settle opens windows by its own calendars: those of the
+// settle's lease may be hours old.
 func TestNewestCalendars(t *testing.T) {
 	older, newer := []*bucket.Calendar{{Unit: bucket.Day}}, []*bucket.Calendar{{Unit: bucket.Month}}
 	for name, test := range map[string]struct {

@@ -22,12 +22,10 @@ type calendarCommand struct {
 // Help describes what the calendar is for.
 func (calendarCommand) Help() string {
 	return "Windows of limits with starts: entity start at the clock time, the day of the week, the day " +
-		"of the " +
-		"month and the month of --since. Those with zone: entity go by --zone. Entities below this one that " +
-		"have no " +
-		"calendar go by it too.\n\n" +
-		"A window that is open keeps its end. The next one is from half as long to one and a half times as " +
-		"long.\n\n" +
+		"of the month and the month of --since. Those with zone: entity go by --zone. Entities below " +
+		"this one that have no calendar go by it too.\n\n" +
+		"A window that is open keeps its end. The next one is from half as long to one and a half " +
+		"times as long.\n\n" +
 		"Example: sluice entity calendar org-7 --since 2026-01-31T09:00 --zone Europe/Berlin"
 }
 
@@ -65,8 +63,7 @@ func (c calendarCommand) since() (time.Time, error) {
 	zone, err := bucket.Zone(c.Zone)
 	if err != nil {
 		return time.Time{}, program.Usagef("--zone %q is no time zone: write a name of the IANA database, "+
-			"such as "+
-			"Europe/Berlin or UTC", c.Zone)
+			"such as Europe/Berlin or UTC", c.Zone)
 	}
 	for _, layout := range layouts {
 		if at, err := time.ParseInLocation(layout, c.Since, zone); err == nil {

@@ -53,8 +53,7 @@ func inWindows(name string, own bucket.Limit, value string) (l bucket.Limit, wro
 		wrong = fmt.Sprintf("capacity %q %s", capacity, why)
 	case capacity != value:
 		wrong = fmt.Sprintf("%s has windows, which are those of limits.yaml: there is no every, burst or "+
-			"refill to "+
-			"change, write %s=%s", name, name, capacity)
+			"refill to change, write %s=%s", name, name, capacity)
 	}
 	n = bucket.Mul(n, bucket.Milli)
 	return bucket.Limit{Capacity: n, Burst: n, Period: own.Period}, wrong
@@ -66,8 +65,7 @@ func (l Scope) Fits(i int, limit bucket.Limit) string {
 	switch restated := (bucket.Limit{Capacity: limit.Capacity, Burst: limit.Capacity, Period: own.Period}); {
 	case own.Windowed() && limit != restated:
 		return fmt.Sprintf("it has windows, so only its capacity can differ from limits.yaml: write "+
-			"burst_milli %d, "+
-			"refill_milli 0 and period_ms %d", limit.Capacity, own.Period)
+			"burst_milli %d, refill_milli 0 and period_ms %d", limit.Capacity, own.Period)
 	case !own.Windowed() && limit.Windowed():
 		return "refill 0 is for limits with windows, and it refills: write the refill, such as the capacity"
 	}

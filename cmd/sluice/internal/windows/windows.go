@@ -29,19 +29,14 @@ type Command struct {
 
 // Help describes the list.
 func (Command) Help() string {
-	return "Prints when the next windows start, for each limit that has windows: by the limit's own clock " +
-		"and in " +
-		"UTC, and how long each window lasts. A window of 23h or 25h has a change of the clock in it. " +
-		"Windows from " +
-		"the first use have no such times.\n\n" +
-		"With --entity, the limits are those of the entity's kind. Limits with starts: entity or zone: " +
-		"entity then " +
-		"go by the calendar that is stored for the entity, or for the nearest of its stored ancestors. " +
-		"Otherwise " +
-		"nothing is read but limits.yaml.\n\n" +
-		"The list is what limits.yaml says. A window that is open ends when its bucket says, which `sluice " +
-		"peek` " +
-		"shows: after a change of starts or zone, the two differ for one window.\n\n" +
+	return "Prints when the next windows start, for each limit that has windows: by the limit's own " +
+		"clock and in UTC, and how long each window lasts. A window of 23h or 25h has a change of " +
+		"the clock in it. Windows from the first use have no such times.\n\n" +
+		"With --entity, the limits are those of the entity's kind. Limits with starts: entity or " +
+		"zone: entity then go by the calendar that is stored for the entity, or for the nearest of " +
+		"its stored ancestors. Otherwise nothing is read but limits.yaml.\n\n" +
+		"The list is what limits.yaml says. A window that is open ends when its bucket says, which " +
+		"`sluice peek` shows: after a change of starts or zone, the two differ for one window.\n\n" +
 		"Example: sluice windows --entity org-7 --next 3"
 }
 
