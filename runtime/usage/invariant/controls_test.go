@@ -39,11 +39,11 @@ const (
 	losesRefunds  fault = "what was given back does not count, and nothing else is wrong"
 	anHourLate    fault = "all of it counts an hour later"
 	unclear       fault = "some calls count more, and others less, or as many with other costs"
-	notOfReaders  fault = "the hours are right, and something else is wrong"
+	notOfReaders  fault = "hours and days are right, and something else is wrong"
 )
 
-// fault says how hours differ from the stream.
-func (s *stream) fault(hours sums) fault {
+// fault says how windows, of the same length as those of s, differ from the stream.
+func (s *stream) fault(windows sums) fault {
 	for _, c := range []struct {
 		fault fault
 		want  sums
@@ -54,12 +54,12 @@ func (s *stream) fault(hours sums) fault {
 		{losesRefunds, s.consumed.minus(s.refunded)},
 		{anHourLate, s.consumed.later(time.Hour)},
 	} {
-		if c.want.diff(hours) == "" {
+		if c.want.diff(windows) == "" {
 			return c.fault
 		}
 	}
 	more, less := false, false
-	for at, n := range hours.minus(s.consumed) {
+	for at, n := range windows.minus(s.consumed) {
 		if at.limit == calls {
 			more, less = more || n > 0, less || n < 0
 		}

@@ -126,6 +126,11 @@ type stream struct {
 	expired  sums // what buckets had consumed when they were deleted, as if a call took it then
 }
 
+// by returns s in longer windows.
+func (s *stream) by(d time.Duration) *stream {
+	return &stream{s.consumed.by(d), s.created.by(d), s.refunded.by(d), s.expired.by(d)}
+}
+
 // streamed reads the table's stream and adds it up without anything of ours.
 func (w *world) streamed(t testing.TB) *stream {
 	t.Helper()

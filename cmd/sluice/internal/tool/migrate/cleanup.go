@@ -114,7 +114,7 @@ func (r *run) none(ctx context.Context) (bool, error) {
 			return tally{}, nil
 		}})
 	if errors.Is(err, errFound) {
-		return false, nil
+		return false, ctx.Err() // another segment may have been cancelled first
 	}
 	return err == nil, err
 }
