@@ -89,43 +89,6 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestBreakerTurns: an observer that is called late gets each turn once, or none if the breaker has turned
-// back. Otherwise its count of open breakers would not come back to 0.
-func TestBreakerTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := runtime.NewBreaker()
-		turn := func(n int, says error) {
-			for range n {
-				leave, ok := b.Enter()
-				if !ok {
-					t.Fatal("it is open")
-				}
-				leave(says)
-			}
-		}
-		reported := func(want string) {
-			t.Helper()
-			if got := b.Report(); got != want {
-				t.Errorf("reported %q, want %q", got, want)
-			}
-		}
-		turn(5, down())
-		elapse(time.Second + 1)
-		turn(1, nil)
-		reported("") // opened and closed
-		turn(5, down())
-		reported("open: true")
-		reported("")
-		elapse(time.Second + 1)
-		turn(1, nil)
-		turn(5, down())
-		reported("") // closed and opened
-		elapse(time.Second + 1)
-		turn(1, nil)
-		reported("open: false")
-	})
-}
-
 // TestBreakerCounts: which ends of a call are failures, which are answers, and which are neither.
 func TestBreakerCounts(t *testing.T) {
 	throttled := down()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -109,16 +110,17 @@ func together(claims []*claim) [][]*claim {
 
 // acquire takes all of group or none.
 func (l *Limiter) acquire(ctx context.Context, group []*claim) ending {
-	whole := &request{Call: store.Call{Called: l.core.env.Clock.Now()}}
+	whole := &request{}
+	whole.Called = l.core.env.Clock.Now()
 	first, o := group[0].resource, group[0].resource.defaults
 	o.policy = Allow
 	for _, c := range group {
 		call, defaults := &c.made.call, &c.resource.defaults
 		whole.Parts, whole.chains = append(whole.Parts, call.Parts[0]), append(whole.chains, call.chains[0])
 		o.budget = min(o.budget, defaults.budget)
-		o.policy = stricter(o.policy, cmp.Or(defaults.policy, c.resource.spec.OnUnavailable))
+		o.policy = outage.Stricter(o.policy, cmp.Or(defaults.policy, c.resource.spec.OnUnavailable))
 	}
-	var by settler
+	var by outage.Settler
 	err := first.ready(ctx, whole, &o)
 	if err == nil {
 		by, err = first.admit(ctx, whole, l.core.acquire, &o)
@@ -127,7 +129,7 @@ func (l *Limiter) acquire(ctx context.Context, group []*claim) ending {
 	for i, c := range group {
 		call := &c.made.call
 		call.Called, call.Parts[0], call.chains[0] = whole.Called, whole.Parts[i], whole.chains[i]
-		call.outage = whole.outage
+		call.Outage = whole.Outage
 	}
 	return how
 }

@@ -280,12 +280,12 @@ func (r config) reset(ctx context.Context, entity Entity) error {
 	if err != nil {
 		return err
 	}
-	call := request{Call: store.Call{Parts: []store.Part{{Def: r.def}}}, chains: []chain{{spec: r.spec}}}
-	if err := follow(&call.chains[0], &call.Parts[0], entity.Chain(nil)); err != nil {
+	call := requestOf(r.spec, r.core.env.Clock.Now(), store.Part{Def: r.def})
+	if _, err := call.chains[0].Follow(&call.Parts[0], entity, nil); err != nil {
 		return err
 	}
-	call.Deadline = deadline(r.core.env.Clock, r.core.env.Clock.Now(), r.core.env.SettleTimeout)
-	if err := r.core.resolve(ctx, &call); err != nil {
+	call.Deadline = deadline(r.core.env.Clock, call.Called, r.core.env.SettleTimeout)
+	if err := r.core.resolve(ctx, call); err != nil {
 		return err
 	}
 	chain := call.Parts[0].Buckets

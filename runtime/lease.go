@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/balances"
+	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -20,7 +21,7 @@ type Lease[C any] lease
 // lease is an untyped Lease.
 type lease struct {
 	resource *resource // nil in the zero Lease
-	by       settler
+	by       outage.Settler
 	options  *callOptions // of the acquire
 	shadowed error        // what would have refused it; then it took nothing
 
@@ -89,7 +90,7 @@ func (l *Lease[C]) Remaining() (left C) {
 // Degraded reports that the store did not answer, and that the failure policy or shadow mode admitted the
 // call. The store has no record of it. By Allow the lease took nothing; by Local it took from a bucket in
 // this process. Its other methods work accordingly, and never fail because the store does not answer.
-func (l *Lease[C]) Degraded() bool { return l != nil && degraded(l.by) }
+func (l *Lease[C]) Degraded() bool { return l != nil && outage.Degraded(l.by) }
 
 // Shadowed returns the error by which Acquire or Wait would have refused the call, had it not been in shadow.
 // It is nil if nothing would have. Otherwise the lease took nothing, and its Settle and Release write
@@ -266,7 +267,7 @@ func (l *lease) reportClosed(
 		return
 	}
 	event := r.event(operation, call, ended, err)
-	event.Local, event.Shadow = degraded(l.by), l.shadowed != nil
+	event.Local, event.Shadow = outage.Degraded(l.by), l.shadowed != nil
 	f(ctx, event)
 }
 

@@ -5,8 +5,9 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -34,8 +35,8 @@ type core struct {
 	kinds    []store.Kind  // of the schema; their limits, which differ between resources, are not used
 	specs    []*store.Spec // of the resources
 	waiters  *waitlist.List
-	fallback *fallback
-	swapped  atomic.Bool // warnOfSwappedIDs has logged
+	fallback *outage.Fallback
+	swaps    chains.Swaps
 
 	maxWaiters int // in a queue of waiters
 
@@ -72,17 +73,13 @@ func NewBuilder(s Store, opts ...Option) *Builder {
 	if defaults.bad != "" {
 		o.fail("WithCallDefaults: " + defaults.bad + ": " + defaults.want)
 	}
-	fallback := newFallback(o.env.Clock)
-	o.env.Answered = fallback.breaker.Answered
-	return &Builder{
-		store: s,
-		core: &core{
-			env: o.env, fallback: fallback, waiters: waitlist.New(o.maxWaiters), maxWaiters: o.maxWaiters,
-			vectorPool: sync.Pool{New: func() any { return new(vectors) }},
-		},
-		defaults: defaults,
-		err:      o.err,
+	c := &core{
+		env: o.env, waiters: waitlist.New(o.maxWaiters), maxWaiters: o.maxWaiters,
+		vectorPool: sync.Pool{New: func() any { return new(vectors) }},
 	}
+	c.fallback = outage.New(&c.env, ErrBreakerOpen)
+	c.env.Answered = c.fallback.Breaker.Answered
+	return &Builder{store: s, core: c, defaults: defaults, err: o.err}
 }
 
 // Limiter opens the store with all that was bound. It does no I/O.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/local"
+	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -46,13 +47,13 @@ func (l *lease) more(ctx context.Context, cost []int64) error {
 	}
 	var how ending
 	switch held := l.by.(type) {
-	case unrecorded:
+	case outage.Unrecorded:
 		return nil
 	case *local.Held:
 		// The bucket here may have ended since. It starts again as the store last showed it, not full.
 		r.core.session.Lookup(&call.Call)
 		var taken *local.Held
-		if taken, how.err = r.core.fallback.locals.Acquire(&call.Call); how.err == nil {
+		if taken, how.err = r.core.fallback.Locals.Acquire(&call.Call); how.err == nil {
 			held.Add(taken)
 		}
 		how.by = held
@@ -64,7 +65,7 @@ func (l *lease) more(ctx context.Context, cost []int64) error {
 	}
 	ended := r.core.env.Clock.Now()
 	r.report(ctx, store.OperationAcquire, call, ended, how)
-	if how.err == nil && how.shadowed == nil && degraded(how.by) == degraded(l.by) {
+	if how.err == nil && how.shadowed == nil && outage.Degraded(how.by) == outage.Degraded(l.by) {
 		l.add(part, ended.UnixMilli())
 	}
 	return how.err
@@ -73,8 +74,7 @@ func (l *lease) more(ctx context.Context, cost []int64) error {
 // again returns a call on l's buckets, as they were found.
 func (l *lease) again() *request {
 	r := l.resource
-	call := &request{chains: []chain{{spec: r.spec}}}
-	call.Called, call.Parts = r.core.env.Clock.Now(), []store.Part{{Def: r.def}}
+	call := requestOf(r.spec, r.core.env.Clock.Now(), store.Part{Def: r.def})
 	for _, b := range l.part.Buckets {
 		call.Parts[0].Buckets = append(call.Parts[0].Buckets,
 			store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows})

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/internal/observers"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -76,6 +77,9 @@ func WithObserver(obs *Observer) Option {
 		o.env.Observer = obs
 	}
 }
+
+// Observers returns an Observer that calls each of all, in that order. Nil ones are left out.
+func Observers(all ...*Observer) *Observer { return observers.Chain(all) }
 
 // WithSettleTimeout bounds each Settle and Release, and whatever else outlives its caller. The default is
 // 5 s.

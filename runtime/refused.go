@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 
+	"github.com/sluice-go/sluice/runtime/internal/chains"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -25,7 +26,7 @@ func (c *core) vectors() *vectors { return c.vectorPool.Get().(*vectors) }
 func (r *resource) refused(
 	ctx context.Context, entity Entity, cost []int64, v *vectors, now int64,
 ) *DeniedError {
-	links, ok := charged(r.spec, entity.Chain(v.links[:0]))
+	links, ok := chains.Charged(r.spec, entity.Chain(v.links[:0]))
 	if !ok {
 		return nil
 	}
@@ -50,28 +51,11 @@ func (r *resource) refused(
 	return denied
 }
 
-// charged returns those of links, an entity's chain, whose buckets a call on the entity charges. ok reports
-// that these are all. A bad id has no bucket, so nothing is cached for it.
-func charged(s *store.Spec, links []store.Link) (left []store.Link, ok bool) {
-	links = within(s, links)
-	left = links[:0]
-	for i := range links {
-		charged, lookup := role(s, links, i)
-		switch {
-		case lookup:
-			return nil, false
-		case charged:
-			left = append(left, links[i])
-		}
-	}
-	return left, true
-}
-
 // refusedWaiter is refused for a call that waits. For other waiters it leaves in call's buckets what denied
 // it.
 func (r *resource) refusedWaiter(call *request) *DeniedError {
 	part := &call.Parts[0]
-	if call.chains[0].above != nil {
+	if call.chains[0].Continues() {
 		return nil
 	}
 	v := r.core.vectors()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/balances"
+	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -118,7 +120,7 @@ func (r *resource) acquire(
 		}
 	}
 	a, err := r.call(called, entity, cost, v)
-	var by settler
+	var by outage.Settler
 	if err == nil {
 		if err = r.ready(ctx, &a.call, o); err == nil {
 			if shadow { // its lease needs what the store remembers
@@ -193,7 +195,7 @@ type acquisition struct {
 	call    request
 	lease   lease
 	part    [1]store.Part
-	chain   [1]chain
+	chain   [1]chains.Chain
 	buckets [2]store.Bucket // of part; these and cost are enough for most
 	cost    [4]int64
 }
@@ -220,16 +222,12 @@ func (r *resource) chain(a *acquisition, called time.Time, entity Entity, v *vec
 	defer r.core.vectorPool.Put(v)
 	a.call.Called, a.call.Parts, a.call.chains = called, a.part[:], a.chain[:]
 	part, on := &a.part[0], &a.chain[0]
-	part.Def, part.Buckets, on.spec = r.def, a.buckets[:0], r.spec
-	if entity == nil {
-		return &InvalidError{Resource: r.spec.Resource, Field: "entity", Reason: "is nil"}
+	part.Def, part.Buckets, on.Spec = r.def, a.buckets[:0], r.spec
+	links, err := on.Follow(part, entity, v.links[:0])
+	if err == nil {
+		r.core.swaps.Warn(r.core.env.Logger, r.core.kinds, links)
 	}
-	links := entity.Chain(v.links[:0])
-	if err := follow(on, part, links); err != nil {
-		return err
-	}
-	r.core.warnOfSwappedIDs(links)
-	return nil
+	return err
 }
 
 // ready returns why call must not be sent: a bad option, or a caller that has given up and is not to be
@@ -252,11 +250,12 @@ func (r *resource) abandoned(ctx context.Context, call *request) error {
 	return fmt.Errorf("sluice: %s for %s: %w", r.spec.Resource, entity, ctx.Err())
 }
 
-// admit is core.admit under o.
+// admit asks the store for call by step, within o's budget. If the store cannot answer, o's policy decides.
 func (r *resource) admit(
-	ctx context.Context, call *request, step func(context.Context, *request) error, o *callOptions,
-) (settler, error) {
-	by, err := r.core.admit(ctx, call, step, o.budget, o.policy)
+	ctx context.Context, call *request, step step, o *callOptions,
+) (outage.Settler, error) {
+	within := func(ctx context.Context) error { return r.core.within(ctx, o.budget, call, step) }
+	by, err := r.core.fallback.Admit(ctx, r.core.session, &call.Request, within, o.policy)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil, r.abandoned(ctx, call)
 	}
@@ -294,18 +293,18 @@ func (r *resource) report(ctx context.Context, operation string, call *request, 
 		if _, denied := errors.AsType[*DeniedError](err); denied {
 			f = obs.Denied
 		}
-	case call.outage != nil:
+	case call.Outage != nil:
 		f = obs.Degraded
 	}
 	if f == nil {
 		return
 	}
 	event := r.event(operation, &call.Call, ended, err)
-	event.Local = call.outage != nil
+	event.Local = call.Outage != nil
 	event.Limit, event.LimitKind = store.Refusing(r.spec, &call.Parts[0], err)
 	event.Shadow = end.shadowed != nil
 	if err == nil {
-		event.Err = call.outage
+		event.Err = call.Outage
 	}
 	f(ctx, event)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -26,44 +27,28 @@ func (r *resource) inShadow(o *callOptions) bool { return o.shadow.or(r.spec.Sha
 
 // ending is how an acquire has ended.
 type ending struct {
-	by       settler // of its lease
-	shadowed error   // what would have refused it; then nothing was taken
-	err      error   // what has refused it; then there is no lease
+	by       outage.Settler // of its lease
+	shadowed error          // what would have refused it; then nothing was taken
+	err      error          // what has refused it; then there is no lease
 }
 
 // endOf returns how call has ended, given what admit returned.
-func endOf(call *request, shadow bool, by settler, err error) ending {
-	if !shadow || !letsThrough(err) {
+func endOf(call *request, shadow bool, by outage.Settler, err error) ending {
+	if !shadow || !outage.LetsThrough(err) {
 		return ending{by: by, err: err}
 	}
-	if _, down := outage(err); down {
-		call.outage = err
+	if _, down := outage.Of(err); down {
+		call.Outage = err
 	}
-	if call.outage != nil {
-		by = unrecorded{}
+	if call.Outage != nil {
+		by = outage.Unrecorded{}
 	}
 	return ending{by: by, shadowed: err}
 }
 
-// letsThrough reports whether shadow mode turns err into a lease: it is a refusal by a limit, or the store
-// does not answer.
-func letsThrough(err error) bool {
-	if _, down := outage(err); down {
-		return true
-	}
-	if _, denied := errors.AsType[*DeniedError](err); denied {
-		return true
-	}
-	if _, exceeds := errors.AsType[*CostTooLargeError](err); exceeds {
-		return true
-	}
-	_, contended := errors.AsType[*ContendedError](err)
-	return contended
-}
-
 // glance is a wait in shadow: one attempt. If that is denied, it also checks whether a wait would end in
 // time.
-func (r *resource) glance(ctx context.Context, call *request, o *callOptions) (settler, error) {
+func (r *resource) glance(ctx context.Context, call *request, o *callOptions) (outage.Settler, error) {
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
 	by, err := r.attempt(ctx, call, o.until(ctx, waiting))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/balances"
+	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -41,7 +42,7 @@ func (r *resource) acquireWaiting(
 	if shadow {
 		wait = r.glance
 	}
-	var by settler
+	var by outage.Settler
 	if err == nil {
 		if err = r.ready(ctx, &a.call, o); err == nil {
 			by, err = wait(ctx, &a.call, o)
@@ -53,14 +54,14 @@ func (r *resource) acquireWaiting(
 // contendedPause is how long a Wait leaves a bucket alone after all its attempts lost their races.
 const contendedPause = 50 * time.Millisecond
 
-func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by settler, err error) {
+func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by outage.Settler, err error) {
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
 	started := call.Called
 	defer func() { call.Called = started }() // the observer measures from it
-	if call.chains[0].above != nil {         // an unknown entity has nothing to wait for
+	if call.chains[0].Continues() {          // an unknown entity has nothing to wait for
 		by, err := r.admit(ctx, call, r.core.resolve, o.until(ctx, waiting))
-		if _, denied := errors.AsType[*DeniedError](err); !denied && (err != nil || degraded(by)) {
+		if _, denied := errors.AsType[*DeniedError](err); !denied && (err != nil || outage.Degraded(by)) {
 			return by, err
 		}
 	}
@@ -112,7 +113,7 @@ func (w *waiter) join() (ok bool) {
 
 // step takes w to the next change: it asks the store if it is time, and sleeps if that does not end the wait.
 // done reports that the wait has ended, with by or err.
-func (w *waiter) step() (by settler, done bool, err error) {
+func (w *waiter) step() (by outage.Settler, done bool, err error) {
 	view := w.ticket.Look()
 	if !view.First || !w.ask {
 		// Those ahead are served first. This waiter can have what they leave.
@@ -189,10 +190,9 @@ func (w *waiter) read() {
 		Def: w.def, Buckets: []store.Bucket{{Entity: buckets[i].Entity, Kind: buckets[i].Kind}},
 		Root: buckets[len(buckets)-1].Entity,
 	}
-	peek := &request{
-		Call: store.Call{Called: now, Parts: []store.Part{part}}, chains: []chain{{spec: w.spec}},
-	}
-	if w.core.ask(w.waiting, peek, w.core.peek, w.o.budget) == nil {
+	peek := requestOf(w.spec, now, part)
+	within := func(ctx context.Context) error { return w.core.within(ctx, w.o.budget, peek, w.core.peek) }
+	if w.core.fallback.Ask(w.waiting, &peek.Request, within) == nil {
 		w.ticket.Read(balances.Existing(w.spec, peek.Parts[0].Buckets[0]), w.now())
 	}
 }
@@ -200,7 +200,7 @@ func (w *waiter) read() {
 // send asks the store for w's call. done reports that the wait has ended, with by or err. Otherwise the call
 // was denied, and last is the denial, or it was contended, and ask is still true. answered reports that the
 // store has answered another waiter of the queue before.
-func (w *waiter) send(answered bool) (by settler, done bool, err error) {
+func (w *waiter) send(answered bool) (by outage.Settler, done bool, err error) {
 	w.call.Called = w.core.env.Clock.Now() // each attempt is an acquire of its own
 	if w.waiting.Err() != nil {
 		return nil, true, w.ended()
@@ -235,7 +235,7 @@ func (w *waiter) send(answered bool) (by settler, done bool, err error) {
 }
 
 // attempt is one acquire of a wait.
-func (r *resource) attempt(ctx context.Context, call *request, o *callOptions) (settler, error) {
+func (r *resource) attempt(ctx context.Context, call *request, o *callOptions) (outage.Settler, error) {
 	if denied := r.refusedWaiter(call); denied != nil {
 		return nil, denied
 	}

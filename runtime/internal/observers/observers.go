@@ -1,10 +1,15 @@
-package runtime
+// Package observers calls several observers as one.
+package observers
 
-import "time"
+import (
+	"time"
 
-// Observers returns an Observer that calls each of all, in that order. Nil ones are left out.
-func Observers(all ...*Observer) *Observer {
-	chained := &Observer{}
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Chain returns an Observer that calls each of all, in that order. Nil ones are left out.
+func Chain(all []*store.Observer) *store.Observer {
+	chained := &store.Observer{}
 	for _, o := range all {
 		if o == nil {
 			continue

@@ -1,40 +1,34 @@
-package runtime
+package outage
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// ask calls step for call, bounded by budget, unless the breaker is open.
-func (c *core) ask(
-	ctx context.Context, call *request, step func(context.Context, *request) error, budget time.Duration,
-) error {
-	b := c.fallback.breaker
+// Ask calls step, which asks the store for call, unless the breaker is open. It fails with step's error.
+func (f *Fallback) Ask(ctx context.Context, call *Request, step func(context.Context) error) error {
+	b := f.Breaker
 	pass, ok := b.Enter()
 	if !ok {
 		last := b.Cause()
-		if down, ok := outage(last); ok {
+		if down, ok := Of(last); ok {
 			last = down.Err
 		}
-		return &UnavailableError{
-			Resource: call.chains[0].spec.Resource, Err: fmt.Errorf("%w; last: %w", ErrBreakerOpen, last),
-		}
+		return &store.UnavailableError{Resource: call.resource(), Err: fmt.Errorf("%w; last: %w", f.open, last)}
 	}
 	var answered bool // neither answered nor failed if the store panics
 	var failure error
 	defer func() {
 		b.Leave(pass, answered, failure)
-		if b.IsOpen() != c.fallback.reported.Load() {
-			c.reportBreaker(ctx)
+		if b.IsOpen() != f.reported.Load() {
+			f.report(ctx)
 		}
 	}()
-	call.Deadline = deadline(c.env.Clock, call.Called, budget)
-	err := step(ctx, call)
+	err := step(ctx)
 	answered, failure = judge(ctx, call, err)
 	return err
 }
@@ -46,12 +40,12 @@ func (c *core) ask(
 //   - store.ErrNotSent: nothing was sent, since this process was busy.
 //   - The call only looked up parents, which may have come from memory.
 //   - Errors that need no reply, such as a cost above a burst that is remembered.
-func judge(ctx context.Context, call *request, err error) (answered bool, failure error) {
-	down, ok := outage(err)
+func judge(ctx context.Context, call *Request, err error) (answered bool, failure error) {
+	down, ok := Of(err)
 	switch {
 	case !ok:
-		_, setup := errors.AsType[*SetupError](err)
-		return call.asked && (setup || decided(err)), nil
+		_, setup := errors.AsType[*store.SetupError](err)
+		return call.Asked && (setup || Decided(err)), nil
 	case down.Throttled:
 		return true, nil
 	case errors.Is(err, store.ErrNotSent):
@@ -64,28 +58,27 @@ func judge(ctx context.Context, call *request, err error) (answered bool, failur
 
 // unreported reports whether the breaker is open, and whether that has changed since the last report. If so,
 // the caller has to report it. A breaker that opened and closed again in between has not changed.
-func (f *fallback) unreported() (open, changed bool) {
-	open = f.breaker.IsOpen()
+func (f *Fallback) unreported() (open, changed bool) {
+	open = f.Breaker.IsOpen()
 	return open, f.reported.CompareAndSwap(!open, open)
 }
 
-// reportBreaker calls the observer and the log if the breaker has opened or closed, and again if it does so
+// report calls the observer and the log if the breaker has opened or closed, and again if it does so
 // meanwhile.
-func (c *core) reportBreaker(ctx context.Context) {
-	f := c.fallback
+func (f *Fallback) report(ctx context.Context) {
 	for open, changed := f.unreported(); changed; open, changed = f.unreported() {
 		level, what := slog.LevelInfo, "sluice: circuit breaker closed: the store answers again"
 		var attrs []slog.Attr
 		var err error
 		if open {
-			err = f.breaker.Cause()
+			err = f.Breaker.Cause()
 			level = slog.LevelWarn
 			what = "sluice: circuit breaker opened: a second after each failure, up to four calls probe the store"
 			attrs = append(attrs, slog.Any("error", err))
 		}
-		if c.env.Observer.Breaker != nil {
-			c.env.Observer.Breaker(open, err)
+		if f.env.Observer.Breaker != nil {
+			f.env.Observer.Breaker(open, err)
 		}
-		c.env.Logger.LogAttrs(ctx, level, what, attrs...)
+		f.env.Logger.LogAttrs(ctx, level, what, attrs...)
 	}
 }
