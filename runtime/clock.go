@@ -18,6 +18,12 @@ func deadline(c Clock, now time.Time, d time.Duration) time.Time {
 	return now.Add(d)
 }
 
+// stopwatch returns a function that returns the time since now, by the system's clock. It never goes back.
+func stopwatch() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
+
 // pastDeadline reports whether d from now is not before ctx's deadline.
 func pastDeadline(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()

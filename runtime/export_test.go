@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/breaker"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 )
 
@@ -20,4 +21,4 @@ func Unrecorded[C any](l *Lease[C]) bool {
 }
 
 // InvalidateAnswers breaks l: it has no note of any answer, as before Allow went by them.
-func InvalidateAnswers(l *Limiter) { l.core.fallback.Breaker = outage.New(&l.core.env, nil).Breaker }
+func InvalidateAnswers(l *Limiter) { l.core.fallback.Breaker = breaker.New(stopwatch()) }

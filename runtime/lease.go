@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/balances"
+	"github.com/sluice-go/sluice/runtime/internal/observers"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -167,7 +168,7 @@ func (l *lease) settle(ctx context.Context, actual []int64, v *vectors) error {
 		return l.finish(ctx, call, false)
 	}
 	if f := r.core.env.Observer.Failed; f != nil {
-		f(ctx, r.event(store.OperationSettle, call, r.core.env.Clock.Now(), err))
+		f(ctx, observers.Event(store.OperationSettle, call, r.core.env.Clock.Now(), err))
 	}
 	return err
 }
@@ -266,7 +267,7 @@ func (l *lease) reportClosed(
 	if f == nil {
 		return
 	}
-	event := r.event(operation, call, ended, err)
+	event := observers.Event(operation, call, ended, err)
 	event.Local, event.Shadow = outage.Degraded(l.by), l.shadowed != nil
 	f(ctx, event)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluice-go/sluice/runtime/internal/breaker"
 	"github.com/sluice-go/sluice/runtime/internal/chains"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
@@ -77,7 +78,7 @@ func NewBuilder(s Store, opts ...Option) *Builder {
 		env: o.env, waiters: waitlist.New(o.maxWaiters), maxWaiters: o.maxWaiters,
 		vectorPool: sync.Pool{New: func() any { return new(vectors) }},
 	}
-	c.fallback = outage.New(&c.env, ErrBreakerOpen)
+	c.fallback = outage.New(&c.env, breaker.New(stopwatch()), ErrBreakerOpen)
 	c.env.Answered = c.fallback.Breaker.Answered
 	return &Builder{store: s, core: c, defaults: defaults, err: o.err}
 }

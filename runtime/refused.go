@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/internal/observers"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -35,18 +36,8 @@ func (r *resource) refused(
 		return nil //nolint:nilerr // the caller asks the store, which returns err
 	}
 	denied := r.core.session.Refused(r.def, links, vector, now)
-	if f := r.core.env.Observer.Denied; f != nil && denied != nil {
-		own := &r.spec.Kinds[links[0].Kind]
-		event := Event{
-			Operation: store.OperationAcquire, Resource: r.spec.Resource,
-			Kind: own.Name, Entity: own.Prefix + links[0].ID, Limit: denied.Limit, Err: denied,
-		}
-		for _, l := range links {
-			if kind := &r.spec.Kinds[l.Kind]; denied.Entity == kind.Prefix+l.ID {
-				event.LimitKind = kind.Name
-			}
-		}
-		f(ctx, event)
+	if denied != nil {
+		observers.Refused(ctx, r.core.env.Observer, r.spec, links, denied)
 	}
 	return denied
 }

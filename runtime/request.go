@@ -59,7 +59,7 @@ func (c *core) resolve(ctx context.Context, call *request) error {
 	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
 	defer cancel()
 	for i := range call.Parts {
-		if err := call.chains[i].Resolve(ctx, &call.Parts[i], c.session.Member); err != nil {
+		if err := call.chains[i].Resolve(ctx, &call.Parts[i], c.session); err != nil {
 			return err
 		}
 	}

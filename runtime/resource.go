@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/internal/balances"
 	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/internal/observers"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -283,39 +284,8 @@ func (r *resource) lease(
 
 // report calls the observer with how call, an acquire or a wait, has ended.
 func (r *resource) report(ctx context.Context, operation string, call *request, ended time.Time, end ending) {
-	obs := r.core.env.Observer
-	f, err := obs.Acquired, end.err
-	switch {
-	case end.shadowed != nil:
-		f, err = obs.Shadowed, end.shadowed
-	case err != nil:
-		f = obs.Failed
-		if _, denied := errors.AsType[*DeniedError](err); denied {
-			f = obs.Denied
-		}
-	case call.Outage != nil:
-		f = obs.Degraded
-	}
-	if f == nil {
-		return
-	}
-	event := r.event(operation, &call.Call, ended, err)
-	event.Local = call.Outage != nil
-	event.Limit, event.LimitKind = store.Refusing(r.spec, &call.Parts[0], err)
-	event.Shadow = end.shadowed != nil
-	if err == nil {
-		event.Err = call.Outage
-	}
-	f(ctx, event)
-}
-
-// event describes how call, an operation, has ended.
-func (r *resource) event(operation string, call *store.Call, ended time.Time, err error) Event {
-	e := Event{Operation: operation, Resource: r.spec.Resource, Took: ended.Sub(call.Called), Err: err}
-	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {
-		e.Entity, e.Kind = buckets[0].Entity, r.spec.Kinds[buckets[0].Kind].Name
-	}
-	return e
+	observers.Acquired(ctx, r.core.env.Observer, operation, &call.Call, ended,
+		observers.Outcome{Err: end.err, Shadowed: end.shadowed, Outage: call.Outage})
 }
 
 func (r *resource) now() int64 { return r.core.env.Clock.Now().UnixMilli() }

@@ -21,6 +21,11 @@ type Chain struct {
 	ids   []string    // stored ids of the entity and its ancestors, for their calendars; nil if none matters
 }
 
+// Members knows which entity belongs to which. It is a store.Session.
+type Members interface {
+	Member(ctx context.Context, entity string) (m store.Member, found bool, err error)
+}
+
 // ancestry is the point from which look-ups continue a chain: the parent of entity, a stored id.
 type ancestry struct {
 	entity string
@@ -71,18 +76,18 @@ func (c *Chain) Continues() bool { return c.above != nil }
 func (c *Chain) Unresolved() bool { return c.above != nil || c.ids != nil }
 
 // Resolve completes part's chain by look-ups, and finds the calendars of entities' own windows. It fails with
-// the error of member, which then names what was looked up, or with a *store.InvalidError if the parent is
+// the error of members, which then names what was looked up, or with a *store.InvalidError if the parent is
 // not known. The chain keeps what was found.
-func (c *Chain) Resolve(ctx context.Context, part *store.Part, member calendars.Member) error {
+func (c *Chain) Resolve(ctx context.Context, part *store.Part, members Members) error {
 	for c.above != nil {
-		if err := c.climb(ctx, part, member); err != nil {
+		if err := c.climb(ctx, part, members); err != nil {
 			return err
 		}
 	}
 	if c.ids == nil {
 		return nil
 	}
-	if err := calendars.Set(ctx, c.Spec, part.Buckets, c.ids, member); err != nil {
+	if err := calendars.Set(ctx, c.Spec, part.Buckets, c.ids, members.Member); err != nil {
 		return unavailable(c.Spec, "the calendar of "+store.Quote(c.ids[0]), err)
 	}
 	return nil
@@ -90,9 +95,9 @@ func (c *Chain) Resolve(ctx context.Context, part *store.Part, member calendars.
 
 // climb looks up one parent and adds its bucket, if its kind has one. A parent must be of the schema's parent
 // kind, so chains end whatever is stored.
-func (c *Chain) climb(ctx context.Context, part *store.Part, member calendars.Member) error {
+func (c *Chain) climb(ctx context.Context, part *store.Part, members Members) error {
 	at, spec := c.above, c.Spec
-	m, found, err := member(ctx, at.entity)
+	m, found, err := members.Member(ctx, at.entity)
 	if err != nil {
 		return unavailable(spec, "the parent of "+store.Quote(at.entity), err)
 	}

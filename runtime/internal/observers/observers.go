@@ -1,4 +1,4 @@
-// Package observers calls several observers as one.
+// Package observers tells observers how calls have ended, and makes one observer of several.
 package observers
 
 import (

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/internal/breaker"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -15,14 +16,16 @@ import (
 func TestBreakerTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("connection refused")
-		f := outage.New(&store.Env{Clock: store.SystemClock()}, nil)
+		start := time.Now()
+		b := breaker.New(func() time.Duration { return time.Since(start) })
+		f := outage.New(&store.Env{Clock: store.SystemClock()}, b, nil)
 		turn := func(n int, says error) {
 			for range n {
-				pass, ok := f.Breaker.Enter()
+				pass, ok := b.Enter()
 				if !ok {
 					t.Fatal("it is open")
 				}
-				f.Breaker.Leave(pass, says == nil, says)
+				b.Leave(pass, says == nil, says)
 			}
 		}
 		reported := func(want string) {

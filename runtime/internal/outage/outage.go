@@ -1,4 +1,4 @@
-// Package outage decides on calls that the store does not answer, by their failure policy, and keeps calls
+// Package outage decides on calls that the store does not answer, by their failure policy. It keeps calls
 // from waiting for a store that is down (docs/design.md, "Breaker and failure policy").
 package outage
 
@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/breaker"
 	"github.com/sluice-go/sluice/runtime/internal/local"
@@ -68,14 +67,10 @@ type Fallback struct {
 	warnings breaker.Warnings
 }
 
-// New returns a Fallback with a closed breaker. The breaker refuses calls with an *UnavailableError that has
-// open in its chain.
-func New(env *store.Env, open error) *Fallback {
-	start := time.Now() // by the system's clock, which never goes back
-	return &Fallback{
-		Breaker: breaker.New(func() time.Duration { return time.Since(start) }), Locals: local.New(env.Clock),
-		env: env, open: open,
-	}
+// New returns a Fallback whose breaker is b. While b is open, calls fail with a *store.UnavailableError that
+// has open in its chain.
+func New(env *store.Env, b *breaker.Breaker, open error) *Fallback {
+	return &Fallback{Breaker: b, Locals: local.New(env.Clock), env: env, open: open}
 }
 
 // absent reports that a call that failed with down failed because nothing answers. It did not if the store

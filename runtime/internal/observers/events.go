@@ -1,0 +1,74 @@
+package observers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Outcome is how an acquire or a wait has ended. All are nil if the store has admitted it.
+type Outcome struct {
+	Err      error // what has refused it
+	Shadowed error // what would have refused it
+	Outage   error // why the failure policy decided on it
+}
+
+// Acquired calls obs with how call, an acquire or a wait, has ended.
+func Acquired(
+	ctx context.Context, obs *store.Observer, operation string, call *store.Call, ended time.Time, o Outcome,
+) {
+	f, err := obs.Acquired, o.Err
+	switch {
+	case o.Shadowed != nil:
+		f, err = obs.Shadowed, o.Shadowed
+	case err != nil:
+		f = obs.Failed
+		if _, denied := errors.AsType[*store.DeniedError](err); denied {
+			f = obs.Denied
+		}
+	case o.Outage != nil:
+		f = obs.Degraded
+	}
+	if f == nil {
+		return
+	}
+	e := Event(operation, call, ended, err)
+	e.Local, e.Shadow = o.Outage != nil, o.Shadowed != nil
+	e.Limit, e.LimitKind = store.Refusing(call.Parts[0].Def.Spec(), &call.Parts[0], err)
+	if err == nil {
+		e.Err = o.Outage
+	}
+	f(ctx, e)
+}
+
+// Refused calls obs with the denial of an acquire, for which nothing was asked. links are the chain's buckets.
+func Refused(
+	ctx context.Context, obs *store.Observer, spec *store.Spec, links []store.Link, denied *store.DeniedError,
+) {
+	if obs.Denied == nil {
+		return
+	}
+	own := &spec.Kinds[links[0].Kind]
+	e := store.Event{
+		Operation: store.OperationAcquire, Resource: spec.Resource,
+		Kind: own.Name, Entity: own.Prefix + links[0].ID, Limit: denied.Limit, Err: denied,
+	}
+	for _, l := range links {
+		if kind := &spec.Kinds[l.Kind]; denied.Entity == kind.Prefix+l.ID {
+			e.LimitKind = kind.Name
+		}
+	}
+	obs.Denied(ctx, e)
+}
+
+// Event describes how call, an operation, has ended.
+func Event(operation string, call *store.Call, ended time.Time, err error) store.Event {
+	spec := call.Parts[0].Def.Spec()
+	e := store.Event{Operation: operation, Resource: spec.Resource, Took: ended.Sub(call.Called), Err: err}
+	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {
+		e.Entity, e.Kind = buckets[0].Entity, spec.Kinds[buckets[0].Kind].Name
+	}
+	return e
+}
