@@ -43,7 +43,8 @@ func Acquired(
 	f(ctx, e)
 }
 
-// Refused calls obs with the denial of an acquire, for which nothing was asked. links are the chain's buckets.
+// Refused calls obs with the denial of an acquire that the store was not asked for. links are those of the
+// chain that have a bucket.
 func Refused(
 	ctx context.Context, obs *store.Observer, spec *store.Spec, links []store.Link, denied *store.DeniedError,
 ) {
