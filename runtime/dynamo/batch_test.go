@@ -27,7 +27,7 @@ func TestRefusedWriteDenies(t *testing.T) {
 				table.minDelay, table.maxDelay = time.Millisecond, time.Millisecond+1
 				def := withNumbers(embeddings, 1, bucket.Per(10, time.Minute))
 				slow := func(store *Store) {
-					store.options.attempts, store.seams.jitter = attempts, func() float64 { return 0.99 }
+					store.options.attempts, store.seams.Jitter = attempts, func() float64 { return 0.99 }
 				}
 				a, b := newProcess(t, table, 1, 0, slow, def), newProcess(t, table, 2, 0, nil, def)
 				if _, err := a.acquire(t.Context(), def, []int64{1000}); err != nil {
@@ -61,7 +61,7 @@ func TestDeletedBucketIsCreatedAtOnce(t *testing.T) {
 			table,
 			1,
 			0,
-			func(store *Store) { store.seams.jitter = func() float64 { return 0.99 } },
+			func(store *Store) { store.seams.Jitter = func() float64 { return 0.99 } },
 			def,
 		)
 		if _, err := p.acquire(t.Context(), def, []int64{1000}); err != nil {
@@ -108,6 +108,13 @@ func (r *throttledReads) BatchGetItem(
 	return r.API.BatchGetItem(ctx, in, opts...)
 }
 
+// evict has another bucket take the only place of p's cache.
+func evict(p *process, def store.Definition) {
+	p.session.Lookup(&store.Call{Called: p.clock.Now(), Parts: []store.Part{{
+		Def: def, Buckets: []store.Bucket{{Entity: "user-2"}}, Cost: []int64{0},
+	}}})
+}
+
 // TestThrottledReads: a read that failed is tried again, as a write is.
 func TestThrottledReads(t *testing.T) {
 	_, embeddings := generated(t)
@@ -115,17 +122,17 @@ func TestThrottledReads(t *testing.T) {
 		table := newSimTable(1, embeddings.Decode)
 		def := withNumbers(embeddings, 1, perSecond(100))
 		api := &throttledReads{API: table, left: 3}
-		p := newProcess(t, api, 1, 0, nil, def)
+		p := newProcess(t, api, 1, 0, option(ImageCache(1)), def)
 		call, err := p.acquire(t.Context(), def, []int64{1000})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.session.scheduler.cache.buckets.Purge() // so that the settle has to read
-		api.left = 12                             // more than an acquire's attempts
+		evict(p, def) // so that the settle has to read
+		api.left = 12 // more than an acquire's attempts
 		if err := p.settle(t.Context(), call, []int64{5000}); err != nil {
 			t.Errorf("a settle has its time-out: %v", err)
 		}
-		p.session.scheduler.cache.buckets.Purge()
+		evict(p, def)
 		api.left = 1 + pace.MostUnanswered
 		_, err = p.acquire(t.Context(), def, []int64{1000})
 		if u, ok := errors.AsType[*store.UnavailableError](err); !ok || u.Attempts != 1+pace.MostUnanswered {
@@ -143,7 +150,9 @@ func TestThrottledReadPauses(t *testing.T) {
 		table.minDelay, table.maxDelay = time.Millisecond, time.Millisecond+1
 		def := withNumbers(embeddings, 1, perSecond(100))
 		api := &throttledReads{API: table, left: 1}
-		slow := func(store *Store) { store.seams.jitter = func() float64 { return 0.99 } }
+		slow := func(store *Store) {
+			store.options.buckets, store.seams.Jitter = 1, func() float64 { return 0.99 }
+		}
 		p := newProcess(t, api, 1, 0, slow, def)
 		began := time.Now()
 		if _, err := p.acquire(t.Context(), def, []int64{1000}); err != nil {
@@ -157,7 +166,7 @@ func TestThrottledReadPauses(t *testing.T) {
 		call := &store.Call{Called: p.clock.Now(), Parts: []store.Part{{
 			Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}, Cost: []int64{0},
 		}}}
-		p.session.scheduler.cache.buckets.Purge()
+		evict(p, def)
 		began = time.Now()
 		if err := p.session.Peek(t.Context(), call); err != nil {
 			t.Fatal(err)

@@ -9,16 +9,30 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// canned answers every update with the same item.
+// canned answers every read and every update with the same item.
 type canned struct {
 	wire.API
-	out dynamodb.UpdateItemOutput
+	item codec.Item
+	out  dynamodb.UpdateItemOutput
+}
+
+// newCanned returns an API with the bucket of user-1, less cost.
+func newCanned(def codec.Resource, limit bucket.Limit, cost int64) *canned {
+	w := &codec.Write{
+		Entity: "user-1",
+		Limits: []bucket.Limit{limit},
+		Cost:   []int64{cost},
+		RF:     time.Now().UnixMilli(),
+		CV:     bucket.RevisionUnit,
+		TTL:    1 << 40,
+		Op:     "x",
+	}
+	def.Create(w)
+	return &canned{item: w.Item, out: dynamodb.UpdateItemOutput{Attributes: w.Item}}
 }
 
 func (c *canned) UpdateItem(
@@ -29,39 +43,30 @@ func (c *canned) UpdateItem(
 	return &c.out, nil
 }
 
+func (c *canned) BatchGetItem(
+	_ context.Context,
+	in *dynamodb.BatchGetItemInput,
+	_ ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
+	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]codec.Item{}}
+	for table := range in.RequestItems {
+		out.Responses[table] = []codec.Item{c.item}
+	}
+	return out, nil
+}
+
 func BenchmarkAcquire(b *testing.B) {
 	_, embeddings := generated(b)
-	def := withNumbers(embeddings, 1, perSecond(1_000_000))
-	api := &canned{}
-	w := &codec.Write{
-		Entity: "user-1",
-		Limits: []bucket.Limit{perSecond(1_000_000)},
-		Cost:   []int64{0},
-		RF:     time.Now().UnixMilli(),
-		CV:     bucket.RevisionUnit,
-		TTL:    1 << 40,
-		Op:     "x",
-	}
-	def.Create(w)
-	api.out.Attributes = w.Item
-	p := newProcess(b, api, 1, 0, nil, def)
-	img := &bucket.Image{}
-	if err := def.Decode(img, w.Item); err != nil {
-		b.Fatal(err)
-	}
-	m := p.session.scheduler.cache.lookup(p.session.scheduler.resource(def), 0, "user-1")
-	m.known.Update(img, time.Now().UnixMilli())
-	m.known.SetShape(
-		&override.Resolved{
-			Shape:  plan.Shape{Limits: []bucket.Limit{img.Balances[0].Limit}, Version: bucket.RevisionUnit},
-			ReadAt: time.Now().UnixMilli(),
-		},
-		nil,
-	)
+	limit := perSecond(1_000_000)
+	def := withNumbers(embeddings, 1, limit)
+	p := newProcess(b, newCanned(def, limit, 0), 1, 0, nil, def)
 	call := &store.Call{
 		Called:   p.clock.Now(),
 		Deadline: time.Now().Add(time.Hour),
 		Parts:    []store.Part{{Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}, Cost: []int64{1000}}},
+	}
+	if err := p.session.Acquire(b.Context(), call); err != nil { // it reads
+		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -73,26 +78,17 @@ func BenchmarkAcquire(b *testing.B) {
 
 func BenchmarkRefused(b *testing.B) {
 	_, embeddings := generated(b)
-	def := withNumbers(embeddings, 1, perSecond(10))
-	p := newProcess(b, &canned{}, 1, 0, nil, def)
+	limit := perSecond(10)
+	def := withNumbers(embeddings, 1, limit)
+	p := newProcess(b, newCanned(def, limit, limit.Burst), 1, 0, nil, def)
+	call := &store.Call{
+		Called: p.clock.Now(),
+		Parts:  []store.Part{{Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}, Cost: []int64{1000}}},
+	}
+	if err := p.session.Acquire(b.Context(), call); !isA[*store.DeniedError](err) { // it reads
+		b.Fatal(err)
+	}
 	now := time.Now().UnixMilli()
-	m := p.session.scheduler.cache.lookup(p.session.scheduler.resource(def), 0, "user-1")
-	m.known.Update(
-		&bucket.Image{
-			Refilled: now,
-			Version:  bucket.RevisionUnit,
-			Balances: []bucket.Balance{{Limit: perSecond(10)}},
-			Missing:  []bool{false},
-		},
-		now,
-	)
-	m.known.SetShape(
-		&override.Resolved{
-			Shape:  plan.Shape{Limits: []bucket.Limit{perSecond(10)}, Version: bucket.RevisionUnit},
-			ReadAt: now,
-		},
-		nil,
-	)
 	chain, cost := []store.Link{{ID: "1"}}, []int64{1000}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,15 +1,34 @@
 package dynamo
 
 import (
+	"context"
 	"fmt"
 	stdruntime "runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
+
+// countedReads counts reads of a bucket with its overrides.
+type countedReads struct {
+	wire.API
+	reads int
+}
+
+func (c *countedReads) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
+	c.reads++
+	return c.API.BatchGetItem(ctx, in, opts...)
+}
 
 // TestMemoryPerBucket holds what ImageCache's documentation says that a bucket takes which nobody uses, and
 // that a flood of others does not add to it.
@@ -21,7 +40,8 @@ func TestMemoryPerBucket(t *testing.T) {
 	def := withNumbers(gpt4, 1, perSecond(100), perSecond(100))
 	table := newSimTable(1, gpt4.Decode)
 	table.minDelay, table.maxDelay, table.quiet = 0, 0, true
-	p := newProcess(t, table, 1, 0, func(store *Store) { store.options.buckets = buckets }, def)
+	api := &countedReads{API: table}
+	p := newProcess(t, api, 1, 0, option(ImageCache(buckets)), def)
 	heap := func() int64 {
 		clear(table.items)
 		stdruntime.GC()
@@ -54,8 +74,12 @@ func TestMemoryPerBucket(t *testing.T) {
 	if flooded > 1.1*each { // the map has grown
 		t.Errorf("%.0f bytes each after a flood of others, want at most a tenth above %.0f", flooded, each)
 	}
-	if n := p.session.scheduler.cache.buckets.Len(); n != buckets {
-		t.Errorf("%d buckets are remembered, want %d", n, buckets)
+	api.reads = 0
+	if use(2*buckets, 3*buckets); api.reads != 0 {
+		t.Errorf("%d of the last %d buckets were read again", api.reads, buckets)
+	}
+	if use(0, 10); api.reads != 10 {
+		t.Errorf("%d of 10 buckets used before were read again", api.reads)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -599,7 +600,7 @@ func TestConflicts(t *testing.T) {
 				t.Errorf("%v at %d: %#v", test.who, test.at, err)
 				continue
 			}
-			if contended.Attempts != 2+mostFree || took > budget {
+			if contended.Attempts != 2+scheduler.MostFree || took > budget {
 				t.Errorf("%v at %d: %d attempts in %v", test.who, test.at, contended.Attempts, took)
 			}
 			wantErr(t, err, fmt.Sprintf("contended %s %s %d/%[3]d",

@@ -66,8 +66,7 @@ func evaluate(item codec.Item, w *codec.Write) written {
 
 // scene is a bucket as it is, as a process remembers it, and what that wants to write.
 type scene struct {
-	*target
-
+	shape      *plan.Shape
 	at         wire.Bucket
 	remembered *bucket.Image
 	stored     codec.Item
@@ -95,7 +94,7 @@ func schemaShape(r *known.Resource) *plan.Shape {
 // drawScene draws a bucket of r in any state, of which a process may remember another one.
 func drawScene(t *rapid.T, r *known.Resource) scene {
 	shape := schemaShape(r)
-	s := scene{target: &target{demand: plan.Demand{Shape: shape}}, at: bucketOf(r)}
+	s := scene{shape: shape, at: bucketOf(r)}
 	img := &bucket.Image{
 		Refilled: t0 + rapid.Int64Range(0, 100_000).Draw(t, "rf"), TTL: t0 / 1000, Op: "before",
 		Version: rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - bucket.RevisionUnit,
@@ -171,7 +170,7 @@ func drawScene(t *rapid.T, r *known.Resource) scene {
 
 // first is the index of the first limit that the bucket's kind has.
 func (s *scene) first() int {
-	return slices.IndexFunc(s.target.demand.Shape.Limits, func(l bucket.Limit) bool { return !l.Absent() })
+	return slices.IndexFunc(s.shape.Limits, func(l bucket.Limit) bool { return !l.Absent() })
 }
 
 // item is what holds img, without its first limit if that is missing.
@@ -216,11 +215,11 @@ func (s *scene) plans() map[plan.Path]plan.Plan {
 	}
 	taken := make([]int64, len(s.want.Shape.Limits))
 	copy(taken, s.want.Take)
-	if p := plan.NewAdjust(bucket.Negated(taken), nil, s.remembered, s.target.demand.Shape,
+	if p := plan.NewAdjust(bucket.Negated(taken), nil, s.remembered, s.shape,
 		s.now); p.Decision == plan.Write {
 		all[plan.Adjust] = p
 	}
-	if p := plan.NewReshape(taken, s.remembered, s.target.demand.Shape, nil, s.now); p.Decision == plan.Write {
+	if p := plan.NewReshape(taken, s.remembered, s.shape, nil, s.now); p.Decision == plan.Write {
 		all[plan.Reshape] = p
 	}
 	return all
@@ -229,8 +228,7 @@ func (s *scene) plans() map[plan.Path]plan.Plan {
 // comparison writes to copies of one item.
 type comparison struct {
 	*engine
-	*session
-	defs []store.Definition
+	resources []*known.Resource
 }
 
 func newComparison(t *testing.T) *comparison {
@@ -245,15 +243,14 @@ func newComparison(t *testing.T) *comparison {
 		t.Fatal(err)
 	}
 	gpt4, _ := generated(t)
-	c := &comparison{
-		engine: e,
-		defs:   []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), next[0], apart[0]},
+	c := &comparison{engine: e}
+	for _, def := range []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), next[0], apart[0]} {
+		r, err := known.NewResource(def)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.resources = append(c.resources, r)
 	}
-	opened, err := New(e.client, e.table).Open(&store.Env{Clock: &e.clock}, c.defs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.session = opened.(*session)
 	return c
 }
 
@@ -293,10 +290,10 @@ func TestGenericMeansTheSame(t *testing.T) {
 		applied bool
 	}
 	tally := map[seen]int{}
-	for _, def := range c.defs {
-		t.Run(def.Spec().Resource, func(t *testing.T) {
+	for _, r := range c.resources {
+		t.Run(r.Spec.Resource, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				s := drawScene(t, c.scheduler.resource(def))
+				s := drawScene(t, r)
 				for _, way := range []plan.Path{plan.Retry, plan.Normal, plan.Adjust, plan.Reshape} {
 					p, ok := s.plans()[way]
 					if !ok || p.Generic { // not to be written, or not by generated text
@@ -336,16 +333,16 @@ func TestGenericMeansTheSame(t *testing.T) {
 // shows it.
 func TestComparisonSees(t *testing.T) {
 	c := newComparison(t)
-	r := c.scheduler.resource(c.defs[0])
+	r := c.resources[0]
 	s := scene{
-		target: &target{demand: plan.Demand{Shape: schemaShape(r)}}, at: bucketOf(r),
+		shape: schemaShape(r), at: bucketOf(r),
 		now: t0 + 1000,
 	}
 	img := &bucket.Image{
-		Refilled: t0, Version: s.target.demand.Shape.Version, Op: "before", Missing: make([]bool, 2),
+		Refilled: t0, Version: s.shape.Version, Op: "before", Missing: make([]bool, 2),
 		Balances: []bucket.Balance{{Limit: userRPM, Tokens: 50_000}, {Limit: userTPM, Tokens: 5_000_000}},
 	}
-	s.want = &plan.Demand{Take: []int64{10_000, 0}, Called: s.now, Shape: s.target.demand.Shape}
+	s.want = &plan.Demand{Take: []int64{10_000, 0}, Called: s.now, Shape: s.shape}
 	spent := *img
 	spent.Balances = slices.Clone(img.Balances)
 	spent.Balances[0].Tokens = 5000

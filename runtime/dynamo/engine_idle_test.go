@@ -93,7 +93,7 @@ func TestRareCallers(t *testing.T) {
 // TestRareCallersAreSeen: items that are deleted once they are full cost their callers a trip and two to
 // three times the write units.
 func TestRareCallersAreSeen(t *testing.T) {
-	full := func(s *Store) { s.seams.keepIdle = 0 }
+	full := func(s *Store) { s.seams.KeepIdle = 0 }
 	for _, idle := range idleTimes[1:] {
 		for m, want := range map[member]price{
 			solo:       {2, memdynamo.Units{Read: 1, Write: 3}},

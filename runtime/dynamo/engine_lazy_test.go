@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -148,7 +149,7 @@ func TestLazyWhileBusy(t *testing.T) {
 		wg.Wait()
 		i.spent(t, usage{Calls: 2, Writes: 2, Units: 2})
 		i.holding(t, "project-1 954 46")
-		elapse(deferFor)
+		elapse(scheduler.DeferFor)
 		i.spent(t, usage{})
 	})
 }
@@ -166,11 +167,11 @@ func TestLazyWhileIdle(t *testing.T) {
 		a.Release(t.Context())
 		i.settle(t, d, 10) // which is nothing to write
 		i.reported(t, "settled")
-		elapse(deferFor / 2)
+		elapse(scheduler.DeferFor / 2)
 		i.settle(t, b, 30)
 		c.Release(t.Context())
-		elapse(deferFor/2 - time.Millisecond)
-		if took := time.Since(began); took != deferFor-time.Millisecond {
+		elapse(scheduler.DeferFor/2 - time.Millisecond)
+		if took := time.Since(began); took != scheduler.DeferFor-time.Millisecond {
 			t.Errorf("to settle took %v", took)
 		}
 		i.spent(t, usage{})
@@ -192,7 +193,7 @@ func TestLazyWhileIdle(t *testing.T) {
 		e := i.acquire(t, solo, 1)
 		i.m.take()
 		e.Release(t.Context())
-		elapse(deferFor - time.Millisecond)
+		elapse(scheduler.DeferFor - time.Millisecond)
 		i.spent(t, usage{})
 		elapse(time.Millisecond)
 		i.spent(t, usage{Calls: 1, Writes: 1, Units: 1})
@@ -295,7 +296,7 @@ func TestLazyUnderWay(t *testing.T) {
 		lease := i.acquire(t, solo, 1000)
 		i.gate.shut()
 		lease.Release(t.Context())
-		elapse(deferFor)
+		elapse(scheduler.DeferFor)
 		var wg sync.WaitGroup
 		var err error
 		wg.Go(func() { _, err = i.at[0].Acquire(t.Context(), solo, tokens{1000}) })
@@ -323,7 +324,7 @@ func TestLazyDenied(t *testing.T) {
 				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*store.DeniedError](err) {
 					t.Error(err)
 				}
-				elapse(deferFor)
+				elapse(scheduler.DeferFor)
 				slices.Sort(i.Verbs) // who is denied need not be told first
 				i.reported(t, "acquired", "denied", "settled")
 				i.holding(t, "project-1 909 91")
@@ -475,7 +476,7 @@ func TestLazyDeleted(t *testing.T) {
 					t.Fatal(err)
 				}
 				i.settle(t, lease, test.actual)
-				elapse(deferFor)
+				elapse(scheduler.DeferFor)
 				i.reported(t, "acquired", "settled")
 				i.holding(t, test.want)
 			})

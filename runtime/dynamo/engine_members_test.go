@@ -524,7 +524,7 @@ func TestLookUpTimesOut(t *testing.T) {
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)
 		}
-		wantErr(t, err, "unavailable table "+process.scheduler.conn.Table+" 1: context deadline exceeded")
+		wantErr(t, err, "unavailable table "+process.conn.Table+" 1: context deadline exceeded")
 		if took := time.Since(began); took != 20*time.Second {
 			t.Errorf("the read took %v, want the settle time-out", took)
 		}
@@ -618,7 +618,7 @@ func TestLookUpsInAnOutage(t *testing.T) {
 	lookUp(t, process, "user-1", store.Member{})
 	seen.calls(t, "member missing")
 
-	process.scheduler.conn.Table = "nobody-made-this"
+	process.conn.Table = "nobody-made-this"
 	e.clock.set(180_000)
 	_, _, err = process.Member(t.Context(), "user-1")
 	wantSetup(t, err, "table nobody-made-this", "ResourceNotFoundException")

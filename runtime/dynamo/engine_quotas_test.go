@@ -227,7 +227,7 @@ func TestQuotaLapses(t *testing.T) {
 // TestQuotaLapsesControl: where the version is the item's own, TestQuotaLapses fails.
 func TestQuotaLapsesControl(t *testing.T) {
 	capacities, _, _ := lapse(t, func(store *Store) {
-		store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+		store.seams.Choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 			if w.Shape != nil {
 				own := *w.Shape
 				own.Version = own.Version - own.Version%bucket.RevisionUnit + 1

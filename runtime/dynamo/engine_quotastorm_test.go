@@ -247,7 +247,7 @@ func TestQuotaStorm(t *testing.T) {
 func TestQuotaStormControl(t *testing.T) {
 	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	whole := func(store *Store) {
-		store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+		store.seams.Choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 			if w.Shape != nil {
 				own := *w.Shape
 				own.Limits = own.Ceiling

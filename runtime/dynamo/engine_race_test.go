@@ -55,7 +55,7 @@ func TestTrace(t *testing.T) {
 			processes := make([]demo, 2)
 			e.clock.set(-1) // what is seen now is no longer the truth at 1000
 			for i := range processes {
-				processes[i] = e.demo(t, e.client, func(s *Store) { s.seams.choose = test.choose })
+				processes[i] = e.demo(t, e.client, func(s *Store) { s.seams.Choose = test.choose })
 				if _, err := processes[i].GPT4.Peek(t.Context(), alice); err != nil {
 					t.Fatal(err)
 				}
@@ -228,7 +228,7 @@ func TestNoneTooManySeesIt(t *testing.T) {
 	}
 	var desks [2]*desk
 	for i := range desks {
-		desks[i] = e.desk(t, e.client, def, func(s *Store) { s.seams.choose = blind })
+		desks[i] = e.desk(t, e.client, def, func(s *Store) { s.seams.Choose = blind })
 		if lease, err := desks[i].Acquire(t.Context(), "1", tokens{1}); err == nil {
 			lease.Release(t.Context())
 		} else {

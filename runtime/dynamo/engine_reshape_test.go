@@ -256,7 +256,7 @@ func TestUnknownLimits(t *testing.T) {
 	}{
 		{"the store", func(*Store) {}, 900_000},
 		{"without the generic path", func(store *Store) {
-			store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+			store.seams.Choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 				p := plan.Choose(w, v, now)
 				p.Generic = false
 				return p

@@ -215,12 +215,12 @@ func (s storm) posts(t *testing.T, b *bubble, books *books, seed uint64, defs []
 		var mu sync.Mutex
 		rng := rand.New(rand.NewPCG(seed, uint64(i+1)))
 		backend := newStore(&scribe{API: api, books: books}, "faults", func(store *Store) {
-			store.seams.jitter = func() float64 {
+			store.seams.Jitter = func() float64 {
 				mu.Lock()
 				defer mu.Unlock()
 				return rng.Float64()
 			}
-			store.seams.onWrite = books.onWrite
+			store.seams.OnWrite = books.onWrite
 		})
 		clock := offsetClock(time.Duration(i-stormPosts/2) * 25 * time.Millisecond)
 		posts[i] = newPost(t, backend, []runtime.Option{

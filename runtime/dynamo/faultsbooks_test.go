@@ -24,6 +24,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -145,21 +146,14 @@ type errand struct {
 type askedKey struct{}
 
 // onWrite notes in ctx whom a write serves, and with what.
-func (b *books) onWrite(ctx context.Context, all []*request) context.Context {
+func (b *books) onWrite(ctx context.Context, all []*scheduler.Request) context.Context {
 	var a errands
 	for _, r := range all {
-		d, _ := r.ctx.Value(deedKey{}).(*deed)
-		for i := range r.portions {
-			pn := &r.portions[i]
-			a = append(
-				a,
-				errand{
-					d,
-					item.Key{PK: "ENTITY#" + pn.entity, SK: "#BUCKET#" + pn.resource.Spec.Resource},
-					slices.Clone(pn.cost),
-				},
-			)
-		}
+		d, _ := r.Served().Ctx.Value(deedKey{}).(*deed)
+		r.Costs(func(of *store.Spec, entity string, cost []int64) {
+			at := item.Key{PK: "ENTITY#" + entity, SK: "#BUCKET#" + of.Resource}
+			a = append(a, errand{d, at, slices.Clone(cost)})
+		})
 	}
 	return context.WithValue(ctx, askedKey{}, a)
 }

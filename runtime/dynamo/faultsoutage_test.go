@@ -45,7 +45,7 @@ type generous struct{ *Store }
 func (g generous) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	opened, err := g.Store.Open(env, defs...)
 	if s, ok := opened.(*session); ok {
-		s.scheduler.conn.Budget = wire.NewBudget(1 << 30)
+		s.conn.Budget = wire.NewBudget(1 << 30)
 	}
 	return opened, err
 }
@@ -201,7 +201,7 @@ func TestDenialsEarnRetries(t *testing.T) {
 	if err := acquire(10); err != nil {
 		t.Fatal(err)
 	}
-	retries := opened.(*session).scheduler.conn.Budget
+	retries := opened.(*session).conn.Budget
 	for retries.Take(t.Context()) { // as an outage does
 	}
 	for i := range int64(wire.RetryCost) {

@@ -22,7 +22,7 @@ type storeChange = func(*Store)
 // show what the balances need.
 func newStore(api wire.API, table string, changes ...storeChange) *Store {
 	s := New(api, table)
-	s.seams.keepIdle = 0
+	s.seams.KeepIdle = 0
 	for _, change := range changes {
 		change(s)
 	}
@@ -37,3 +37,7 @@ func option(opt Option) storeChange {
 		}
 	}
 }
+
+func positive(n int64) bool { return n > 0 }
+
+func negative(n int64) bool { return n < 0 }

@@ -127,12 +127,12 @@ func newProcess(
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var mu sync.Mutex
 	backend := newStore(api, "sim", func(store *Store) {
-		store.seams.jitter = func() float64 {
+		store.seams.Jitter = func() float64 {
 			mu.Lock()
 			defer mu.Unlock()
 			return rng.Float64()
 		}
-		store.seams.onWrite = p.onWrite
+		store.seams.OnWrite = p.onWrite
 		if opt != nil {
 			opt(store)
 		}
@@ -415,18 +415,18 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		process := func(clock turnClock, api wire.API, defs []store.Definition) *process {
 			p := newProcess(t, api, seeds.Uint64(), clock.offsetClock, func(store *Store) {
 				if h.choose != nil {
-					store.seams.choose = h.choose
+					store.seams.Choose = h.choose
 				}
 			}, defs...)
-			p.clock, p.session.scheduler.conn.Env.Clock, p.held = clock, clock, h.held
+			p.clock, p.session.conn.Env.Clock, p.held = clock, clock, h.held
 			if h.versions != nil {
 				p.names = r.Spec().Limits
 			}
 			if h.cache > 0 {
-				p.session.scheduler.conn.Env.CacheTTL = h.cache/2 + time.Duration(seeds.Int64N(int64(h.cache/2)))
+				p.session.conn.Env.CacheTTL = h.cache/2 + time.Duration(seeds.Int64N(int64(h.cache/2)))
 			}
 			if h.env != nil {
-				h.env(p.session.scheduler.conn.Env)
+				h.env(p.session.conn.Env)
 			}
 			return p
 		}

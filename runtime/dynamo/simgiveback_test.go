@@ -53,7 +53,7 @@ func settles(t *testing.T, processes int, rate float64, choose chooser) (sum set
 		var mu sync.Mutex // guards sum
 		var running sync.WaitGroup
 		for n := range processes {
-			p := newProcess(t, table, uint64(n), 0, func(s *Store) { s.seams.choose = choose }, def)
+			p := newProcess(t, table, uint64(n), 0, func(s *Store) { s.seams.Choose = choose }, def)
 			arrivals := rand.New(rand.NewPCG(1, uint64(n)))
 			running.Go(func() {
 				var calling sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -114,8 +115,8 @@ func TestGiveBackInDoubt(t *testing.T) {
 	if want := int64(4 + 1 + 1 + 2); used != want { // the acquire of one goes again, and is charged twice
 		t.Errorf("%d used, want %d", used, want)
 	}
-	if !errors.Is(settled, errUncertain) {
-		t.Errorf("the settle ended with %v, want %v", settled, errUncertain)
+	if !errors.Is(settled, scheduler.ErrUncertain) {
+		t.Errorf("the settle ended with %v, want %v", settled, scheduler.ErrUncertain)
 	}
 }
 
@@ -123,7 +124,7 @@ func TestGiveBackInDoubt(t *testing.T) {
 func TestGiveBackInDoubtSees(t *testing.T) {
 	skipOnLocal(t)
 	t.Parallel()
-	used, settled := giveBackInDoubt(t, func(s *Store) { s.seams.repeatsInDoubt = true })
+	used, settled := giveBackInDoubt(t, func(s *Store) { s.seams.RepeatsInDoubt = true })
 	if want := int64(4 + 1 + 1 + 2 - 6); used != want || settled != nil {
 		t.Errorf("%d used, and the settle ended with %v: want %d, forged", used, settled, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/pace"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -137,7 +138,7 @@ func properties() map[string]property {
 				switch {
 				case s.failed > 0 || s.denied > 0:
 					return fmt.Sprintf("%d calls failed, %d were denied: %v", s.failed, s.denied, s.failure)
-				case s.lost > racesAtOnce && l.skew == 0:
+				case s.lost > scheduler.RacesAtOnce && l.skew == 0:
 					return fmt.Sprintf("a call lost %d races", s.lost)
 				}
 				return ""
@@ -189,7 +190,7 @@ func properties() map[string]property {
 func endlessTurns(l *openLoad) { l.change = option(InFlight(math.MaxInt32)) }
 
 func newcomersJoin(l *openLoad) {
-	l.change = func(s *Store) { s.seams.newcomersJoin = true }
+	l.change = func(s *Store) { s.seams.NewcomersJoin = true }
 }
 
 // twoStores has the calls of a process go to two stores in turn.
@@ -201,43 +202,44 @@ func resting(d time.Duration) func(*openLoad) {
 }
 
 // reordering has change reorder the queue of user 1 before each reply.
-func reordering(change func(*queue)) func(*watch) {
+func reordering(change func(waiting *[]*scheduler.Request)) func(*watch) {
 	return func(w *watch) {
-		for _, s := range w.sessions {
-			for _, cached := range s.scheduler.cache.buckets.Values() {
-				cached.mu.Lock()
-				change(&cached.queue)
-				cached.mu.Unlock()
-			}
+		w.mu.Lock()
+		all := slices.Clone(w.shared)
+		w.mu.Unlock()
+		for _, q := range all {
+			q.mu.Lock()
+			change(q.waiting)
+			q.mu.Unlock()
 		}
 	}
 }
 
 func lastInFirstOut(l *openLoad) {
-	l.replied = reordering(func(q *queue) { slices.Reverse(q.waiting) })
+	l.replied = reordering(func(waiting *[]*scheduler.Request) { slices.Reverse(*waiting) })
 }
 
 // holdingBack has each queue hold a request back for three writes, again and again.
 func holdingBack(l *openLoad) {
 	type held struct {
-		request *request
+		request *scheduler.Request
 		writes  int
 	}
 	var mu sync.Mutex
-	all := map[*queue]held{}
-	l.replied = reordering(func(q *queue) {
+	all := map[*[]*scheduler.Request]held{}
+	l.replied = reordering(func(waiting *[]*scheduler.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		h := all[q]
+		h := all[waiting]
 		switch h.writes++; {
-		case h.request == nil && len(q.waiting) > 1:
-			h.request, h.writes = q.waiting[0], 0
-			q.waiting = q.waiting[1:]
+		case h.request == nil && len(*waiting) > 1:
+			h.request, h.writes = (*waiting)[0], 0
+			*waiting = (*waiting)[1:]
 		case h.request != nil && h.writes > 3:
-			q.waiting = append(q.waiting, h.request)
+			*waiting = append(*waiting, h.request)
 			h.request = nil
 		}
-		all[q] = h
+		all[waiting] = h
 	})
 }
 

@@ -25,6 +25,8 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // faults are the network's and the table's, as shares of all writes, or of all reads.
@@ -164,49 +166,49 @@ type demand struct {
 }
 
 // onWrite returns ctx for a write that serves all. The turn is p's own where none of them waits.
-func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
+func (p *process) onWrite(ctx context.Context, all []*scheduler.Request) context.Context {
 	where, _ := ctx.Value(tagKey{}).(tag)
 	t := tag{
 		turn: p.clock.turn, by: p, sent: p.clock.Now().UnixMilli(), settle: true, included: len(all),
 		first: math.MaxInt64, returns: true, wants: map[string]demand{},
 	}
-	for _, r := range all {
-		own, _ := r.ctx.Value(tagKey{}).(tag)
-		if t.first, t.called = min(t.first, r.called), max(t.called, r.called); own.began.After(t.began) {
+	for _, request := range all {
+		r := request.Served()
+		own, _ := r.Ctx.Value(tagKey{}).(tag)
+		if t.first, t.called = min(t.first, r.Called), max(t.called, r.Called); own.began.After(t.began) {
 			t.began = own.began
 		}
-		t.settle, t.returns = t.settle && r.settle, t.returns && r.settle && !own.settle
-		t.gives = t.gives || r.givesBack()
-		if !r.isLazy() && own.turn == where.turn {
+		t.settle, t.returns = t.settle && r.Settle, t.returns && r.Settle && !own.settle
+		t.gives = t.gives || r.GivesBack
+		if !r.Lazy && own.turn == where.turn {
 			t.turn = where.turn
 		}
 		switch {
-		case !r.settle:
+		case !r.Settle:
 			t.calls = append(t.calls, own.call)
 		case own.call != nil:
 			t.undone = append(t.undone, own.call)
 		}
-		for i := range r.portions {
-			pn := &r.portions[i]
-			d, ok := t.wants[pn.entity]
-			cost := p.spread(pn.resource.Spec, pn.cost)
+		request.Costs(func(of *store.Spec, entity string, cost []int64) {
+			d, ok := t.wants[entity]
+			cost = p.spread(of, cost)
 			calls := own.lease
 			if own.call != nil {
 				calls = []*acquired{own.call}
 			}
-			t.parts = append(t.parts, demandOf{pn.entity, slices.Clone(cost), r.settle, calls})
+			t.parts = append(t.parts, demandOf{entity, slices.Clone(cost), r.Settle, calls})
 			if n := len(cost); !ok {
 				d = demand{make([]int64, n), make([]int64, n), make([]int64, n)}
-				t.wants[pn.entity] = d
+				t.wants[entity] = d
 			}
 			for j, c := range cost {
-				if r.settle {
+				if r.Settle {
 					d.change[j] += c
 				} else {
 					d.take[j], d.most[j] = d.take[j]+c, max(d.most[j], c)
 				}
 			}
-		}
+		})
 	}
 	for _, d := range t.wants {
 		if slices.ContainsFunc(d.take, positive) {

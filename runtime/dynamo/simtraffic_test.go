@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -94,11 +95,11 @@ type servedKey struct{}
 // watch stands between a process and its table, and notes what the scheduler has under way for whom.
 type watch struct {
 	wire.API
-	turns    int
-	replied  func(*watch) // nil for nothing
-	sessions []*session
+	turns   int
+	replied func(*watch) // nil for nothing
 
 	mu      sync.Mutex
+	shared  []sharedQueue
 	seen    seen
 	waiting []*waiter            // in order of arrival
 	turn    int                  // of the last arrival
@@ -133,15 +134,28 @@ func (w *watch) note(change func()) {
 }
 
 // onWrite returns ctx for a write that is to serve all.
-func (w *watch) onWrite(ctx context.Context, all []*request) context.Context {
+func (w *watch) onWrite(ctx context.Context, all []*scheduler.Request) context.Context {
 	var served []*waiter
 	for _, r := range all {
-		if c := waiterOf(r.ctx); c != nil {
+		if c := waiterOf(r.Served().Ctx); c != nil {
 			c.sends++
 			served = append(served, c)
 		}
 	}
 	return context.WithValue(ctx, servedKey{}, served)
+}
+
+// sharedQueue is the queue of one bucket: the requests that wait, and the lock that guards them.
+type sharedQueue struct {
+	mu      *sync.Mutex
+	waiting *[]*scheduler.Request
+}
+
+// onQueue notes a queue.
+func (w *watch) onQueue(mu *sync.Mutex, waiting *[]*scheduler.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shared = append(w.shared, sharedQueue{mu, waiting})
 }
 
 // siblingsOf names the queue of chains that have this root.
@@ -345,13 +359,12 @@ func (l openLoad) run(t *testing.T, r codec.Resource, seed uint64) (sum seen) {
 			var of []*process
 			for range max(1, l.stores) {
 				of = append(of, newProcess(t, w, seeds.Uint64(), offsetClock(skew), func(s *Store) {
-					s.seams.onWrite = w.onWrite
+					s.seams.OnWrite, s.seams.OnQueue = w.onWrite, w.onQueue
 					option(InFlight(turns))(s)
 					if l.change != nil {
 						l.change(s)
 					}
 				}, def))
-				w.sessions = append(w.sessions, of[len(of)-1].session)
 			}
 			rng := rand.New(rand.NewPCG(seed, seeds.Uint64()))
 			running.Go(func() { l.offer(t.Context(), w, of, def, rng) })

@@ -30,18 +30,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/semaphore"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/background"
@@ -61,7 +57,7 @@ type Store struct {
 	api     API
 	table   string
 	options options
-	seams   seams
+	seams   scheduler.Seams
 	err     error            // of New, returned by Open
 	running background.Tasks // of all its Limiters
 }
@@ -130,7 +126,7 @@ func New(client API, table string, opts ...Option) *Store {
 	s := &Store{
 		table:   table,
 		options: options{buckets: DefaultImageCache, attempts: DefaultAttempts, inFlight: DefaultInFlight},
-		seams:   seams{jitter: rand.Float64, choose: plan.Choose, keepIdle: plan.KeepIdle},
+		seams:   scheduler.DefaultSeams(),
 	}
 	if _, ok := operator.TableName(table); client == nil {
 		s.err = fmt.Errorf("dynamo.New: the client is nil")
@@ -161,32 +157,29 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	if s.err != nil {
 		return nil, &store.SetupError{What: s.err.Error(), Do: "correct the call"}
 	}
-	buckets, err := lru.New[bucketKey, *cachedBucket](s.options.buckets)
-	if err != nil {
-		return nil, err
-	}
-	opened := &session{background: background.Tasks{Within: &s.running}, closing: make(chan struct{})}
 	conn := wire.NewConn(s.api, s.table, env)
-	opened.scheduler = &scheduler{
-		conn: conn, reader: &known.Reader{Conn: conn, KeepIdle: s.seams.keepIdle},
-		cache: &cache{buckets}, background: &opened.background,
-		closing: opened.closing, attempts: s.options.attempts,
-		turns: semaphore.NewWeighted(int64(s.options.inFlight)), onReshape: opened.recordRevision,
-		seams: s.seams,
+	opened := &session{
+		conn: conn, jitter: s.seams.Jitter, background: background.Tasks{Within: &s.running},
+		closing: make(chan struct{}),
 	}
-	if opened.lookups, err = lookups.New(s.options.buckets, s.options.inFlight, env, &opened.background,
-		func(ctx context.Context, entity string) (store.Member, bool, error) {
-			return members.Lookup(ctx, conn, s.seams.jitter, entity)
-		}); err != nil {
+	var err error
+	if opened.scheduler, err = scheduler.New(&scheduler.Config{
+		Conn: conn, Definitions: defs, Background: &opened.background,
+		Closing: opened.closing, OnReshape: opened.recordRevision, Buckets: s.options.buckets,
+		Attempts: s.options.attempts, InFlight: s.options.inFlight, Seams: s.seams,
+	}); err != nil {
 		return nil, err
 	}
 	for _, def := range defs {
-		r, err := known.NewResource(def)
-		if err != nil {
-			return nil, err
-		}
-		opened.scheduler.resources = append(opened.scheduler.resources, r)
-		opened.revision = max(opened.revision, r.Spec.Revision)
+		opened.specs = append(opened.specs, def.Spec())
+		opened.revision = max(opened.revision, def.Spec().Revision)
+	}
+	opened.lookups, err = lookups.New(s.options.buckets, s.options.inFlight, env, &opened.background,
+		func(ctx context.Context, entity string) (store.Member, bool, error) {
+			return members.Lookup(ctx, conn, s.seams.Jitter, entity)
+		})
+	if err != nil {
+		return nil, err
 	}
 	return opened, nil
 }
@@ -196,7 +189,7 @@ var _, _ = store.Store((*Store)(nil)), API((*dynamodb.Client)(nil))
 // Check implements store.Session. It checks the table's layout, its owner and this host's clock, and with
 // regions the heartbeat of sync. It records the owner of a table without one, and changes nothing else.
 func (s *session) Check(ctx context.Context) error {
-	conn := s.scheduler.conn
+	conn := s.conn
 	began := conn.Env.Clock.Now()
 	v, _, err := layout.CheckInTime(ctx, conn.API, conn.Table)
 	if err != nil {
@@ -206,21 +199,21 @@ func (s *session) Check(ctx context.Context) error {
 		return err
 	}
 	v.CompareRevision(ctx, conn.Env.Logger, conn.Table, s.revision)
-	regional := func(r *known.Resource) bool { return r.Spec.Regions != nil }
-	if slices.ContainsFunc(s.scheduler.resources, regional) {
-		retrier := conn.Retrier(wire.OperatorAttempts, s.scheduler.jitter)
+	regional := func(spec *store.Spec) bool { return spec.Regions != nil }
+	if slices.ContainsFunc(s.specs, regional) {
+		retrier := conn.Retrier(wire.OperatorAttempts, s.jitter)
 		if err := override.CheckSynced(ctx, conn.API, retrier, conn.Now()); err != nil {
 			return err
 		}
 	}
-	return v.Claim(ctx, conn.API, conn.Env.Logger, conn.Table, s.scheduler.resources[0].Spec.Owner)
+	return v.Claim(ctx, conn.API, conn.Env.Logger, conn.Table, s.specs[0].Owner)
 }
 
 // recordRevision notes in the table that this session's revision has reached it, once, in the background.
 // Only Check reads the note.
 func (s *session) recordRevision(ctx context.Context) {
 	s.recorded.Do(func() {
-		conn := s.scheduler.conn
+		conn := s.conn
 		conn.NoteBeside(ctx, &s.background, layout.NoteRevision(conn.Table, s.revision), "the schema's revision")
 	})
 }
@@ -228,7 +221,15 @@ func (s *session) recordRevision(ctx context.Context) {
 // Members implements store.Session. This session's Member sees their writes at once. Other sessions see them
 // when their cached look-ups are due.
 func (s *session) Members() store.MemberStore {
-	conn := s.scheduler.conn
-	return operator.MembersWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.scheduler.jitter),
+	conn := s.conn
+	return operator.MembersWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.jitter),
 		s.lookups.Invalidate)
+}
+
+// Overrides implements store.Session. This session goes by what it writes at once, other sessions once their
+// cached overrides are due.
+func (s *session) Overrides() store.OverrideStore {
+	retrier := s.conn.Retrier(wire.OperatorAttempts, s.jitter)
+	stored := operator.OverridesWith(s.conn.API, retrier, s.conn.Env.Clock.Now)
+	return &lookups.Overrides{OverrideStore: stored, Wrote: s.scheduler.Wrote}
 }

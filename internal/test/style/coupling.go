@@ -25,7 +25,8 @@ import (
 // declares.
 var direction = []string{
 	"migrating", "migrating/perlimit", "codec/codectest", ".", "operator", "internal/layout", "internal/members",
-	"internal/known", "internal/override", "internal/pace", "internal/wire", "internal/plan", "codec",
+	"internal/scheduler", "internal/known", "internal/override", "internal/pace", "internal/wire",
+	"internal/plan", "codec",
 }
 
 // apart are packages below the store that are none of its own: a client, and the checks of generated code.

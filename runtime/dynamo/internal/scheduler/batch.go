@@ -1,13 +1,14 @@
-package dynamo
+package scheduler
 
 import (
 	"cmp"
 	"context"
-	"github.com/sluice-go/sluice/runtime/bucket"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -18,7 +19,7 @@ import (
 type batch struct{ pauser }
 
 // newBatch returns a batch for q that begins with r, if r is not nil. The caller has made q busy.
-func (s *scheduler) newBatch(q *queue, r *request) *batch {
+func (s *scheduler) newBatch(q *queue, r *Request) *batch {
 	var b *batch
 	if r != nil {
 		b = r.batch
@@ -34,7 +35,7 @@ func (s *scheduler) newBatch(q *queue, r *request) *batch {
 }
 
 // newDetachedBatch returns a batch for r beside all queues, which only reads.
-func (s *scheduler) newDetachedBatch(r *request) *batch {
+func (s *scheduler) newDetachedBatch(r *Request) *batch {
 	b := s.newBatch(&queue{cached: &cachedBucket{}, chained: len(r.portions) > 1}, r)
 	b.targets = b.roster.targetsOf(b.roster.candidates())
 	return b
@@ -65,8 +66,8 @@ func (b *batch) collect() bool {
 	if len(q.waiting) > 0 {
 		all, q.waiting = append(all, q.waiting...), nil
 	}
-	b.roster.pending = slices.DeleteFunc(all, func(r *request) bool { return r.abandoned || r.ended })
-	if !slices.ContainsFunc(b.roster.pending, (*request).isUrgent) {
+	b.roster.pending = slices.DeleteFunc(all, func(r *Request) bool { return r.abandoned || r.ended })
+	if !slices.ContainsFunc(b.roster.pending, (*Request).isUrgent) {
 		q.busy, q.lastErr = false, nil
 		q.retire()
 		q.cached.mu.Unlock()
@@ -136,7 +137,7 @@ func (b *batch) reset() {
 // dropUnknown gives up a write of unknown outcome for which no caller waits. The tokens of acquires are given
 // back, of each bucket by itself, and only if nobody wrote to it since. No caller waits for that, only Close.
 func (b *batch) dropUnknown() {
-	b.roster.finishUncertain((*request).isLazy)
+	b.roster.finishUncertain((*Request).isLazy)
 	op, ctx := b.attempt.op, b.attempt.ctx
 	for _, t := range b.roster.unsure.targets {
 		unknown := t.sent
@@ -161,7 +162,7 @@ func (b *batch) readInTurn(ctx context.Context) {
 }
 
 // peek reads r's buckets for which unread holds, and the overrides that are due. The error is r's.
-func (s *scheduler) peek(r *request, unread func(*target) bool) (*batch, error) {
+func (s *scheduler) peek(r *Request, unread func(*target) bool) (*batch, error) {
 	b := s.newDetachedBatch(r)
 	for b.needs(s.conn.Now(), unread) && !r.ended {
 		if b.attempt.err != nil {
@@ -174,9 +175,98 @@ func (s *scheduler) peek(r *request, unread func(*target) bool) (*batch, error) 
 	return b, r.err
 }
 
+// peekUnconfirmed reads r's buckets of which no confirmed image is known, and notes in r how they are found.
+func (s *scheduler) peekUnconfirmed(r *Request) error {
+	b, err := s.peek(r, func(t *target) bool { return !t.Confirmed })
+	if err != nil {
+		return err
+	}
+	now := s.conn.Now()
+	for i, t := range b.targets {
+		r.portions[i].after = t.Shape.Next(t.Image, t.windows, now)
+	}
+	return nil
+}
+
+// acquireCompensated charges r's buckets one by one, the scarcest first. If one fails, it refunds the others.
+func (s *scheduler) acquireCompensated(r *Request) error {
+	r.batch = nil // the portions are served one by one
+	b := s.newDetachedBatch(r)
+	if b.needs(s.conn.Now(), func(t *target) bool { return t.Image == nil }) {
+		b.readInTurn(r.ctx)
+	}
+	if r.ended {
+		return r.err
+	}
+	now := s.conn.Now()
+	order, rooms := make([]int, len(b.targets)), make([]float64, len(b.targets))
+	for i, t := range b.targets {
+		order[i] = i
+		r.portions[i].confirmed = t.Confirmed
+		demand := plan.Demand{Take: r.portions[i].cost}
+		if t.Shape != nil {
+			demand.Shape = &t.Shape.Shape
+		}
+		rooms[i] = demand.LeastLeft(plan.State{Image: t.Image, Confirmed: t.Confirmed}, now)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a], rooms[b]) })
+	var charged []*Request
+	for n, i := range order {
+		one := r.single(i, r.portions[i].cost)
+		err := s.submit(one)
+		if one.abandoned {
+			r.portions[i].loadCached(s.conn)
+		} else {
+			r.portions[i] = one.portions[0]
+		}
+		if err == nil {
+			charged = append(charged, one)
+			continue
+		}
+		s.refundAll(r.ctx, charged)
+		return s.completeDenial(r, err, order[n+1:])
+	}
+	return nil
+}
+
+// completeDenial adds to a denial by one of r's buckets the refusals of others that were not charged, so that
+// retry after holds for the whole chain. If they cannot be read, the denial stays as it is. If one of them
+// can never hold the cost, the error is that instead.
+func (s *scheduler) completeDenial(r *Request, err error, others []int) error {
+	denied, ok := errors.AsType[*store.DeniedError](err)
+	if !ok || len(others) == 0 {
+		return err
+	}
+	rest := *r
+	rest.portions, rest.ended, rest.err = nil, false, nil
+	for _, i := range others {
+		pn := r.portions[i]
+		pn.target = nil
+		rest.portions = append(rest.portions, pn)
+	}
+	now := s.conn.Now()
+	b, failed := s.peek(&rest, func(t *target) bool { return !t.state(now).Confirmed })
+	if failed != nil {
+		return err
+	}
+	b.plan([]*Request{&rest}, now)
+	for _, t := range b.targets {
+		if t.plan.Decision == plan.TooLarge {
+			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take)
+		}
+		if img := t.plan.DeniedImage(); img != nil {
+			denied = t.refuse(denied, img, t.demand.Take, now)
+		}
+	}
+	store.SortRefusals(denied, func(of store.Refusal) int {
+		return slices.IndexFunc(r.portions, func(pn portion) bool { return pn.entity == of.Entity })
+	})
+	return err
+}
+
 // refundAbandoned gives back what r was charged, whose caller did not wait for it. A failure is reported to
 // the observer; the tokens come back by refill.
-func (s *scheduler) refundAbandoned(r *request) {
+func (s *scheduler) refundAbandoned(r *Request) {
 	for i := range r.portions {
 		s.background.Start(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), s.conn.Env.SettleTimeout)
@@ -189,7 +279,7 @@ func (s *scheduler) refundAbandoned(r *request) {
 // refundAll gives back what requests of one bucket each were charged. The caller waits for it while it has
 // time, so that after a denial nothing is charged. A failure is reported to the observer; the tokens come
 // back by refill.
-func (s *scheduler) refundAll(ctx context.Context, charged []*request) {
+func (s *scheduler) refundAll(ctx context.Context, charged []*Request) {
 	if len(charged) == 0 {
 		return
 	}
@@ -230,7 +320,7 @@ func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *unkno
 			}
 		}
 		select {
-		case <-s.conn.Env.Clock.After(time.Duration(s.jitter() * float64(wire.Backoff(firstPause, n)))):
+		case <-s.conn.Env.Clock.After(time.Duration(s.seams.Jitter() * float64(wire.Backoff(firstPause, n)))):
 		case <-ctx.Done():
 		}
 	}
@@ -266,17 +356,17 @@ func (s *scheduler) tryReverse(
 
 // singleRequest is a request of one bucket and all that serving it alone takes, in one allocation.
 type singleRequest struct {
-	request
+	Request
 	batch
 	portion [1]portion
 	bucket  [1]*store.Bucket
-	pending [1]*request
+	pending [1]*Request
 }
 
 // newSingleRequest returns a request with room for one portion of one bucket.
 func newSingleRequest() *singleRequest {
 	single := &singleRequest{}
-	single.request.batch = &single.batch
+	single.Request.batch = &single.batch
 	single.portions = single.portion[:0]
 	single.batch.roster.pending = single.pending[:0]
 	return single

@@ -1,4 +1,4 @@
-package dynamo
+package scheduler
 
 import (
 	"slices"
@@ -24,7 +24,7 @@ type planner struct {
 func (pl *planner) decide() plan.Decision {
 	now, all := pl.scheduler.conn.Now(), pl.roster.unsure.requests
 	pl.roster.leftover, pl.attempt.denied = nil, nil
-	all = slices.DeleteFunc(slices.Clone(all), func(r *request) bool { return r.answered })
+	all = slices.DeleteFunc(slices.Clone(all), func(r *Request) bool { return r.answered })
 	if !pl.roster.unsure.exists() { // else nobody joins its op
 		all = pl.roster.candidates()
 		if first := pl.firstByRetry(all); len(first) > 0 {
@@ -48,7 +48,7 @@ func (pl *planner) decide() plan.Decision {
 	}
 	pl.roster.leftover, pl.attempt.plannedAt = leftover, now
 	pl.targets = pl.roster.targetsOf(together)
-	isAcquire := func(r *request) bool { return !r.settle }
+	isAcquire := func(r *Request) bool { return !r.settle }
 	switch {
 	case len(together) == 0, len(pl.targets) > 1 && !slices.ContainsFunc(together, isAcquire):
 		return plan.None // deferred settles of a chain's buckets make no transaction by themselves
@@ -63,13 +63,13 @@ func (pl *planner) decide() plan.Decision {
 }
 
 // needsFor notes what has to be read before anything can be decided for all, and whether that is anything.
-func (pl *planner) needsFor(all []*request, now int64) bool {
+func (pl *planner) needsFor(all []*Request, now int64) bool {
 	for _, t := range pl.targets {
-		acquires := func(r *request) bool { return !r.settle && r.portionOf(t) != nil }
+		acquires := func(r *Request) bool { return !r.settle && r.portionOf(t) != nil }
 		t.SettlesOnly = !slices.ContainsFunc(all, acquires)
 	}
 	return pl.needs(now, func(t *target) bool {
-		takes := func(r *request) bool { return slices.ContainsFunc(r.costOf(t), positive) }
+		takes := func(r *Request) bool { return slices.ContainsFunc(r.costOf(t), positive) }
 		return t.Image == nil && !t.Confirmed && (!t.SettlesOnly || slices.ContainsFunc(all, takes))
 	})
 }
@@ -91,9 +91,9 @@ func (pl *planner) needs(now int64, unread func(*target) bool) (found bool) {
 // of arrival. They go by Retry: no claim of others makes that fail, as it made the last attempt fail, and
 // newcomers wait for the next write. Nobody who called before the winner claimed is left out for their own
 // instant (docs/design.md, "Scheduler").
-func (pl *planner) firstByRetry(all []*request) []*request {
+func (pl *planner) firstByRetry(all []*Request) []*Request {
 	lost := func(t *target) bool { return t.lost }
-	if pl.scheduler.newcomersJoin || !slices.ContainsFunc(pl.roster.named, lost) {
+	if pl.scheduler.seams.NewcomersJoin || !slices.ContainsFunc(pl.roster.named, lost) {
 		return nil
 	}
 	for _, t := range pl.roster.named {
@@ -101,7 +101,7 @@ func (pl *planner) firstByRetry(all []*request) []*request {
 			t.stored = plan.NewStored(t.Image)
 		}
 	}
-	var first []*request
+	var first []*Request
 	for _, r := range all {
 		// Lazy settles of a chain's bucket come after the acquires, and make no transaction by themselves.
 		if r.isLazy() && pl.roster.queue.chained && len(first) == 0 {
@@ -115,7 +115,7 @@ func (pl *planner) firstByRetry(all []*request) []*request {
 }
 
 // decideEach decides on each request alone, by its own buckets. One read serves several.
-func (pl *planner) decideEach(all []*request, now int64) plan.Decision {
+func (pl *planner) decideEach(all []*Request, now int64) plan.Decision {
 	var unread targets
 	missing := map[*target]known.Need{}
 	for i := range all {
@@ -144,7 +144,7 @@ func (pl *planner) decideEach(all []*request, now int64) plan.Decision {
 }
 
 // decideOne plans for one request alone. If that comes to no write and no read, it ends r and returns None.
-func (pl *planner) decideOne(one []*request, now int64) plan.Decision {
+func (pl *planner) decideOne(one []*Request, now int64) plan.Decision {
 	r := one[0]
 	pl.roster.included, pl.targets = one, pl.roster.targetsOf(one)
 	switch pl.plan(one, now) {
@@ -165,7 +165,7 @@ func (pl *planner) decideOne(one []*request, now int64) plan.Decision {
 }
 
 // plan has each target choose how to write what all demand together. It returns what to do about them all.
-func (pl *planner) plan(all []*request, now int64) plan.Decision {
+func (pl *planner) plan(all []*Request, now int64) plan.Decision {
 	chained := len(pl.targets) > 1
 	contended := chained && pl.roster.queue.cached.known.IsContended(now)
 	var missing, unconfirmed, denied, tooLarge bool
@@ -183,7 +183,7 @@ func (pl *planner) plan(all []*request, now int64) plan.Decision {
 		state := t.state(now)
 		state.LeaveSlack = state.LeaveSlack || chained && pl.roster.queue.cached.known.LeavesSlack(now)
 		state.SoleWriter = state.SoleWriter && !chained // a transaction applies once by its token
-		t.plan = pl.scheduler.choose(&t.demand, state, now)
+		t.plan = pl.scheduler.seams.Choose(&t.demand, state, now)
 		t.plan.TTL = max(t.plan.TTL, t.leastTTL(all))
 		t.Needs |= t.WholeNeeded(&t.plan)
 		switch t.plan.Decision {
@@ -254,10 +254,10 @@ func (ts targets) needImages(now int64) (found bool) {
 // and acquires that would fit, but not behind the ones ahead. A settle always fits. But only an acquire
 // reshapes a bucket, so settles of an outdated one wait for the next write. So do those of a chain's bucket
 // that no acquire takes from, since they would make the transaction larger.
-func (pl *planner) fit(all []*request, now int64) (together, tooMuch, leftover []*request) {
+func (pl *planner) fit(all []*Request, now int64) (together, tooMuch, leftover []*Request) {
 	for _, t := range pl.targets {
 		t.taken = !pl.roster.queue.chained
-		t.reshapes = t.IsOutdated() && slices.ContainsFunc(all, func(r *request) bool {
+		t.reshapes = t.IsOutdated() && slices.ContainsFunc(all, func(r *Request) bool {
 			return !r.settle && r.portionOf(t) != nil
 		})
 		t.headroom = plan.NewHeadroom(t.Image, &t.Shape.Shape, t.windows, now)
@@ -294,7 +294,7 @@ func (pl *planner) fit(all []*request, now int64) (together, tooMuch, leftover [
 
 // takeStored takes what r does from the stored tokens of the targets that lost a race, if Retries there can
 // serve r with those taken before. It reports whether they can. A later call tightens all their guards.
-func (pl *planner) takeStored(r *request) bool {
+func (pl *planner) takeStored(r *Request) bool {
 	for _, t := range pl.roster.named {
 		if t.lost && !t.stored.Fits(r.costOf(t), r.called) {
 			return false

@@ -1,7 +1,8 @@
-package dynamo
+package scheduler
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ import (
 // read when it is used again.
 type cache struct {
 	buckets *lru.Cache[bucketKey, *cachedBucket]
+	onQueue func(*sync.Mutex, *[]*Request) // see Seams
 }
 
 // bucketKey names a bucket within a session, by the entity's kind and id as callers give them.
@@ -41,6 +43,9 @@ func (c *cache) lookup(r *known.Resource, kind int, entity string) *cachedBucket
 	fresh.queue.cached = fresh
 	if cached, ok, _ := c.buckets.PeekOrAdd(key, fresh); ok {
 		return cached
+	}
+	if c.onQueue != nil {
+		c.onQueue(&fresh.mu, &fresh.queue.waiting)
 	}
 	return fresh
 }
@@ -63,13 +68,13 @@ type cachedBucket struct {
 	mu          sync.Mutex  // guards what follows, and the queues
 	queue       queue       // of writes to this bucket alone
 	chainQueue  *queue      // of writes to this bucket and others before it; nil while it has no work
-	deferred    []*request  // lazy settles that wait for another write
+	deferred    []*Request  // lazy settles that wait for another write
 	hasDeferred atomic.Bool // len(deferred) > 0
 	flushing    bool        // a goroutine waits until deferred settles are overdue
 }
 
 // queueFor returns the queue that r belongs to, whose last bucket this is. The caller holds mu.
-func (c *cachedBucket) queueFor(r *request) *queue {
+func (c *cachedBucket) queueFor(r *Request) *queue {
 	if len(r.portions) == 1 {
 		return &c.queue
 	}
@@ -87,7 +92,7 @@ type queue struct {
 	chained bool // requests of several buckets
 
 	busy    bool       // a worker serves it
-	waiting []*request // for the next write, in order of arrival
+	waiting []*Request // for the next write, in order of arrival
 	lastErr error      // of the last attempt, until another one succeeds
 
 	arrival chan struct{} // closed at the next arrival; nil if no batch has paused for one since
@@ -106,8 +111,7 @@ type scheduler struct {
 	turns      *semaphore.Weighted   // for reads and writes under way
 	onReshape  func(context.Context) // called after each Reshape or uncharged Create
 	reversals  pace.Reversals
-
-	seams
+	seams      Seams
 }
 
 // resource returns what was opened as def. There are few, and an interface is hashed slower than compared.
@@ -120,20 +124,49 @@ func (s *scheduler) resource(def store.Definition) *known.Resource {
 	return nil
 }
 
-// seams are what tests replace.
-type seams struct {
-	jitter  func() float64 // in [0, 1)
-	choose  func(*plan.Demand, plan.State, int64) plan.Plan
-	onWrite func(context.Context, []*request) context.Context // nil, or called before each attempt for requests
+// Seams are what tests replace.
+type Seams struct {
+	Jitter  func() float64 // in [0, 1)
+	Choose  func(*plan.Demand, plan.State, int64) plan.Plan
+	OnWrite func(context.Context, []*Request) context.Context // nil, or called before each attempt for requests
+	OnQueue func(*sync.Mutex, *[]*Request)                    // nil, or called with each bucket's lock and queue
 
-	newcomersJoin  bool  // requests that lost a race share their next write with newcomers
-	repeatsInDoubt bool  // what a transaction of unknown outcome gives back goes again if a copy is refused
-	keepIdle       int64 // ms
+	NewcomersJoin  bool  // requests that lost a race share their next write with newcomers
+	RepeatsInDoubt bool  // what a transaction of unknown outcome gives back goes again if a copy is refused
+	KeepIdle       int64 // ms
+}
+
+// DefaultSeams returns what no test has replaced.
+func DefaultSeams() Seams {
+	return Seams{Jitter: rand.Float64, Choose: plan.Choose, KeepIdle: plan.KeepIdle}
+}
+
+// Served is what OnWrite sees of a request.
+type Served struct {
+	Ctx       context.Context
+	Called    int64 // ms
+	Settle    bool
+	GivesBack bool // a settle, of anything
+	Lazy      bool // a settle that another write may include
+}
+
+// Served describes r.
+func (r *Request) Served() Served {
+	return Served{r.ctx, r.called, r.settle, r.givesBack(), r.isLazy()}
+}
+
+// Costs yields what r takes of each bucket, in millitokens by limit: negative where it gives back. entity is
+// as stored.
+func (r *Request) Costs(yield func(of *store.Spec, entity string, cost []int64)) {
+	for i := range r.portions {
+		pn := &r.portions[i]
+		yield(pn.resource.Spec, pn.entity, pn.cost)
+	}
 }
 
 // submit has r written, alone or with others of its queue. It returns once r has ended or its caller's time
 // is over. A request that is alone is served at once, on its caller's goroutine.
-func (s *scheduler) submit(r *request) error {
+func (s *scheduler) submit(r *Request) error {
 	cached := r.portions[len(r.portions)-1].cached
 	cached.mu.Lock()
 	q := cached.queueFor(r)
@@ -150,7 +183,7 @@ func (s *scheduler) submit(r *request) error {
 }
 
 // enqueue adds requests to q, and wakes a batch that pauses for arrivals. The caller holds the lock.
-func (q *queue) enqueue(all ...*request) {
+func (q *queue) enqueue(all ...*Request) {
 	q.waiting = append(q.waiting, all...)
 	if q.arrival != nil {
 		close(q.arrival)
@@ -167,12 +200,12 @@ func (s *scheduler) startWorker(q *queue) {
 }
 
 // serveAlone serves r until it has ended, or until others wait, who must not wait for all of r's attempts.
-func (s *scheduler) serveAlone(q *queue, r *request) error {
+func (s *scheduler) serveAlone(q *queue, r *Request) error {
 	b, mine := s.newBatch(q, r), true
 	defer func() {
 		// Also if an observer panics: the caller may recover, and the next requests must not wait for ever.
 		if mine {
-			s.release(q)
+			q.release(s)
 		}
 	}()
 	for !r.ended {
@@ -186,7 +219,7 @@ func (s *scheduler) serveAlone(q *queue, r *request) error {
 }
 
 // release ends a caller's work for q, and starts a worker if requests have arrived meanwhile.
-func (s *scheduler) release(q *queue) {
+func (q *queue) release(s *scheduler) {
 	q.cached.mu.Lock()
 	defer q.cached.mu.Unlock()
 	q.busy = false
@@ -206,7 +239,7 @@ func (q *queue) retire() {
 
 // await returns how r has ended, or that its caller's time is over. A charge that is applied after its caller
 // has left is given back.
-func (q *queue) await(r *request) error {
+func (q *queue) await(r *Request) error {
 	ctx := r.ctx
 	if !r.deadline.IsZero() {
 		var cancel context.CancelFunc
@@ -241,7 +274,7 @@ func (q *queue) nextArrival() <-chan struct{} {
 
 // handOver moves b to a goroutine of its own if other requests wait, so that r's caller waits like them. It
 // reports whether it does.
-func (q *queue) handOver(b *batch, r *request) bool {
+func (q *queue) handOver(b *batch, r *Request) bool {
 	q.cached.mu.Lock()
 	defer q.cached.mu.Unlock()
 	if len(q.waiting) == 0 {
@@ -255,11 +288,11 @@ func (q *queue) handOver(b *batch, r *request) bool {
 // A lazy settle is deferred: the bucket's next write includes it, be it of the bucket alone or of a chain,
 // and costs no more for it. If no write comes in time, the settle is overdue and gets a write of its own.
 
-// deferFor is how long a lazy settle waits for another write.
-const deferFor = 100 * time.Millisecond
+// DeferFor is how long a lazy settle waits for another write.
+const DeferFor = 100 * time.Millisecond
 
 // deferSettles defers settles of one bucket each.
-func (s *scheduler) deferSettles(all []*request) {
+func (s *scheduler) deferSettles(all []*Request) {
 	for _, r := range all {
 		cached := r.portions[0].cached
 		cached.mu.Lock()
@@ -277,7 +310,7 @@ func (s *scheduler) deferSettles(all []*request) {
 // flushDeferred has the bucket's deferred settles written once they are overdue, unless another write has
 // included them.
 func (s *scheduler) flushDeferred(cached *cachedBucket) {
-	for wait := deferFor; ; {
+	for wait := DeferFor; ; {
 		select {
 		case <-s.conn.Env.Clock.After(wait):
 		case <-s.closing:
@@ -291,7 +324,7 @@ func (s *scheduler) flushDeferred(cached *cachedBucket) {
 		}
 		if wait > 0 { // these settles may be newer than this goroutine, and the clock may have been set back
 			since := time.Duration(s.conn.Now()-cached.deferred[0].called) * time.Millisecond
-			if wait = deferFor - since; since < 0 {
+			if wait = DeferFor - since; since < 0 {
 				wait = 0
 			}
 		}
@@ -303,7 +336,7 @@ func (s *scheduler) flushDeferred(cached *cachedBucket) {
 			cached.deferred = nil
 			cached.hasDeferred.Store(false)
 			s.startWorker(&cached.queue)
-			wait = deferFor
+			wait = DeferFor
 		}
 		cached.mu.Unlock()
 	}

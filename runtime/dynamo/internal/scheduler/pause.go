@@ -1,4 +1,4 @@
-package dynamo
+package scheduler
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 // the second attempt on an uncontended bucket.
 const firstPause = 8 * time.Millisecond
 
-// mostFree bounds how many attempts of a request do not count as its Attempts, since they were throttled or
+// MostFree bounds how many attempts of a request do not count as its Attempts, since they were throttled or
 // met a transaction. One that met a transaction costs two units a bucket, so Budget alone is no bound.
-const mostFree = 32
+const MostFree = 32
 
 // pauser decides when a planner's next attempt goes.
 type pauser struct {
@@ -60,7 +60,7 @@ func (p *pauser) pause(ctx context.Context) {
 		}
 	}
 	p.roster.removeEnded()
-	isNew := func(r *request) bool { return r.attempts == 0 }
+	isNew := func(r *Request) bool { return r.attempts == 0 }
 	longest := wire.Backoff(firstPause, p.attempt.n)
 	switch {
 	case len(p.roster.pending) == 0, spent && slices.ContainsFunc(p.roster.pending, isNew):
@@ -81,14 +81,14 @@ func (p *pauser) pause(ctx context.Context) {
 		arrival = p.roster.queue.nextArrival()
 	}
 	if longest > 0 {
-		p.sleep(ctx, time.Duration(p.scheduler.jitter()*float64(longest)), arrival)
+		p.sleep(ctx, time.Duration(p.scheduler.seams.Jitter()*float64(longest)), arrival)
 	}
 	p.attempt.err, p.attempt.lastErr = nil, p.attempt.err
 }
 
-// racesAtOnce is how many lost races are followed by an attempt without a pause. A request of one bucket that
+// RacesAtOnce is how many lost races are followed by an attempt without a pause. A request of one bucket that
 // has lost so many is served by Retry: the winner of the last race planned after the request was called.
-const racesAtOnce = 3
+const RacesAtOnce = 3
 
 // skipsPause reports whether the next attempt needs no pause: the last one lost a race, and the image that
 // came with the reply says what to write. A bucket that is less than half full needs one: writers race for
@@ -100,20 +100,20 @@ func (p *pauser) skipsPause() bool {
 		return false
 	}
 	return !slices.ContainsFunc(p.targets, func(t *target) bool {
-		return t.lost && (t.isScarce() || !t.goesByRetry() && p.attempt.races > racesAtOnce)
+		return t.lost && (t.isScarce() || !t.goesByRetry() && p.attempt.races > RacesAtOnce)
 	})
 }
 
 // noteOutcome notes the outcome of an attempt that was sent at began, for the pauses before the next ones.
-// The first mostFree attempts that were throttled or met a transaction do not count as Attempts.
-func (p *pauser) noteOutcome(o wire.Outcome, began time.Time, all ...[]*request) {
+// The first MostFree attempts that were throttled or met a transaction do not count as Attempts.
+func (p *pauser) noteOutcome(o wire.Outcome, began time.Time, all ...[]*Request) {
 	p.attempt.paces, p.paced = o == wire.Throttled || o == wire.Conflict, false
 	p.attempt.throttled = p.attempt.throttled || o == wire.Throttled
-	p.roster.queue.cached.pacer.Sent(o, began, p.scheduler.conn.Env.Clock.Now(), p.scheduler.jitter())
+	p.roster.queue.cached.pacer.Sent(o, began, p.scheduler.conn.Env.Clock.Now(), p.scheduler.seams.Jitter())
 	switch o {
 	case wire.Throttled, wire.Conflict:
 		for _, r := range slices.Concat(all...) {
-			r.free = min(r.free+1, mostFree)
+			r.free = min(r.free+1, MostFree)
 		}
 	case wire.Applied, wire.Refused:
 		p.repay()
@@ -184,14 +184,14 @@ func (p *pauser) giveUpAllOver() {
 }
 
 // giveUpOver ends r, whose caller has no time left.
-func (p *pauser) giveUpOver(r *request) {
+func (p *pauser) giveUpOver(r *Request) {
 	p.roster.giveUp(r, r.overErr(p.attempt.errFor(r, p.roster.unsure.exists())))
 }
 
 // withAttemptTimeout bounds one attempt for all (pace.AttemptTime). A request with less time than the others
 // leaves by itself and does not cut them off. One that its own caller serves cannot leave.
 func (p *pauser) withAttemptTimeout(
-	ctx context.Context, all []*request,
+	ctx context.Context, all []*Request,
 ) (context.Context, context.CancelFunc) {
 	if len(all) == 0 {
 		return context.WithTimeout(ctx, pace.ShortestAttempt)

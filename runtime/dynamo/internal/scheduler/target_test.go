@@ -1,4 +1,4 @@
-package dynamo
+package scheduler
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 )
 
 // attempt plans and notes an attempt of unknown outcome for all, whose own balances need a ttl.
-func (t *target) attempt(ttl int64, all []*request) int64 {
+func (t *target) attempt(ttl int64, all []*Request) int64 {
 	p := plan.Plan{TTL: max(ttl, t.leastTTL(all))}
 	t.noteUnknown(p, all)
 	return p.TTL
@@ -23,9 +23,9 @@ func (t *target) attempt(ttl int64, all []*request) int64 {
 func TestTTLTellsAttempts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		all := []*request{{}, {}, {}, {}}
+		all := []*Request{{}, {}, {}, {}}
 		at := &target{}
-		byTTL := map[int64][]*request{}
+		byTTL := map[int64][]*Request{}
 		for range rapid.IntRange(1, 8).Draw(t, "attempts") {
 			if len(all) > 1 && rapid.Bool().Draw(t, "one leaves") {
 				all = all[1:]
@@ -63,7 +63,7 @@ func TestTTLTellsAttempts(t *testing.T) {
 // different windows, since either may have been applied. Control: of one window, the later replaces the
 // first.
 func TestAttemptsOfTwoWindows(t *testing.T) {
-	all := []*request{{}}
+	all := []*Request{{}}
 	for _, test := range []struct {
 		first, second int64
 		both          bool
@@ -95,9 +95,9 @@ func TestNewestCalendars(t *testing.T) {
 		want     *bucket.Calendar
 	}{"with an acquire": {true, newer[0]}, "control: alone": {false, older[0]}} {
 		at := &target{windows: older}
-		settle := &request{settle: true, portions: []portion{{target: at, windows: older, cost: []int64{1}}}}
-		acquire := &request{portions: []portion{{target: at, windows: newer, cost: []int64{1}}}}
-		all := []*request{settle}
+		settle := &Request{settle: true, portions: []portion{{target: at, windows: older, cost: []int64{1}}}}
+		acquire := &Request{portions: []portion{{target: at, windows: newer, cost: []int64{1}}}}
+		all := []*Request{settle}
 		if test.acquires {
 			all = append(all, acquire)
 		}

@@ -1,4 +1,4 @@
-package dynamo
+package scheduler
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (b *batch) readMissing(ctx context.Context) {
 }
 
 // count counts an attempt for all, and for leftover.
-func (b *batch) count(all, leftover []*request) {
+func (b *batch) count(all, leftover []*Request) {
 	b.attempt.n++
 	b.roster.count(all, leftover)
 }
@@ -83,7 +83,7 @@ func (b *batch) startOp(uncharged bool) string {
 	if a.op == "" || !stays && !b.roster.unsure.exists() {
 		a.op = wire.NewOp()
 	}
-	a.served, a.gaveBack = all, slices.ContainsFunc(all, (*request).givesBack)
+	a.served, a.gaveBack = all, slices.ContainsFunc(all, (*Request).givesBack)
 	return a.op
 }
 
@@ -93,8 +93,8 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 	op := b.startOp(p.Uncharged)
 	b.count(b.roster.included, b.roster.leftover)
 	noted := ctx
-	if b.scheduler.onWrite != nil && !p.Uncharged { // an uncharged write serves no request
-		noted = b.scheduler.onWrite(ctx, b.roster.included)
+	if b.scheduler.seams.OnWrite != nil && !p.Uncharged { // an uncharged write serves no request
+		noted = b.scheduler.seams.OnWrite(ctx, b.roster.included)
 	}
 	bounded, cancel := b.withAttemptTimeout(noted, b.roster.included)
 	defer cancel()
@@ -178,7 +178,7 @@ func (b *batch) refused(ctx context.Context, t *target, reply *wire.Reply) {
 
 // finishApplied ends all, which p has served: p was applied to the only target. It repairs a ttl that turns
 // out too short.
-func (b *batch) finishApplied(ctx context.Context, p *plan.Plan, all []*request) {
+func (b *batch) finishApplied(ctx context.Context, p *plan.Plan, all []*Request) {
 	t := b.targets[0]
 	if p.Path == plan.Normal {
 		t.Bucket.NoteClaim(false)
@@ -193,7 +193,7 @@ func (b *batch) finishApplied(ctx context.Context, p *plan.Plan, all []*request)
 }
 
 // commit ends the requests for which the plans were applied, and denies those for which nothing is left.
-func (b *batch) commit(all []*request) {
+func (b *batch) commit(all []*Request) {
 	b.served = len(all)
 	b.roster.finishAll(all, nil)
 	b.roster.denyLeftover(b.attempt.plannedAt)
@@ -211,8 +211,8 @@ func (b *batch) sendTransaction(ctx context.Context) {
 		}
 	}
 	b.count(b.roster.included, b.roster.leftover)
-	if b.scheduler.onWrite != nil {
-		ctx = b.scheduler.onWrite(ctx, b.roster.included)
+	if b.scheduler.seams.OnWrite != nil {
+		ctx = b.scheduler.seams.OnWrite(ctx, b.roster.included)
 	}
 	bounded, cancel := b.withAttemptTimeout(ctx, b.roster.included)
 	defer cancel()
@@ -228,8 +228,8 @@ func (b *batch) sendTransaction(ctx context.Context) {
 			t.noteUnknown(tx.Plans[i], b.roster.included)
 		}
 	case o == wire.Applied, o == wire.Refused, o == wire.Failed:
-		if b.roster.unsure.transaction = nil; o != wire.Applied && !b.scheduler.repeatsInDoubt {
-			b.roster.finishUncertain((*request).givesBack) // the reply is about this copy, a late one may come
+		if b.roster.unsure.transaction = nil; o != wire.Applied && !b.scheduler.seams.RepeatsInDoubt {
+			b.roster.finishUncertain((*Request).givesBack) // the reply is about this copy, a late one may come
 		}
 	} // else this attempt says nothing of those before it
 	for _, t := range b.targets {
@@ -320,7 +320,7 @@ func (ts targets) newTransaction(table *string, op string) (*wire.Transaction, e
 }
 
 // recordApplied notes for all what p did, which was applied to t.
-func (b *batch) recordApplied(ctx context.Context, t *target, all []*request, p *plan.Plan) {
+func (b *batch) recordApplied(ctx context.Context, t *target, all []*Request, p *plan.Plan) {
 	t.recordApplied(all, p, b.attempt.op)
 	if p.Path == plan.Reshape {
 		b.scheduler.onReshape(ctx)

@@ -1,4 +1,4 @@
-package dynamo
+package scheduler
 
 import (
 	"cmp"
@@ -39,7 +39,7 @@ type target struct {
 type unknownWrite struct {
 	plan     plan.Plan
 	take     []int64 // by acquires, millitokens
-	requests []*request
+	requests []*Request
 	earlier  *unknownWrite // under the same op, with a lower ttl, by which the two are told apart; nil if none
 }
 
@@ -64,7 +64,7 @@ func (t *target) reset() {
 func (t *target) state(now int64) plan.State { return t.State(now, t.sent != nil) }
 
 // add makes t's demand at now that of all requests.
-func (t *target) add(all []*request, now int64) {
+func (t *target) add(all []*Request, now int64) {
 	t.demand, t.served = plan.Demand{Pool: &t.vectors, Lapsed: t.lapsed(all, now)}, len(all)
 	if t.Shape != nil {
 		t.demand.Shape = &t.Shape.Shape
@@ -93,7 +93,7 @@ func (t *target) add(all []*request, now int64) {
 }
 
 // lapsed returns what of the give-backs among all counts in usage alone at now, nil if that is nothing.
-func (t *target) lapsed(all []*request, now int64) (lapsed []int64) {
+func (t *target) lapsed(all []*Request, now int64) (lapsed []int64) {
 	if t.windows == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (t *target) lapsed(all []*request, now int64) (lapsed []int64) {
 }
 
 // givenBack returns what the settles among all give back to t at now.
-func (t *target) givenBack(all []*request, now int64) []int64 {
+func (t *target) givenBack(all []*Request, now int64) []int64 {
 	back := make([]int64, len(t.Shape.Limits))
 	for j, n := range t.lapsed(all, now) {
 		back[j] = -n
@@ -161,7 +161,7 @@ func (t *target) isShort(short func(b bucket.Balance, take int64) bool) bool {
 // recordApplied notes in the portions of all what p did, applied to t under op: the image after it, and the
 // limits that it did not charge. The bucket does not have those. An earlier
 // attempt may have dropped others.
-func (t *target) recordApplied(all []*request, p *plan.Plan, op string) {
+func (t *target) recordApplied(all []*Request, p *plan.Plan, op string) {
 	dropped := p.Missing
 	if dropped != nil {
 		dropped = dropped[:len(t.Resource.Spec.Limits)]
@@ -175,7 +175,7 @@ func (t *target) recordApplied(all []*request, p *plan.Plan, op string) {
 }
 
 // noteUnknown notes that p, whose outcome is unknown, was sent for all.
-func (t *target) noteUnknown(p plan.Plan, all []*request) {
+func (t *target) noteUnknown(p plan.Plan, all []*Request) {
 	earlier := t.sent
 	if earlier != nil && earlier.plan.IsLike(&p) && slices.Equal(earlier.requests, all) {
 		earlier = earlier.earlier
@@ -193,7 +193,7 @@ func (s *unknownWrite) before(img *bucket.Image, op string) *unknownWrite {
 
 // leastTTL returns the least ttl of a write for all, in seconds: a higher one than a write of unknown outcome
 // for others had. Both have the same op, so the ttl tells which one was applied.
-func (t *target) leastTTL(all []*request) int64 {
+func (t *target) leastTTL(all []*Request) int64 {
 	switch {
 	case t.sent == nil:
 		return 0
@@ -205,7 +205,7 @@ func (t *target) leastTTL(all []*request) int64 {
 
 // covered returns the plan that left t's image, under the batch's op, and the requests that the plan served.
 // The image's ttl tells which of the writes of unknown outcome it was, or that it was the newest, for latest.
-func (t *target) covered(latest []*request) (*plan.Plan, []*request) {
+func (t *target) covered(latest []*Request) (*plan.Plan, []*Request) {
 	s := t.sent
 	if s == nil || t.Image.TTL > s.plan.TTL {
 		return &t.plan, latest
@@ -213,7 +213,7 @@ func (t *target) covered(latest []*request) (*plan.Plan, []*request) {
 	for s.earlier != nil && t.Image.TTL <= s.earlier.plan.TTL {
 		s = s.earlier
 	}
-	return &s.plan, slices.DeleteFunc(slices.Clone(s.requests), (*request).hasEnded)
+	return &s.plan, slices.DeleteFunc(slices.Clone(s.requests), (*Request).hasEnded)
 }
 
 // noteLost notes that p lost to another writer at now, who left found. A nil found is a deleted bucket:
@@ -285,7 +285,7 @@ func (ts targets) tooLarge() error {
 // an attempt that was applied although its reply was lost is recognised in the bucket.
 type attempts struct {
 	op        string
-	served    []*request         // by the last one; they may be in other queues by now
+	served    []*Request         // by the last one; they may be in other queues by now
 	gaveBack  bool               // the last one gave something back
 	n         int                // attempts so far, failed reads before the write included
 	err       error              // of the last one, until the pause that follows; nil if none is due
@@ -301,10 +301,10 @@ type attempts struct {
 	ctx       context.Context    // of the last step
 }
 
-var (
-	errContended = errors.New("every write lost its race against other writers")
-	errUncertain = errors.New("whether it was written is not known")
-)
+var errContended = errors.New("every write lost its race against other writers")
+
+// ErrUncertain is in the error of a lazy settle whose transaction had an unknown outcome.
+var ErrUncertain = errors.New("whether it was written is not known")
 
 // unavailable returns the error of an attempt without an answer. A deadline says little by itself, so the
 // error names what an earlier attempt met as well. An error that somebody has to fix is returned as it is.
@@ -329,7 +329,7 @@ func (a *attempts) contendedErr() error {
 
 // errFor returns the last attempt's error as r's caller gets it. A *store.ContendedError promises that
 // nothing was charged and that trying again is safe, so it is returned only where both are known.
-func (a *attempts) errFor(r *request, unknown bool) error {
+func (a *attempts) errFor(r *Request, unknown bool) error {
 	err := cmp.Or(a.err, a.lastErr)
 	if u, ok := errors.AsType[*store.UnavailableError](err); ok {
 		own := *u

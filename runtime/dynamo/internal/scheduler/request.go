@@ -1,4 +1,4 @@
-package dynamo
+package scheduler
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// request is what one caller has written: to one bucket, or to several, all or none.
-type request struct {
+// Request is what one caller has written: to one bucket, or to several, all or none.
+type Request struct {
 	ctx           context.Context
 	deadline      time.Time // the earlier of the call's and ctx's; zero for none
 	deadlineOfCtx bool      // deadline is ctx's, which fires by itself
@@ -66,9 +66,9 @@ const maxTargets = 100
 // bucket. The error is a *store.InvalidError for too many buckets.
 func (s *scheduler) newRequest(
 	ctx context.Context, call *store.Call, cost func(*store.Part, *store.Bucket) []int64,
-) (*request, error) {
+) (*Request, error) {
 	single := newSingleRequest()
-	r := &single.request
+	r := &single.Request
 	r.ctx, r.called, r.deadline = ctx, call.Called.UnixMilli(), call.Deadline
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
 		r.deadline, r.deadlineOfCtx = d, true
@@ -133,9 +133,9 @@ func (pn *portion) changes() bool {
 	return slices.ContainsFunc(pn.cost, func(n int64) bool { return n != 0 })
 }
 
-// report fills in the call's buckets: as the request left or found them, or from the cache if the caller did
+// Report fills in the call's buckets: as the request left or found them, or from the cache if the caller did
 // not wait.
-func (r *request) report(c *wire.Conn) {
+func (r *Request) Report(c *wire.Conn) {
 	for i := range r.portions {
 		pn := &r.portions[i]
 		if r.abandoned {
@@ -149,17 +149,17 @@ func (r *request) report(c *wire.Conn) {
 }
 
 // single returns a request for cost of the i-th portion's bucket alone, with r's context and times.
-func (r *request) single(i int, cost []int64) *request {
+func (r *Request) single(i int, cost []int64) *Request {
 	pn := r.portions[i]
 	pn.cost, pn.target = cost, nil
-	return &request{
+	return &Request{
 		ctx: r.ctx, deadline: r.deadline, deadlineOfCtx: r.deadlineOfCtx, called: r.called, settle: r.settle,
 		portions: []portion{pn},
 	}
 }
 
 // singles returns a request for each of r's buckets of which it takes anything, or gives back.
-func (r *request) singles() (all []*request) {
+func (r *Request) singles() (all []*Request) {
 	for i := range r.portions {
 		if r.portions[i].changes() {
 			all = append(all, r.single(i, r.portions[i].cost))
@@ -169,7 +169,7 @@ func (r *request) singles() (all []*request) {
 }
 
 // views returns views of r's buckets that are not loaded yet.
-func (r *request) views() (all []*known.View) {
+func (r *Request) views() (all []*known.View) {
 	for i := range r.portions {
 		v := r.portions[i].view()
 		all = append(all, &v)
@@ -182,7 +182,7 @@ func (pn *portion) view() known.View {
 }
 
 // refund returns a settle that gives back what r was charged of its i-th bucket. It has until ctx's deadline.
-func (r *request) refund(ctx context.Context, i int, now int64) *request {
+func (r *Request) refund(ctx context.Context, i int, now int64) *Request {
 	pn := &r.portions[i]
 	back := bucket.Negated(pn.cost)
 	for j, dropped := range pn.dropped {
@@ -201,7 +201,7 @@ func (r *request) refund(ctx context.Context, i int, now int64) *request {
 }
 
 // portionOf returns r's portion of t, nil if it has none.
-func (r *request) portionOf(t *target) *portion {
+func (r *Request) portionOf(t *target) *portion {
 	for i := range r.portions {
 		if pn := &r.portions[i]; pn.target == t {
 			return pn
@@ -211,7 +211,7 @@ func (r *request) portionOf(t *target) *portion {
 }
 
 // costOf returns what r takes of t, negative where it gives back, nil for nothing.
-func (r *request) costOf(t *target) []int64 {
+func (r *Request) costOf(t *target) []int64 {
 	if pn := r.portionOf(t); pn != nil {
 		return pn.cost
 	}
@@ -219,7 +219,7 @@ func (r *request) costOf(t *target) []int64 {
 }
 
 // recordFound notes in the portions of r, which was not written, how its buckets were found.
-func (r *request) recordFound(now int64) {
+func (r *Request) recordFound(now int64) {
 	for i := range r.portions {
 		pn := &r.portions[i]
 		t := pn.target
@@ -235,21 +235,21 @@ func (r *request) recordFound(now int64) {
 	}
 }
 
-func (r *request) hasEnded() bool { return r.ended }
+func (r *Request) hasEnded() bool { return r.ended }
 
 // isLazy reports whether r is a lazy settle, which another write may include.
-func (r *request) isLazy() bool { return r.onDone != nil }
+func (r *Request) isLazy() bool { return r.onDone != nil }
 
 // meetsDeferred reports whether lazy settles wait for a write to one of r's buckets.
-func (r *request) meetsDeferred() bool {
+func (r *Request) meetsDeferred() bool {
 	return slices.ContainsFunc(r.portions, func(pn portion) bool { return pn.cached.hasDeferred.Load() })
 }
 
 // isUrgent reports whether r must not wait for another write.
-func (r *request) isUrgent() bool { return r.onDone == nil || r.overdue }
+func (r *Request) isUrgent() bool { return r.onDone == nil || r.overdue }
 
 // givesBack reports whether r is a settle that gives anything back.
-func (r *request) givesBack() bool {
+func (r *Request) givesBack() bool {
 	return r.settle && slices.ContainsFunc(r.portions, func(pn portion) bool {
 		return slices.ContainsFunc(pn.cost, negative)
 	})
@@ -260,7 +260,7 @@ func positive(n int64) bool { return n > 0 }
 func negative(n int64) bool { return n < 0 }
 
 // isOver reports whether r's caller has no time left.
-func (r *request) isOver() bool {
+func (r *Request) isOver() bool {
 	return r.ctx.Err() != nil || !r.deadlineOfCtx && !r.deadline.IsZero() && remaining(r.deadline) <= 0
 }
 
@@ -268,13 +268,13 @@ func (r *request) isOver() bool {
 // of the attempt before, which other callers may share. An acquire's lost race stays a *store.ContendedError:
 // what the attempt under way may charge is given back, so trying again is safe and no failure policy decides.
 // The caller holds the queue's lock.
-func (r *request) leaveErr(lastErr error) error {
+func (r *Request) leaveErr(lastErr error) error {
 	return r.overErr((&attempts{lastErr: lastErr}).errFor(r, false))
 }
 
 // overErr returns the error for a caller whose time is over. err is the error of the last attempt, nil if
 // none has ended. A cancellation stays one. A deadline is joined with what kept the request from its answer.
-func (r *request) overErr(err error) error {
+func (r *Request) overErr(err error) error {
 	pn := &r.portions[0]
 	name := pn.resource.Spec.Resource
 	if errors.Is(r.ctx.Err(), context.Canceled) {
@@ -301,7 +301,7 @@ func remaining(deadline time.Time) time.Duration {
 
 // withLastDeadline bounds ctx by the last deadline among requests that are not answered. A deadline taken
 // from a request's context is skipped; the context fires by itself.
-func withLastDeadline(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+func withLastDeadline(ctx context.Context, all []*Request) (context.Context, context.CancelFunc) {
 	var last time.Time
 	for _, r := range all {
 		switch d := r.deadline; {

@@ -1,4 +1,4 @@
-package dynamo
+package scheduler
 
 import (
 	"slices"
@@ -12,9 +12,9 @@ type roster struct {
 	scheduler *scheduler
 	queue     *queue
 
-	pending  []*request // not ended yet, in order of arrival
-	included []*request // served by the targets' plans
-	leftover []*request // acquires for which included ones leave nothing
+	pending  []*Request // not ended yet, in order of arrival
+	included []*Request // served by the targets' plans
+	leftover []*Request // acquires for which included ones leave nothing
 	unsure   unsure
 
 	named  targets // of the buckets of candidates
@@ -28,13 +28,13 @@ type roster struct {
 
 // unsure is a write that may have been applied although no reply said so.
 type unsure struct {
-	requests    []*request        // included in the first of its attempts, the others include no more
+	requests    []*Request        // included in the first of its attempts, the others include no more
 	targets     targets           // of that; each has what was sent to it; nil if there is no such write
 	transaction *wire.Transaction // the next attempt sends it again, byte for byte; nil for an update
 }
 
 // note notes an attempt for all that may have been applied. tx goes again; it is nil for an update.
-func (u *unsure) note(all []*request, ts targets, tx *wire.Transaction) {
+func (u *unsure) note(all []*Request, ts targets, tx *wire.Transaction) {
 	if u.transaction = tx; !u.exists() {
 		u.requests, u.targets = all, ts
 	}
@@ -46,7 +46,7 @@ func (u *unsure) exists() bool { return u.targets != nil }
 // candidates returns the pending requests that the next write may serve, the oldest first, and gives their
 // portions targets. Chains are at most o.most, and have as many buckets as one transaction takes. Lazy
 // settles of these buckets come last, and do not count.
-func (o *roster) candidates() []*request {
+func (o *roster) candidates() []*Request {
 	if !o.queue.chained {
 		for _, r := range o.pending {
 			o.placeSingle(&r.portions[0])
@@ -55,7 +55,7 @@ func (o *roster) candidates() []*request {
 	}
 	before := o.named
 	o.named = nil
-	var all []*request
+	var all []*Request
 	for _, r := range o.pending {
 		if r.isLazy() {
 			continue
@@ -85,7 +85,7 @@ func (o *roster) placeSingle(pn *portion) {
 
 // place gives r's portions targets, old ones if before has them. It reports whether the transaction has room
 // for all of them, and changes nothing if not.
-func (o *roster) place(r *request, before targets) bool {
+func (o *roster) place(r *Request, before targets) bool {
 	fresh := 0
 	for i := range r.portions {
 		if o.named.of(r.portions[i].cached) == nil {
@@ -110,7 +110,7 @@ func (o *roster) place(r *request, before targets) bool {
 }
 
 // targetsOf returns the targets of all, in the order in which these name them.
-func (o *roster) targetsOf(all []*request) targets {
+func (o *roster) targetsOf(all []*Request) targets {
 	if !o.queue.chained {
 		return o.named
 	}
@@ -147,7 +147,7 @@ func (o *roster) detachLazy() {
 	if len(o.named) == 1 || o.unsure.exists() {
 		return
 	}
-	var stay, leave []*request
+	var stay, leave []*Request
 	for _, r := range o.pending {
 		if r.isLazy() {
 			leave = append(leave, r)
@@ -173,10 +173,10 @@ func (o *roster) chains() (n int) {
 }
 
 // count counts an attempt for the requests that it is to serve, and for those for which it leaves nothing.
-func (o *roster) count(all, leftover []*request) {
+func (o *roster) count(all, leftover []*Request) {
 	o.queue.cached.mu.Lock()
 	defer o.queue.cached.mu.Unlock()
-	for _, list := range [...][]*request{all, leftover} {
+	for _, list := range [...][]*Request{all, leftover} {
 		for _, r := range list {
 			r.attempts++
 			r.sent = true
@@ -195,13 +195,13 @@ func (o *roster) noteReadSent() {
 
 // mayRetry reports whether every included acquire has attempts left.
 func (o *roster) mayRetry() bool {
-	return !slices.ContainsFunc(o.included, func(r *request) bool {
+	return !slices.ContainsFunc(o.included, func(r *Request) bool {
 		return !r.settle && r.attempts-r.free >= o.scheduler.attempts
 	})
 }
 
 // finish ends r with err, unless it has ended. A charge whose caller has left is given back.
-func (o *roster) finish(r *request, err error) {
+func (o *roster) finish(r *Request, err error) {
 	if r.ended {
 		return
 	}
@@ -223,14 +223,17 @@ func (o *roster) finish(r *request, err error) {
 			r.portions[0].cached.known.AddGiveBacks(-1)
 		}
 		// onDone calls observers, and requests wait for this goroutine.
-		o.scheduler.background.Start(func() { r.onDone(err) })
+		o.scheduler.background.Start(func() {
+			defer o.scheduler.background.End() // of Defer
+			r.onDone(err)
+		})
 	case abandoned && err == nil && !r.settle:
 		o.scheduler.refundAbandoned(r)
 	}
 }
 
 // finishAll ends requests with err.
-func (o *roster) finishAll(all []*request, err error) {
+func (o *roster) finishAll(all []*Request, err error) {
 	for _, r := range all {
 		o.finish(r, err)
 	}
@@ -238,7 +241,7 @@ func (o *roster) finishAll(all []*request, err error) {
 
 // giveUp ends r, which has no further attempt. If r may have been charged together with others, it stays: its
 // caller gets err now, and what turns out to have been charged is given back later.
-func (o *roster) giveUp(r *request, err error) {
+func (o *roster) giveUp(r *Request, err error) {
 	if r.settle || r.done == nil || !slices.Contains(o.unsure.requests, r) {
 		o.finish(r, err)
 		return
@@ -253,9 +256,9 @@ func (o *roster) giveUp(r *request, err error) {
 
 // removeEnded drops requests that have ended from all lists but leftover.
 func (o *roster) removeEnded() {
-	for _, list := range [...]*[]*request{&o.pending, &o.included, &o.unsure.requests} {
-		if slices.ContainsFunc(*list, (*request).hasEnded) { // the lists may share an array
-			*list = slices.DeleteFunc(slices.Clone(*list), (*request).hasEnded)
+	for _, list := range [...]*[]*Request{&o.pending, &o.included, &o.unsure.requests} {
+		if slices.ContainsFunc(*list, (*Request).hasEnded) { // the lists may share an array
+			*list = slices.DeleteFunc(slices.Clone(*list), (*Request).hasEnded)
 		}
 	}
 }
@@ -291,11 +294,11 @@ func (o *roster) noteErr(err error) {
 
 // finishUncertain ends the lazy settles for which uncertain holds, in a transaction of unknown outcome that
 // is not sent again as it is. A rebuilt one would settle them twice.
-func (o *roster) finishUncertain(uncertain func(*request) bool) {
+func (o *roster) finishUncertain(uncertain func(*Request) bool) {
 	for _, r := range o.unsure.requests {
 		if r.isLazy() && uncertain(r) {
 			name := r.portions[0].resource.Spec.Resource
-			o.finish(r, &store.UnavailableError{Resource: name, Attempts: r.attempts, Err: errUncertain})
+			o.finish(r, &store.UnavailableError{Resource: name, Attempts: r.attempts, Err: ErrUncertain})
 		}
 	}
 }
@@ -307,7 +310,7 @@ func (o *roster) awaitsUnknown(lastErr error) bool {
 	o.queue.cached.mu.Lock()
 	defer o.queue.cached.mu.Unlock()
 	single := len(o.unsure.targets) == 1
-	return slices.ContainsFunc(o.unsure.requests, func(r *request) bool {
+	return slices.ContainsFunc(o.unsure.requests, func(r *Request) bool {
 		return !r.abandoned && (single || !r.isLazy())
 	})
 }
