@@ -85,3 +85,15 @@ func finding(control string) *regexp.Regexp {
 		"one window for all charges of a lease":         sayForged,
 	}[control])
 }
+
+// shown is the seed with which a control was seen last, if it is a late one. The histories begin there.
+func shown(control string) uint64 {
+	return map[string]uint64{
+		"Retry without cv":                          4,
+		"blind Adjust upward":                       12,
+		"debt guard of known limits only":           37,
+		"transaction without the debt guard":        10,
+		"ttl from a stale balance":                  32,
+		"windows guarded only where they are asked": 12,
+	}[control]
+}
