@@ -12,15 +12,16 @@ import (
 )
 
 // TestConformance runs the suite of all stores.
-func TestConformance(t *testing.T) { conform(t, func(c aws.HTTPClient) aws.HTTPClient { return c }) }
+func TestConformance(t *testing.T) {
+	conformance.Run(t, conformant(func(c aws.HTTPClient) aws.HTTPClient { return c }))
+}
 
-// conform runs the suite with a client whose requests go through via.
-func conform(t *testing.T, via func(aws.HTTPClient) aws.HTTPClient, opts ...dynamo.Option) {
-	t.Helper()
-	conformance.Run(t, func(t testing.TB) conformance.Store {
+// conformant opens stores with a client whose requests go through via.
+func conformant(via func(aws.HTTPClient) aws.HTTPClient, opts ...dynamo.Option) conformance.Open {
+	return func(t testing.TB) conformance.Store {
 		t.Helper()
 		table := ondynamo.New(t)
 		client := dynamodb.New(table.Breakable(), func(o *dynamodb.Options) { o.HTTPClient = via(o.HTTPClient) })
 		return table.Store(t, dynamo.New(client, table.Name, opts...))
-	})
+	}
 }

@@ -52,7 +52,7 @@ func form(seed uint64, w regionsim.World) regionsim.World {
 // control is TestSimFirstBurstControls.
 func TestSimFirstBurst(t *testing.T) {
 	t.Parallel()
-	worlds, granted := longform.Histories[uint64](t, "worlds of new entities", 400, 24), 0
+	worlds, granted := longform.Histories[uint64](t, "worlds of new entities", 400, 16), 0
 	for seed := range worlds {
 		r := play(t, form(seed, slow(seed, int(seed%5))))
 		if len(r.Violations) > 0 {
@@ -69,7 +69,7 @@ func TestSimFirstBurst(t *testing.T) {
 
 // TestSimForgotten: an entity is not new again if all regions lose their books, nor if one does.
 func TestSimForgotten(t *testing.T) {
-	worlds := longform.Histories[uint64](t, "worlds for each number of regions", 40, 20)
+	worlds := longform.Histories[uint64](t, "worlds for each number of regions", 40, 8)
 	for _, lost := range []int{1, 4} {
 		for seed := range worlds {
 			w := form(seed, restless(seed))

@@ -13,7 +13,7 @@ import (
 func TestSimControls(t *testing.T) {
 	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	t.Parallel()
-	worlds := longform.Count[uint64](t, "worlds for each broken sync", 60, 20)
+	worlds := longform.Count[uint64](t, "worlds for each broken sync", 60, 8)
 	away := []regionsim.Fault{{Kind: regionsim.Kill, Region: 1, At: 10 * window, For: 8 * window}}
 	deaf := regionsim.Fault{Kind: regionsim.NoPeers, Region: 1, At: 10 * window, For: 40 * window, Percent: 100}
 	mute := deaf

@@ -65,7 +65,7 @@ func plays(t *testing.T, all, usual int) {
 // less than the floor. Some windows after the last fault, every token is held by a region. A world played
 // twice gives the same result.
 func TestSim(t *testing.T) {
-	plays(t, histories, 60)
+	plays(t, histories, 24)
 	t.Run("read", func(t *testing.T) { simulate(t, func(*regionsim.World) {}, regionsim.Kinds()) })
 	t.Run("stream", func(t *testing.T) {
 		simulate(t, followed, slices.Concat(regionsim.Kinds(), regionsim.StreamKinds()))

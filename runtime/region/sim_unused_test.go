@@ -19,7 +19,7 @@ func forgetful(c region.Config) (regionsim.Sync, error) {
 
 // TestSimUnused: books are closed and begun again all the time.
 func TestSimUnused(t *testing.T) {
-	plays(t, 200, 60)
+	plays(t, 200, 24)
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawn(t, slices.Concat(regionsim.Kinds(), regionsim.StreamKinds()))
 		w.New = forgetful

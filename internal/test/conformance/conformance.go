@@ -31,6 +31,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -80,6 +81,19 @@ type Open func(testing.TB) Store
 // to be caught.
 func Run(t *testing.T, open Open) {
 	t.Helper()
+	run(t, open, func(testing.TB) {})
+}
+
+// Again is Run for a variant of a store. In the usual form it leaves out controls, and histories on engines in
+// the process: the reason says what test runs those of the store itself.
+func Again(t *testing.T, open Open, reason string) {
+	t.Helper()
+	run(t, open, func(t testing.TB) { t.Helper(); longform.Only(t, reason) })
+}
+
+// run calls rare in those parts that a variant seldom needs.
+func run(t *testing.T, open Open, rare func(testing.TB)) {
+	t.Helper()
 	for _, b := range slices.Concat(behaviours, alike()) {
 		t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 	}
@@ -91,9 +105,17 @@ func Run(t *testing.T, open Open) {
 			t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 		}
 	})
-	t.Run("histories", func(t *testing.T) { runHistories(t, open(t)) })
+	t.Run("histories", func(t *testing.T) {
+		store := open(t)
+		if !store.Server {
+			rare(t)
+		}
+		runHistories(t, store)
+	})
 	t.Run("crowds", func(t *testing.T) { runCrowds(t, open) })
 	t.Run("controls", func(t *testing.T) {
+		rare(t)
+		longform.NoRace(t, "controls, whose broken variants ship nowhere")
 		switch store := open(t); {
 		case store.Flows:
 			t.Skip("a broken store asks twice, and what it is told is of two instants")

@@ -2,13 +2,16 @@ package conformance
 
 import (
 	"errors"
+	"flag"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -264,6 +267,13 @@ func (h *history) cost(s step) limits.GPT4Cost { return cost(s.rpm*h.scale, s.tp
 // runHistories plays random ones.
 func runHistories(t *testing.T, store Store) {
 	t.Helper()
+	if checks := flag.Lookup("rapid.checks"); !store.Server && !store.Flows && checks.Value.String() == checks.DefValue {
+		some := longform.Histories(t, "histories of each kind", 100, 24)
+		if err := checks.Value.Set(strconv.Itoa(some)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
+	}
 	n, counts := 0, tally{}
 	for _, kind := range histories {
 		t.Run(kind.name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 				t.Skip("this client, and a namespace, are each played on it")
 			}
 			var ours, theirs atomic.Int64
-			conformance.Run(t, func(t testing.TB) conformance.Store {
+			conformance.Again(t, func(t testing.TB) conformance.Store {
 				t.Helper()
 				table := ondynamo.New(t)
 				client := lean.New(aws.Config{}, func(o *dynamodb.Options) {
@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 					o.HTTPClient = counter{o.HTTPClient, &ours, &theirs}
 				})
 				return table.Store(t, dynamo.New(client, table.Name, opts...))
-			})
+			}, "package dynamo runs them on the SDK's client")
 			if ours.Load() == 0 || theirs.Load() > 0 {
 				t.Errorf("%d calls are by this package, and %d by the SDK's client", ours.Load(), theirs.Load())
 			}

@@ -36,7 +36,7 @@ const (
 // add up to the same consumption. Meanwhile limits change, leases are settled late, shards split, and readers
 // are killed, start again, run beside each other and lose requests and replies.
 func TestSumOfWindows(t *testing.T) {
-	seeds, calls := longform.Count[uint64](t, "storms", 9, 3), 25
+	seeds, calls := longform.Count[uint64](t, "storms", 9, 3), longform.Count(t, "calls of each caller", 25, 10)
 	switch {
 	case dynamotest.OnLocal(t): // the more its stream has, the slower it writes
 		seeds, calls = 3, 10

@@ -37,7 +37,7 @@ func TestLost(t *testing.T) {
 				for range test.splits {
 					w.split()
 				}
-				w.idle = time.Minute
+				w.idle = 10 * time.Minute
 				stop := w.run(w.tap())
 				later(30 * time.Hour) // an idle shard is no loss
 				if err := stop(); err != nil {
@@ -176,7 +176,7 @@ func TestIdleForLong(t *testing.T) {
 		w := newWorld(t)
 		w.split()
 		w.all(1)
-		w.idle = time.Minute
+		w.idle = 10 * time.Minute
 		stop := w.run(w.tap())
 		later(40 * time.Hour)
 		if err := stop(); err != nil {
