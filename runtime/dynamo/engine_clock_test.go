@@ -110,7 +110,7 @@ func (h *hosts) without(status int) *dynamodb.Client {
 // Without dates nobody is admitted for the next hour.
 func TestHostAhead(t *testing.T) {
 	longform.NoRace(t, "it is about clocks, and other tests run the same goroutines")
-	rate := int64(longform.Count(t, "calls a second", 100, 30))
+	rate := int64(longform.Count(t, "calls a second", 100, 10))
 	for _, test := range []struct {
 		name     string
 		dated    bool

@@ -248,7 +248,7 @@ func TestScheduler(t *testing.T) {
 	skipOnLocal(t)
 	t.Parallel()
 	gpt4, _ := generated(t)
-	seeds := longform.Histories[uint64](t, "histories of each load", 6, 2)
+	seeds := longform.Histories[uint64](t, "histories of each load", 6, 1)
 	for load, l := range loads() {
 		t.Run(load, func(t *testing.T) {
 			t.Parallel()

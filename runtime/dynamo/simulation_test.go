@@ -204,7 +204,7 @@ func TestSimulationOverChains(t *testing.T) {
 	play(t, chains(), 30)
 }
 
-// play plays so many histories of each kind, in the usual form a tenth.
+// play plays so many histories of each kind, in the usual form a twentieth.
 func play(t *testing.T, histories map[string]history, seeds uint64) {
 	t.Helper()
 	gpt4, _ := generated(t)
@@ -215,7 +215,7 @@ func play(t *testing.T, histories map[string]history, seeds uint64) {
 func playOf(t *testing.T, r codec.Resource, histories map[string]history, seeds uint64) {
 	t.Helper()
 	documentedKinds(t, len(histories), seeds)
-	seeds = longform.Histories(t, "histories of each kind", seeds, seeds/10)
+	seeds = longform.Histories(t, "histories of each kind", seeds, max(1, seeds/20))
 	for name, h := range histories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,8 +301,8 @@ func TestContention(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d per second, %d writers", load.rate, load.writers), func(t *testing.T) {
 			t.Parallel()
-			if load.writers > 16 {
-				longform.Only(t, "16 writers pay as much")
+			if load.writers > 16 || load.writers > 4 && load.rate > 1000 {
+				longform.Only(t, "4 and 16 writers pay as much")
 			}
 			h := busy(load.rate, load.writers)
 			h.spend = load.spend

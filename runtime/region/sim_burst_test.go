@@ -102,7 +102,7 @@ func TestSimEvicted(t *testing.T) {
 func TestSimFirstBurstControls(t *testing.T) {
 	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	t.Parallel()
-	const worlds = 20
+	worlds := longform.Count[uint64](t, "worlds for each broken sync", 20, 8)
 	for name, breaks := range map[string]regionsim.Wrap{
 		"each raise is granted": func(_ int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) {
 			return &generous{granting: granting{t, false}}, s
@@ -113,8 +113,8 @@ func TestSimFirstBurstControls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			caught := 0
-			for seed := range uint64(worlds) {
+			caught := uint64(0)
+			for seed := range worlds {
 				w := restless(seed)
 				if r := w.Run(); len(r.Violations) > 0 {
 					t.Fatalf("seed %d, nothing broken: %v", seed, r.Violations[0])

@@ -20,6 +20,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -249,8 +250,11 @@ func (c *tap) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 // TestOnce plays streams of several shards in batches of any size that overlap, are delivered again, fail in
 // parts, and lose replies, until all of it is acknowledged. The windows have every record once.
 func TestOnce(t *testing.T) {
-	l := newLedger(t)
-	for seed := range uint64(60) {
+	l, histories := newLedger(t), uint64(60)
+	if !dynamotest.OnLocal(t) {
+		histories = longform.Histories(t, "histories", histories, 15)
+	}
+	for seed := range histories {
 		if want, got := play(t, l, l.client, seed); !cmp.Equal(want, got) {
 			t.Fatalf("seed %d (-want +got):\n%s", seed, cmp.Diff(want, got))
 		}

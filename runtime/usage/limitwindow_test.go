@@ -182,7 +182,7 @@ func (l *ledger) deliver(t *testing.T, h *history, r windowReader) (windowFault,
 func TestWindowHistories(t *testing.T) {
 	l, seen := newLedger(t), map[string]int{}
 	lengths := [...]int64{shortWindow, longWindow}
-	for seed := range longform.Histories(t, "histories", uint64(300), 12) {
+	for seed := range longform.Histories(t, "histories", uint64(300), 24) {
 		h := newHistory(seed, lengths[seed%2])
 		model := maps.Clone(h.sums)
 		maps.DeleteFunc(model, func(_, n int64) bool { return n == 0 })
