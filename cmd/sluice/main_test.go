@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition:           long,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"appendline": appendLine, "exitcode": exitCode, "copy": copyFile,
 		},
@@ -37,6 +39,14 @@ func TestScripts(t *testing.T) {
 			return inheritGo(env)
 		},
 	})
+}
+
+// long is the condition [long]: this run is of the long form.
+func long(condition string) (bool, error) {
+	if condition != "long" {
+		return false, fmt.Errorf("unknown condition %q", condition)
+	}
+	return longform.Wanted(), nil
 }
 
 // inheritGo gives scripts, which start from an empty environment, this machine's go: its caches, proxy and

@@ -31,6 +31,7 @@ func TestReview(t *testing.T) {
 		Dir:                 "testdata/review",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition:           long,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exitcode": exitCode, "copy": copyFile, "comments": listComments, "contained": contained,
 			"github": steerGitHub,

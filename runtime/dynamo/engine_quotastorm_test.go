@@ -224,7 +224,7 @@ func (s *quotaStorm) run(steps int) (wrong []string, reshapes int) {
 // TestQuotaStorm: whatever sync and operators do, each admission is by limits in force within the last
 // window. Each bucket ends with the limits that are stored.
 func TestQuotaStorm(t *testing.T) {
-	seeds, changes, reshapes := longform.Histories[uint64](t, "storms", 40, 12), 0, 0
+	seeds, changes, reshapes := longform.Histories[uint64](t, "storms", 40, 6), 0, 0
 	for seed := range seeds {
 		s := newQuotaStorm(t, seed, func(api wire.API) wire.API { return api })
 		wrong, n := s.run(80)

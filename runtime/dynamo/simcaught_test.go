@@ -95,5 +95,8 @@ func shown(control string) uint64 {
 		"transaction without the debt guard":        10,
 		"ttl from a stale balance":                  32,
 		"windows guarded only where they are asked": 12,
+		"the window of a lease from the last try":   3,
+		"a boundary since rf":                       2,
+		"windows without their least length":        2,
 	}[control]
 }
