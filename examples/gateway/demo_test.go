@@ -20,6 +20,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/tool/vt"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -205,6 +206,9 @@ func TestDemo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if test.inPlace && test.interrupt == time.Hour {
+				longform.Only(t, "TestRecording plays it on a terminal")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				on := demo(t, test.inPlace, test.interrupt, test.args...)
 				text := strings.Join(on.Lines(), "\n") + "\n"
