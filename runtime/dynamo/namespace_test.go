@@ -63,7 +63,8 @@ func TestConformanceInNamespace(t *testing.T) {
 	longform.NoRace(t, "TestConformance runs the same goroutines")
 	var bare, others atomic.Int64
 	spied := func(c aws.HTTPClient) aws.HTTPClient { return hashSpy{c, &bare, &others} }
-	conformance.Again(t, conformant(spied, dynamo.Namespace("team-a")), "TestConformance runs them without a namespace")
+	conformance.Again(t, conformant(spied, dynamo.Namespace("team-a")),
+		"TestConformance runs them without a namespace")
 	if bare.Load() > 0 || others.Load() == 0 {
 		t.Errorf("%d requests name a hash key of the default namespace, %d do not", bare.Load(), others.Load())
 	}

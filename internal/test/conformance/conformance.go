@@ -84,8 +84,8 @@ func Run(t *testing.T, open Open) {
 	run(t, open, func(testing.TB) {})
 }
 
-// Again is Run for a variant of a store. In the usual form it leaves out controls, and histories on engines in
-// the process: the reason says what test runs those of the store itself.
+// Again is Run for a variant of a store. In the usual form it leaves out controls, and histories on engines
+// in the process: the reason says what test runs those of the store itself.
 func Again(t *testing.T, open Open, reason string) {
 	t.Helper()
 	run(t, open, func(t testing.TB) { t.Helper(); longform.Only(t, reason) })

@@ -267,7 +267,8 @@ func (h *history) cost(s step) limits.GPT4Cost { return cost(s.rpm*h.scale, s.tp
 // runHistories plays random ones.
 func runHistories(t *testing.T, store Store) {
 	t.Helper()
-	if checks := flag.Lookup("rapid.checks"); !store.Server && !store.Flows && checks.Value.String() == checks.DefValue {
+	checks := flag.Lookup("rapid.checks")
+	if given := checks.Value.String() != checks.DefValue; !given && !store.Server && !store.Flows {
 		some := longform.Histories(t, "histories of each kind", 100, 24)
 		if err := checks.Value.Set(strconv.Itoa(some)); err != nil {
 			t.Fatal(err)
