@@ -140,7 +140,7 @@ func TestOutageOfUnknownOutcomes(t *testing.T) {
 	halt := func(inner wire.API) wire.API { api.API = inner; return api }
 	onSimulated(t, halt, InFlight(64), func(c *callers) {
 		stop := make(chan struct{})
-		c.loop("some", 50, stop)
+		c.loop("some", 25, stop)
 		<-time.After(time.Second)
 		api.down.Store(true)
 		<-time.After(3 * time.Second)
