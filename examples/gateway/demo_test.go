@@ -206,6 +206,9 @@ func TestDemo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if len(test.args) > 0 {
+				longform.NoRace(t, "it prints more of the run without -v")
+			}
 			if test.inPlace && test.interrupt == time.Hour {
 				longform.Only(t, "TestRecording plays it on a terminal")
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -175,9 +176,11 @@ func lines(n int) string {
 	return out.String()
 }
 
-// TestImportRequests: 10,000 rows take a read per hundred and a write each. A repetition writes nothing.
+// TestImportRequests: 10,000 rows, in the usual form 2,000, take a read per hundred and a write each. A
+// repetition writes nothing.
 func TestImportRequests(t *testing.T) {
-	const count = 10_000
+	longform.NoRace(t, "it counts requests; TestImportGoesOn and others import too")
+	count := longform.Count(t, "rows", 10_000, 2_000)
 	memory, to := onTable(t)
 	s := demo(t)
 	for _, want := range []struct{ written, unchanged int }{{count, 0}, {0, count}} {

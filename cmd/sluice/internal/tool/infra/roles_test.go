@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
@@ -49,6 +50,7 @@ func findings(p policy, sent []request) []string {
 // TestRoles sends all that each role sends, and holds its policy against it. The controls: less any action it
 // is too little, and with one more too much.
 func TestRoles(t *testing.T) {
+	longform.NoRace(t, "its commands and processes are those of other tests")
 	s := serve(t)
 	command := commander(t, s)
 	sent := map[infra.Role][]request{}
