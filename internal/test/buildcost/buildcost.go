@@ -158,7 +158,8 @@ func newModule(dir string) error {
 func goCommand(ctx context.Context, dir string, args ...string) (*exec.Cmd, string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	// The compiler's memory depends on its garbage collector, which tests set, and on how much it does at once.
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOGC=100", "GOMAXPROCS=1")
 	var out, failed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &failed
 	if err := cmd.Run(); err != nil {
