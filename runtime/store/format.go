@@ -21,8 +21,10 @@ func fields(s reflect.Value, all bool) string {
 		f, v := s.Type().Field(i), s.Field(i)
 		switch {
 		case !f.IsExported(), v.IsZero() && (!all || v.Kind() == reflect.Pointer):
-		case v.Kind() == reflect.Pointer:
+		case v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct:
 			set = append(set, f.Name+":"+fields(v.Elem(), false))
+		case v.Kind() == reflect.Pointer:
+			set = append(set, fmt.Sprintf("%s:%v", f.Name, v.Elem()))
 		default:
 			set = append(set, fmt.Sprintf("%s:%v", f.Name, v))
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	"github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 )
@@ -25,6 +26,7 @@ func TestPrinted(t *testing.T) {
 			"GPT4Limits{TPM:{Capacity:600 Every:1m0s}}",
 		},
 		{generated.GPT4Limits{RPM: &runtime.Rate{}}, "GPT4Limits{RPM:{}}"}, // set, and refused
+		{windows.GatewayLimits{TPD: new(int64(7))}, "GatewayLimits{TPD:7}"},
 		{user, "user-1"},
 		{struct{ E generated.Entity }{user}, "{user-1}"},
 		{generated.Org{ID: "a\x1b[2J\n"}, `"org-a\x1b[2J\n"`},
