@@ -7,8 +7,8 @@ import (
 )
 
 // Format returns a generated cost or set of limits as text, such as GPT4Cost{RPM:1 TPM:9999} and
-// GPT4Limits{RPM:{Capacity:600}}. It leaves out limits that inherit, and the zero fields of a runtime.Rate.
-// The String methods of generated types call it.
+// GPT4Limits{RPM:{Capacity:600} TPD:500}. It leaves out limits that inherit, and the zero fields of a
+// runtime.Rate. The String methods of generated types call it.
 func Format(v any) string {
 	s := reflect.ValueOf(v)
 	return s.Type().Name() + fields(s, true)
@@ -23,10 +23,8 @@ func fields(s reflect.Value, all bool) string {
 		case !f.IsExported(), v.IsZero() && (!all || v.Kind() == reflect.Pointer):
 		case v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct:
 			set = append(set, f.Name+":"+fields(v.Elem(), false))
-		case v.Kind() == reflect.Pointer:
-			set = append(set, fmt.Sprintf("%s:%v", f.Name, v.Elem()))
 		default:
-			set = append(set, fmt.Sprintf("%s:%v", f.Name, v))
+			set = append(set, fmt.Sprintf("%s:%v", f.Name, reflect.Indirect(v)))
 		}
 	}
 	return "{" + strings.Join(set, " ") + "}"
