@@ -231,6 +231,10 @@ func (f *fake) Settle(ctx context.Context, call *store.Call) error {
 	return nil
 }
 
+func (f *fake) Extend(ctx context.Context, call *store.Call) error {
+	return f.begin(ctx, "extend", call)
+}
+
 func (f *fake) Peek(ctx context.Context, call *store.Call) error {
 	if err := f.begin(ctx, "peek", call); err != nil {
 		return err

@@ -21,7 +21,8 @@ const Milli = 1000
 // takes no part in the arithmetic.
 //
 // A windowed limit has a Refill of 0: its whole Burst comes back when the window ends. Its Period is the
-// nominal length of a window.
+// nominal length of a window. An in-flight limit has a Refill of 0 and a Period of 1: tokens come back when
+// their lease ends.
 type Limit struct{ Capacity, Burst, Refill, Period int64 }
 
 // Absent reports whether l is the zero Limit, of a bucket that does not have the limit: nothing is stored of
@@ -29,7 +30,7 @@ type Limit struct{ Capacity, Burst, Refill, Period int64 }
 func (l Limit) Absent() bool { return l.Period == 0 }
 
 // Windowed reports whether l comes back when a window ends, and does not refill.
-func (l Limit) Windowed() bool { return l.Refill == 0 && l.Period > 0 }
+func (l Limit) Windowed() bool { return l.Refill == 0 && l.Period > inFlightPeriod }
 
 // InWindows returns a limit of capacity whole tokens in each window. period is the nominal length of a
 // window. It saturates; parts of a millisecond are dropped.
@@ -52,8 +53,11 @@ func (l Limit) WithBurst(tokens int64) Limit {
 }
 
 // String writes l in whole tokens: 5 per 1m0s, burst 8, refill 2, where burst and refill stand only if they
-// are not the capacity. A windowed limit is 5 in windows of 24h0m0s.
+// are not the capacity. A windowed limit is 5 in windows of 24h0m0s, and an in-flight one 5 in flight.
 func (l Limit) String() string {
+	if l.InFlight() {
+		return tokens(l.Capacity) + " in flight"
+	}
 	if l.Windowed() {
 		return fmt.Sprintf("%s in windows of %v", tokens(l.Capacity), milliseconds(l.Period))
 	}
@@ -67,14 +71,19 @@ func (l Limit) String() string {
 	return s
 }
 
-// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc,we}). Tokens is what it held
-// at the bucket's Refilled instant, negative in debt; of a windowed limit, what the open window holds.
-// Consumed is all that was ever charged, less what was given back. Ends is the end of the open window, in ms.
-// It is 0 before the first window, and for a limit that refills.
+// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc,we,h0,h1,e}). Tokens is what
+// it held at the bucket's Refilled instant, negative in debt; of a windowed limit, what the open window
+// holds. Consumed is all that was ever charged, less what was given back. Ends is the end of the open window,
+// in ms. It is 0 before the first window, and for a limit without windows.
+//
+// Cells has what open leases hold, by the parity of its epoch: of Epoch, the lowest one that was not swept
+// yet, and of the next. Epoch is 0 for a limit that does not count holds.
 type Balance struct {
 	Limit
 
 	Tokens, Consumed, Ends int64
+	Cells                  [2]int64
+	Epoch                  int64
 }
 
 // Over reports whether the window of b, a windowed limit, has ended at now, in ms. The stored end decides,
@@ -150,26 +159,28 @@ func Refill(l Limit, rf, now int64) int64 {
 }
 
 // Available returns what b is worth at now, min(Tokens + refill, Burst), in millitokens. A window that is
-// over is worth the Burst.
+// over is worth the Burst. Holds that are over count as given back.
 func Available(b Balance, rf, now int64) int64 {
-	if b.Windowed() {
-		if b.Over(now) {
-			return b.Burst
-		}
-		return b.Tokens
+	switch {
+	case b.Windowed() && b.Over(now):
+		return b.Burst
+	case b.Windowed(), b.InFlight():
+		return Add(b.Tokens, b.expired(now))
 	}
 	return min(Add(b.Tokens, Refill(b.Limit, rf, now)), b.Burst)
 }
 
 // RetryAfter returns the time from now until b can serve cost (millitokens): in whole milliseconds, rounded
 // up, never early, and 0 if it can now. It saturates, and is math.MaxInt64 if b never can, its burst being
-// below cost.
+// below cost. It is FullRetry, a hint, for an in-flight limit.
 func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 	switch {
 	case cost > b.Burst:
 		return math.MaxInt64
 	case Available(b, rf, now) >= cost:
 		return 0
+	case b.InFlight():
+		return FullRetry
 	}
 	return milliseconds(Sub(ReadyAt(b, rf, cost), now))
 }
@@ -179,7 +190,7 @@ func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 // at the end of its window.
 func ReadyAt(b Balance, rf, tokens int64) int64 {
 	switch {
-	case tokens <= b.Tokens:
+	case tokens <= b.Tokens, b.InFlight():
 		return rf
 	case b.Windowed():
 		return b.Ends
@@ -201,15 +212,21 @@ const LastExpiry = 253402300799
 // at LastExpiry.
 //
 // A bucket with a window is kept for half a window after its end, and for a minute at least. A writer that
-// then creates it anew cannot open the same window again, even if its clock or its zone's rules differ.
+// then creates it anew cannot open the same window again, even if its clock or its zone's rules differ. One
+// with holds is kept until every hold of now is over, also those that other writers take meanwhile.
 func Expiry(b Balance, rf int64) int64 {
 	at := Add(b.Ends, max(b.Period/2, minute))
-	if !b.Windowed() {
+	if b.InFlight() {
+		at = rf
+	} else if !b.Windowed() {
 		b.Tokens = min(b.Tokens, 0)
 		full := ReadyAt(b, rf, b.Burst)
 		at = Add(full, Sub(full, rf))
 	} else if b.Ends == 0 { // no window is open
 		at = rf
+	}
+	if b.Holds() {
+		at = max(at, EpochEnd(max(b.Epoch, Epoch(rf))+NewRing+3))
 	}
 	if at > LastExpiry*1000 {
 		return LastExpiry

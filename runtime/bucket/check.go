@@ -24,7 +24,7 @@ const (
 // perCall could serve no call.
 func (l Limit) Check(perCall int64) string {
 	numbers := []number{{"capacity", l.Capacity}, {"burst", l.Burst}, {"refill", l.Refill}}
-	if l.Windowed() {
+	if l.Windowed() || l.InFlight() {
 		numbers = numbers[:2]
 	}
 	for _, n := range numbers {
@@ -49,7 +49,7 @@ func (l Limit) Check(perCall int64) string {
 	case l.Burst < Mul(perCall, Milli):
 		return fmt.Sprintf("burst %s is below the %d that a call takes (per_call), so that none could be served: "+
 			"raise it", tokens(l.Burst), perCall)
-	case l.Windowed():
+	case l.Windowed(), l.InFlight():
 		return ""
 	case l.Refill > maxPerSecond*l.Period: // at most 3.2*10^17
 		return fmt.Sprintf("refill %s every %v is above %d a second: lower the refill or raise the period",

@@ -63,30 +63,14 @@ func (b Balance) Reshape(c *Calendar, l Limit, cost, now int64) (s Step, ok bool
 // Charge is what one acquire, or one More, took of a bucket.
 type Charge struct {
 	Cost []int64 // in millitokens and schema order
-	Ends []int64 // ms, by limit: the ends of the windows that it was taken from, 0 for a limit that refills
+	Ends []int64 // ms, by limit: the ends of the windows that it was taken from, 0 for none; nil if all are 0
+
+	// Epochs are those in which its tokens are held, by limit: 0 for a limit without holds, Lost for a hold that
+	// does not count any more. It is nil if all are 0.
+	Epochs []int64
 }
 
-// Lapsed returns what of a settle's give-backs counts in usage alone, by limit of a bucket as in img. That is
-// what was charged in another window than the open one, or in one that is over at now, in ms. cost is
-// negative where tokens come back; charges are oldest first, and the newest comes back first. Lapsed returns
-// nil if img is nil, or if nothing lapsed.
-func Lapsed(img *Image, cost []int64, charges []Charge, now int64) (lapsed []int64) {
-	if img == nil {
-		return nil
-	}
-	for i, b := range img.Balances {
-		if !b.Windowed() || cost[i] >= 0 {
-			continue
-		}
-		if lapsed == nil {
-			lapsed = make([]int64, len(cost))
-		}
-		lapsed[i] = b.lapsed(-cost[i], i, charges, now)
-	}
-	return lapsed
-}
-
-// lapsed is Lapsed of n tokens of the i-th limit, whose balance is b. More than was charged lapses too.
+// lapsed returns what of n tokens of the i-th limit, whose balance is b, counts in usage alone. More than was charged lapses too.
 func (b Balance) lapsed(n int64, i int, charges []Charge, now int64) (lapsed int64) {
 	lapsed = n
 	for part, ends := range Returned(n, i, charges) {
@@ -106,7 +90,7 @@ func Returned(n int64, i int, charges []Charge) iter.Seq2[int64, int64] {
 			if part <= 0 {
 				continue
 			}
-			if n -= part; !yield(part, c.Ends[i]) {
+			if n -= part; !yield(part, c.ends(i)) {
 				return
 			}
 		}

@@ -45,8 +45,8 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-// TestLapsed: the newest charge comes back first, and each part counts only in its own open window.
-func TestLapsed(t *testing.T) {
+// TestEndOfWindows: the newest charge comes back first, and each part counts only in its own open window.
+func TestEndOfWindows(t *testing.T) {
 	const now, open = 1000, 2000
 	img := &bucket.Image{Balances: []bucket.Balance{
 		{Limit: bucket.Per(1, time.Second)}, {Limit: bucket.InWindows(100, 24*time.Hour), Ends: open},
@@ -57,12 +57,18 @@ func TestLapsed(t *testing.T) {
 	for _, test := range []struct{ now, back, want int64 }{
 		{now, 50, 0}, {now, 60, 0}, {now, 61, 1}, {now, 130, 70}, {now, 140, 80}, {open, 50, 50}, {open - 1, 50, 0},
 	} {
-		lapsed := bucket.Lapsed(img, []int64{-9, -test.back}, charges, test.now)
+		lapsed, moves := bucket.EndOf(img, []int64{-9, -test.back}, charges, test.now)
+		if moves != nil {
+			t.Errorf("moves %v of limits without holds", moves)
+		}
+		if lapsed == nil {
+			lapsed = make([]int64, 2)
+		}
 		if lapsed[0] != 0 || lapsed[1] != test.want {
 			t.Errorf("%d back at %d: %d lapsed, want 0 and %d", test.back, test.now, lapsed, test.want)
 		}
 	}
-	if got := bucket.Lapsed(img, []int64{-9, 3}, charges, now); got != nil {
+	if got, _ := bucket.EndOf(img, []int64{-9, 3}, charges, now); got != nil {
 		t.Errorf("%d lapsed, though nothing comes back to a window", got)
 	}
 }

@@ -110,6 +110,11 @@ func (s *session) settleNow(all []*scheduler.Request) error {
 	return errors.Join(errs...)
 }
 
+// Extend implements store.Session.
+func (s *session) Extend(context.Context, *store.Call) error {
+	return errors.ErrUnsupported
+}
+
 // Peek implements store.Session.
 func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	r, err := s.scheduler.NewRequest(ctx, call)

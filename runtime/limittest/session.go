@@ -175,6 +175,9 @@ func (s *session[E, C]) Settle(_ context.Context, call *store.Call) error {
 	return s.fake.failure
 }
 
+// Extend implements store.Session. No lease of a fake holds anything.
+func (*session[E, C]) Extend(context.Context, *store.Call) error { return nil }
+
 // Peek implements store.Session.
 func (s *session[E, C]) Peek(context.Context, *store.Call) error {
 	s.fake.mu.Lock()

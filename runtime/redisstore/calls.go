@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -91,6 +92,11 @@ func (s *session) Settle(ctx context.Context, call *store.Call) error {
 		s.queues.of(r).submit(r.encode())
 	})
 	return nil
+}
+
+// Extend implements store.Session.
+func (s *session) Extend(context.Context, *store.Call) error {
+	return errors.ErrUnsupported
 }
 
 // difference returns how much a settle adds to a part's charge, in millitokens.

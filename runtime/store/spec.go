@@ -13,6 +13,7 @@ type Spec struct {
 	Revision int64    // of the numbers: buckets of a lower one are reshaped
 	Limits   []string // in schema order, as all vectors are
 	Removed  []string // limits that buckets may still hold and a reshape removes
+	Held     []bool   // by limit: buckets count what open leases hold of it; nil if of none
 	Kinds    []Kind
 
 	Cascade       Cascade
@@ -40,7 +41,7 @@ type Kind struct {
 	// parameters of a bucket of this kind, Absent for a limit that it does not have; nil if it has no bucket
 	Limits  []bucket.Limit
 	PerCall []int64            // what 0 in a cost means, whole tokens, in schema order
-	Windows []*bucket.Calendar // by limit, nil for one that refills; nil if none has windows
+	Windows []*bucket.Calendar // by limit, nil for one without windows; nil if none has windows
 }
 
 // OwnWindows reports whether windows of k depend on the entity: starts or zone is entity.
@@ -72,6 +73,21 @@ func (k *Kind) partial() bool { return slices.ContainsFunc(k.Limits, bucket.Limi
 // Windowed reports whether the i-th limit has windows, in whichever kind has it.
 func (s *Spec) Windowed(i int) bool {
 	return slices.ContainsFunc(s.Kinds, func(k Kind) bool { return k.Limits != nil && k.Limits[i].Windowed() })
+}
+
+// InFlight reports whether the i-th limit is one of calls in flight, in whichever kind has it.
+func (s *Spec) InFlight(i int) bool {
+	return slices.ContainsFunc(s.Kinds, func(k Kind) bool { return k.Limits != nil && k.Limits[i].InFlight() })
+}
+
+// HasHolds reports whether buckets of a kind count what open leases hold.
+func (s *Spec) HasHolds(kind int) bool {
+	for i := range s.Held {
+		if s.Held[i] && s.Kinds[kind].Has(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // CostOf returns cost, a vector, without the limits that buckets of a kind do not have. It returns cost

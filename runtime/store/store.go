@@ -40,6 +40,11 @@ type Session interface {
 	// until Later is called. Time that the write waits for others does not count against its deadline. Otherwise
 	// Later is left as it is, and never called.
 	Settle(ctx context.Context, call *Call) error
+	// Extend has what open leases hold of a bucket be held for longer: until the end of the next epoch. call has
+	// one part with one bucket, whose only charge is the sum of what they hold in one epoch for each limit. It
+	// fills in Epochs: those of the holds after it, bucket.Lost for holds that are over. After an error, it is
+	// not known which of both epochs they are in. It is not repeated.
+	Extend(ctx context.Context, call *Call) error
 	// Lookup fills in Limits and After of each Bucket as last seen: nil if nothing is cached.
 	// It does no I/O.
 	Lookup(call *Call)
@@ -231,11 +236,12 @@ func (p *Part) Difference(b *Bucket) []int64 {
 	return cost
 }
 
-// NoteCharges sets the Charges of p's buckets to what an acquire took of them, if any limit has windows.
+// NoteCharges sets the Charges of p's buckets to what an acquire took of them, if any limit has windows or
+// holds.
 func (p *Part) NoteCharges() {
 	for i := range p.Buckets {
-		if b := &p.Buckets[i]; b.Ends != nil {
-			b.Charges = []bucket.Charge{{Cost: p.Cost, Ends: b.Ends}}
+		if b := &p.Buckets[i]; b.Ends != nil || b.Epochs != nil {
+			b.Charges = []bucket.Charge{{Cost: p.Cost, Ends: b.Ends, Epochs: b.Epochs}}
 		}
 	}
 }
@@ -248,13 +254,16 @@ type Bucket struct {
 	After   *bucket.Image  // as the call left it, found it or refused it
 	Dropped []bool         // limits that this bucket did not have, and so were not charged; nil if it had all
 
-	// Ends are the ends of the windows that an acquire charged, by limit, in ms: 0 for a limit that refills. It
-	// is nil if no limit has windows.
+	// Ends are the ends of the windows that an acquire charged, by limit, in ms: 0 for a limit without windows.
+	// It is nil if no limit has windows.
 	Ends []int64
+	// Epochs are those in which an acquire's tokens are held, by limit: 0 for a limit that counts no holds. It is
+	// nil if none does.
+	Epochs []int64
 	// Windows holds the calendars of the entity's own windows, by limit. It is nil if those of its kind hold.
 	Windows []*bucket.Calendar
-	// Charges are what a lease took of the bucket, oldest first, for a settle. They are nil if no limit of the
-	// kind has windows.
+	// Charges are what a lease took of the bucket, oldest first, for a settle, which ends their holds. They are
+	// nil if no limit of the kind has windows or holds.
 	Charges []bucket.Charge
 }
 

@@ -95,6 +95,11 @@ func Marshal(entity, resource string, img *bucket.Image, limits ...string) Item 
 			if img.Balances[i].Windowed() {
 				stored[of(item.WindowField)] = N(img.Balances[i].Ends)
 			}
+			if b := &img.Balances[i]; b.Holds() {
+				for k, n := range [...]int64{b.Cells[0], b.Cells[1], b.Epoch} {
+					stored[of(item.HoldFields[k])] = N(n)
+				}
+			}
 		}
 	}
 	return stored
@@ -155,7 +160,8 @@ type Write struct {
 	Cost   []int64        // what is taken; negative for what is given back
 	Fill   []int64        // refill claimed, for Normal and Reshape
 	Lo, Hi []int64        // bounds of each balance; math.MinInt64 and math.MaxInt64 stand for none
-	Ends   []int64        // ends of windows to store, ms; 0 for a limit that refills; nil if none has windows
+	Ends   []int64        // ends of windows to store, ms; 0 for a limit without windows; nil if none has any
+	Holds  []bucket.Hold  // what is done to cells; the zero Hold for a limit without; nil if none has any
 	RF     int64          // rf to store, ms
 	CV     int64          // cv to store, for Create and Reshape
 	TTL    int64          // ttl to store, s
@@ -303,98 +309,4 @@ func (w *Write) Check() error {
 		}
 	}
 	return nil
-}
-
-// The methods and functions here are for generated code. Each fills in what one limit, or the bucket itself,
-// has in an expression or in an item.
-
-// Charge gives the placeholders of limit i's change of tokens, the refill less the cost, and of its cost.
-func (w *Write) Charge(i int, net, use string) {
-	w.N(net, bucket.Sub(w.Fill[i], w.Cost[i]))
-	w.N(use, w.Cost[i])
-}
-
-// Take is Charge without a refill.
-func (w *Write) Take(i int, net, use string) {
-	w.N(net, -w.Cost[i])
-	w.N(use, w.Cost[i])
-}
-
-// Window gives the placeholder of the end of limit i's window after the write.
-func (w *Write) Window(i int, we string) { w.N(we, w.Ends[i]) }
-
-// WindowSeen gives that of the end in Image.
-func (w *Write) WindowSeen(i int, we0 string) { w.N(we0, w.Image.Balances[i].Ends) }
-
-// Bounds gives the placeholders of the bounds of limit i's balance.
-func (w *Write) Bounds(i int, lo, hi string) {
-	w.Bound(lo, w.Lo[i])
-	w.Bound(hi, w.Hi[i])
-}
-
-// Numbers gives the placeholders of the parameters of limit i: capacity, burst, refill amount and refill
-// period.
-func (w *Write) Numbers(i int, cp, bx, ra, rp string) {
-	limit := &w.Limits[i]
-	w.N(cp, limit.Capacity)
-	w.N(bx, limit.Burst)
-	w.N(ra, limit.Refill)
-	w.N(rp, limit.Period)
-}
-
-// Full returns the balance of limit i in a new bucket: the burst less the cost.
-func (w *Write) Full(i int) bucket.Balance {
-	full := bucket.Sub(w.Limits[i].Burst, w.Cost[i])
-	b := bucket.Balance{Limit: w.Limits[i], Tokens: full, Consumed: w.Cost[i]}
-	if w.Ends != nil {
-		b.Ends = w.Ends[i]
-	}
-	return b
-}
-
-// Create makes w the put of a full bucket less Cost, on a condition without placeholders. limits are as
-// Marshal has them.
-func (w *Write) Create(resource, cond string, limits ...string) {
-	full := bucket.Image{
-		Refilled: w.RF, Version: w.CV, Op: w.Op, TTL: w.TTL, Balances: make([]bucket.Balance, len(limits)),
-	}
-	for i, name := range limits {
-		if name != "" {
-			full.Balances[i] = w.Full(i)
-		}
-	}
-	w.Put(Marshal(w.Entity, resource, &full, limits...), cond)
-}
-
-// Reshape makes w the update that stores Limits and takes Cost. Its text has the placeholders of package
-// gen/internal/expr: those of the bucket, then :<limit>_<suffix> for each of limits, which are as Marshal has
-// them.
-func (w *Write) Reshape(update, cond string, limits ...string) {
-	w.Begin(update, cond)
-	w.N(":rf", w.RF)
-	w.N(":cv1", w.CV)
-	w.S(":op", w.Op)
-	w.N(":ttl", w.TTL)
-	w.N(":rf0", w.Image.Refilled)
-	w.N(":cv", w.Image.Version)
-	for i, name := range limits {
-		if name == "" {
-			continue
-		}
-		of := func(suffix string) string { return ":" + name + "_" + suffix }
-		w.Charge(i, of("net"), of("use"))
-		w.Numbers(i, of("cp"), of("bx"), of("ra"), of("rp"))
-		w.Bounds(i, of("lo"), of("hi"))
-		if w.Ends != nil && w.Limits[i].Windowed() {
-			w.Window(i, of("we"))
-			w.WindowSeen(i, of("we0"))
-		}
-	}
-	w.End()
-}
-
-// Put makes w the put of a whole item, on a condition without placeholders.
-func (w *Write) Put(item Item, cond string) {
-	w.Item, w.Update, w.Cond = item, "", cond
-	w.Names, w.Values = nil, nil
 }

@@ -142,6 +142,35 @@ func (d *Decoder) Window(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, t
 	}
 }
 
+// InFlight is Balance of an in-flight limit, which counts holds.
+func (d *Decoder) InFlight(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc, h0, h1, e string) {
+	if !d.balance(b, missing, tk, cp, bx, ra, rp, tc) {
+		return
+	}
+	if b.Refill = d.Int(ra); !b.Limit.InFlight() {
+		d.fail(rp, strconv.FormatInt(b.Period, 10), "1, and 0 in "+ra+", as the limit is of calls in flight")
+	}
+	d.cells(b, h0, h1, e)
+}
+
+// Holds reads the attributes that a windowed limit has besides if it counts holds. Call it after Window. An
+// item from before may have none of them.
+func (d *Decoder) Holds(b *bucket.Balance, missing *bool, h0, h1, e string) {
+	for _, attr := range [...]string{h0, h1, e} {
+		if _, ok := d.Item[attr]; ok && !*missing {
+			d.cells(b, h0, h1, e)
+			return
+		}
+	}
+}
+
+// cells reads the attributes that count holds.
+func (d *Decoder) cells(b *bucket.Balance, h0, h1, e string) {
+	d.seen += len(item.HoldFields)
+	b.Cells = [2]int64{d.bounded(h0, d.Int(h0)), d.bounded(h1, d.Int(h1))}
+	b.Epoch = d.atLeast(1, e, "the number of a minute")
+}
+
 // balance reads what limits with and without windows have in common. It reports whether the item has the
 // limit.
 func (d *Decoder) balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc string) bool {
@@ -216,10 +245,17 @@ func (d *Decoder) Extra(known ...string) []bucket.Named {
 		var missing bool
 		named := bucket.Named{Name: name}
 		of := func(field string) string { return item.LimitAttribute(name, field) }
-		if _, windowed := d.Item[of(item.WindowField)]; windowed {
+		_, windowed := d.Item[of(item.WindowField)]
+		_, holds := d.Item[of(item.EpochField)]
+		switch {
+		case windowed:
 			d.Window(&named.Balance, &missing,
 				of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"), of(item.WindowField))
-		} else {
+			d.Holds(&named.Balance, &missing, of("h0"), of("h1"), of(item.EpochField))
+		case holds:
+			d.InFlight(&named.Balance, &missing,
+				of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"), of("h0"), of("h1"), of(item.EpochField))
+		default:
 			d.Balance(&named.Balance, &missing, of("tk"), of("cp"), of("bx"), of("ra"), of("rp"), of("tc"))
 		}
 		extra = append(extra, named)

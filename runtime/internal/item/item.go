@@ -86,7 +86,15 @@ var LimitFields = [...]string{"tk", "cp", "bx", "ra", "rp", "tc"}
 // WindowField is the attribute that holds the end of a windowed limit's open window.
 const WindowField = "we"
 
-// LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields.
+// HoldFields are the attributes that a limit with holds has besides: its two cells, and the lowest epoch that
+// they count.
+var HoldFields = [...]string{"h0", "h1", "e"}
+
+// EpochField is the last of HoldFields.
+const EpochField = "e"
+
+// LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields, WindowField
+// or one of HoldFields.
 func LimitAttribute(limit, field string) string { return "b_" + limit + "_" + field }
 
 // LimitOf is the reverse of LimitAttribute: it returns the limit that an attribute with this field is of.

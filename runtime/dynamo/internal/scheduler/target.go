@@ -99,7 +99,8 @@ func (t *target) lapsed(all []*Request, now int64) (lapsed []int64) {
 	}
 	for _, r := range all {
 		if pn := r.portionOf(t); pn != nil && r.settle {
-			for j, n := range bucket.Lapsed(t.Image, pn.cost, pn.charges, now) {
+			own, _ := bucket.EndOf(t.Image, pn.cost, pn.charges, now)
+			for j, n := range own {
 				if lapsed == nil {
 					lapsed = make([]int64, len(pn.cost))
 				}
