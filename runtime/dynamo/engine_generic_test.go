@@ -215,8 +215,8 @@ func (s *scene) plans() map[plan.Path]plan.Plan {
 	}
 	taken := make([]int64, len(s.want.Shape.Limits))
 	copy(taken, s.want.Take)
-	if p := plan.NewAdjust(bucket.Negated(taken), nil, s.remembered, s.shape,
-		s.now); p.Decision == plan.Write {
+	back := &plan.Demand{Change: bucket.Negated(taken), Shape: s.shape}
+	if p, ok := plan.NewAdjust(back, s.remembered, s.now); ok && p.Decision == plan.Write {
 		all[plan.Adjust] = p
 	}
 	if p := plan.NewReshape(taken, s.remembered, s.shape, nil, s.now); p.Decision == plan.Write {

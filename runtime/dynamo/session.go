@@ -110,9 +110,14 @@ func (s *session) settleNow(all []*scheduler.Request) error {
 	return errors.Join(errs...)
 }
 
-// Extend implements store.Session.
-func (s *session) Extend(context.Context, *store.Call) error {
-	return errors.ErrUnsupported
+// Extend implements store.Session. It is a settle that changes no charge.
+func (s *session) Extend(ctx context.Context, call *store.Call) error {
+	r, err := s.scheduler.NewExtension(ctx, call)
+	if err != nil {
+		return err
+	}
+	defer r.Report(s.conn)
+	return s.scheduler.Settle(r)
 }
 
 // Peek implements store.Session.

@@ -214,7 +214,8 @@ func controls() map[string][]control {
 		"blind Adjust upward": oneOf(func(h *history) {
 			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 				if w.SettlesOnly() && v.Image != nil {
-					return plan.NewAdjust(w.Change, w.Lapsed, v.Image, w.Shape, now)
+					p, _ := plan.NewAdjust(w, v.Image, now)
+					return p
 				}
 				return plan.Choose(w, v, now)
 			}

@@ -249,6 +249,7 @@ func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([
 // fuller ones need less.
 //
 // An open window of img ends a millisecond later, so that what was charged in it before does not come back.
+// Cells are cleared, and count from an epoch in which no lease holds anything.
 func resetInput(
 	table, entity, resource string, img *bucket.Image, limits []string,
 ) (*dynamodb.UpdateItemInput, error) {
@@ -263,6 +264,11 @@ func resetInput(
 			update = update.Set(we, expression.Value(b.Filled(b.Limit, b.Ends)))
 			condition = condition.And(we.Equal(expression.Value(b.Ends)))
 		}
+		if b, _ := img.Find(name); b.Holds() {
+			var same expression.ConditionBuilder
+			update, same = forgetHolds(update, name, b.Epoch, b.Epoch+bucket.NewRing)
+			condition = condition.And(same)
+		}
 	}
 	built, err := expression.NewBuilder().WithUpdate(update).WithCondition(condition).Build()
 	if err != nil {
@@ -273,6 +279,23 @@ func resetInput(
 		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
 	}, nil
+}
+
+// forgetHolds adds to update that no lease holds anything of a limit: its cells count from epoch lowest on. A
+// cell is of the epoch e or e+1, if e is the lowest that is counted. So in e+bucket.NewRing nothing is held
+// yet. same says that e is still seen, and so has the write apply once. seen is 0 for a limit without cells.
+func forgetHolds(update expression.UpdateBuilder, limit string, seen, lowest int64) (
+	_ expression.UpdateBuilder, same expression.ConditionBuilder,
+) {
+	for i, n := range [...]int64{0, 0, lowest} {
+		attr := expression.Name(item.LimitAttribute(limit, item.HoldFields[i]))
+		update = update.Set(attr, expression.Value(n))
+	}
+	e := expression.Name(item.LimitAttribute(limit, item.EpochField))
+	if seen == 0 {
+		return update, e.AttributeNotExists()
+	}
+	return update, e.Equal(expression.Value(seen))
 }
 
 // CallError explains the error of a call on table that other code made. It returns a *store.SetupError that

@@ -354,6 +354,7 @@ func (o *Overrides) fillInput(
 		}
 		update = update.Set(expression.Name(item.LimitAttribute(name, field)), operand)
 	}
+	condition := expression.Name("cv").Equal(expression.Value(img.Version))
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		l := limits[name]
 		ttl = max(ttl, bucket.Expiry(bucket.Balance{Limit: l, Tokens: l.Burst}, at))
@@ -367,13 +368,26 @@ func (o *Overrides) fillInput(
 		if b, _ := img.Find(name); l.Windowed() { // as with Reset
 			set(name, item.WindowField, b.Filled(l, at))
 		}
+		if b, _ := img.Find(name); b.Holds() || shape.AddsHolds(spec, img, name) {
+			lowest := b.Epoch + bucket.NewRing
+			if !b.Holds() {
+				lowest = bucket.NewHold(0, bucket.NewRing, at).Epoch
+			}
+			var same expression.ConditionBuilder
+			update, same = forgetHolds(update, name, b.Epoch, lowest)
+			condition = condition.And(same)
+		}
 	}
 	for _, name := range dropped {
 		for _, field := range item.LimitFields {
 			update = update.Remove(expression.Name(item.LimitAttribute(name, field)))
 		}
+		if b, _ := img.Find(name); b.Holds() {
+			for _, field := range item.HoldFields {
+				update = update.Remove(expression.Name(item.LimitAttribute(name, field)))
+			}
+		}
 	}
-	condition := expression.Name("cv").Equal(expression.Value(img.Version))
 	for _, extra := range img.Extra {
 		if !extra.Windowed() {
 			continue

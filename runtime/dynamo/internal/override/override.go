@@ -66,7 +66,7 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	}
 	for i, name := range spec.Limits {
 		if err == nil && (!managed || spec.Regions != nil) {
-			stored.Limits[i], err = decodeLimit(&d, name, managed, spec.Windowed(i))
+			stored.Limits[i], err = decodeLimit(&d, name, managed, spec.Windowed(i), spec.InFlight(i))
 		}
 	}
 	if err != nil {
@@ -81,8 +81,11 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 }
 
 // decodeLimit decodes one limit of a config item. It returns nil if the item has none of the limit's
-// attributes. It fails if the limit refills and should have windows, or the reverse.
-func decodeLimit(d *codec.Decoder, name string, managed, windowed bool) (*bucket.Limit, error) {
+// attributes. It fails if the limit comes back in another way than it should: by refill, with windows, or when
+// leases end.
+func decodeLimit(
+	d *codec.Decoder, name string, managed, windowed, inFlight bool,
+) (*bucket.Limit, error) {
 	attrs := item.OverrideAttributes(name)
 	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
 		return nil, nil
@@ -96,27 +99,27 @@ func decodeLimit(d *codec.Decoder, name string, managed, windowed bool) (*bucket
 	if reason := CheckLimit(*l, managed); reason != "" {
 		return nil, fmt.Errorf("limit %s: %s", name, reason)
 	}
-	if l.Windowed() != windowed {
-		got := strconv.FormatInt(l.Refill, 10)
-		return nil, &codec.AttributeError{Attr: attrs[2], Got: got, Want: refillOf(windowed)}
+	got := strconv.FormatInt(l.Refill, 10)
+	switch {
+	case l.InFlight() == inFlight && l.Windowed() == windowed:
+		return l, nil
+	case inFlight:
+		got += ", with a period of " + strconv.FormatInt(l.Period, 10)
+		return nil, &codec.AttributeError{
+			Attr: attrs[2], Got: got, Want: "0 and a period of 1, as the limit is of calls in flight",
+		}
+	case windowed:
+		return nil, &codec.AttributeError{Attr: attrs[2], Got: got, Want: "0, as the limit has windows"}
 	}
-	return l, nil
-}
-
-// refillOf says what refill amount a limit has.
-func refillOf(windowed bool) string {
-	if windowed {
-		return "0, as the limit has windows"
-	}
-	return "a positive number"
+	return nil, &codec.AttributeError{Attr: attrs[2], Got: got, Want: "a positive number"}
 }
 
 // CheckLimit returns why l is not possible, or "". Only a quota may be closed; its other numbers are those of
 // one token.
 func CheckLimit(l bucket.Limit, managed bool) string {
 	switch {
-	case managed && l.Windowed():
-		return "refill 0 is not above 0: regions divide no limit with windows"
+	case managed && (l.Windowed() || l.InFlight()):
+		return "refill 0 is not above 0: regions divide only limits that refill"
 	case managed && l.Closed():
 		l.Capacity = bucket.Milli
 	}
@@ -232,6 +235,7 @@ func Resolve(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heart
 		Shape: plan.Shape{
 			Limits:  store.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
 			Removed: spec.RemovedOf(kind),
+			Held:    spec.Held,
 			Version: spec.Revision*bucket.RevisionUnit + own.Version + ofKind.Version,
 		},
 		ReadAt: min(own.ReadAt, ofKind.ReadAt),
@@ -273,6 +277,7 @@ func resolveQuota(
 		Shape: plan.Shape{
 			Limits:  store.Resolve(schema, deciding...),
 			Removed: spec.RemovedOf(kind),
+			Held:    spec.Held,
 			Version: spec.Revision*bucket.RevisionUnit + version + ofKind.Version,
 			Ceiling: ceiling,
 		},
@@ -305,6 +310,17 @@ func (r *Resolved) Full(spec *store.Spec, img *bucket.Image) (
 		}
 	}
 	return limits, dropped, r.Version
+}
+
+// AddsHolds reports whether img, a bucket read without a schema, is to get the shape r, by which a limit counts
+// holds that does not in img.
+func (r *Resolved) AddsHolds(spec *store.Spec, img *bucket.Image, limit string) bool {
+	i := slices.Index(spec.Limits, limit)
+	if i < 0 || r.Held == nil || !r.Held[i] || r.Limits[i].Absent() || !plan.Outdated(img, &r.Shape) {
+		return false
+	}
+	b, _ := img.Find(limit)
+	return !b.Holds()
 }
 
 // Expired reports whether r must not be used at now, in ms, even if the overrides cannot be read again:

@@ -13,8 +13,19 @@ import (
 // confirmed.
 func Choose(d *Demand, s State, now int64) Plan {
 	p := choose(d, s, now)
+	p.generalize(d.Shape)
 	p.Keep(d.Shape, now)
 	return p
+}
+
+// generalize has p built from its image if that counts holds of other limits than s says.
+func (p *Plan) generalize(s *Shape) {
+	if p.Decision != Write || p.Image == nil || p.Path == Reshape || p.Path == Create {
+		return
+	}
+	for i, b := range p.Image.Balances {
+		p.Generic = p.Generic || b.Holds() != s.holds(i) && !p.Image.Missing[i]
+	}
 }
 
 // choose is Choose without Keep.
@@ -28,9 +39,10 @@ func choose(d *Demand, s State, now int64) Plan {
 		return chooseMissing(d, s, now)
 	}
 	if d.GivesBack() {
-		p := NewAdjust(d.Change, d.Lapsed, s.Image, d.Shape, now)
-		p.guardGiveBack(d, s)
-		return p
+		if p, ok := NewAdjust(d, s.Image, now); ok {
+			p.guardGiveBack(d, s)
+			return p
+		}
 	}
 	if !d.SettlesOnly() && Outdated(s.Image, d.Shape) {
 		return ChooseReshape(d, s, now)
@@ -72,13 +84,14 @@ func readUnlessConfirmed(confirmed Decision, s State) Decision {
 }
 
 // chooseMissing is Choose without an image. A missing bucket is full, so what is given back to it is there
-// already. A give-back to an unknown bucket needs no image, unless a limit has windows.
+// already. A give-back to an unknown bucket needs no image, unless a limit has windows or holds.
 func chooseMissing(d *Demand, s State, now int64) Plan {
 	switch {
 	case d.GivesBack() && s.Confirmed:
 		return Plan{Decision: None}
-	case d.GivesBack() && !windowed(d.Shape.Limits):
-		return NewAdjust(d.Change, nil, nil, d.Shape, now)
+	case d.GivesBack() && !windowed(d.Shape.Limits) && d.Shape.Held == nil:
+		p, _ := NewAdjust(d, nil, now)
+		return p
 	case !s.Confirmed:
 		return Plan{Decision: Read}
 	}
@@ -89,9 +102,14 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 	if windowed(d.Shape.Limits) {
 		ends = make([]int64, len(cost))
 	}
+	holds := d.Shape.newHolds()
 	for i := range cost {
 		if d.Take != nil {
 			cost[i] = d.Take[i]
+		}
+		if holds != nil && d.Shape.holds(i) {
+			holds[i] = bucket.NewHold(cost[i], 0, now)
+			after[i] = after[i].Apply(holds[i])
 		}
 		if cost[i] > full.Balances[i].Burst {
 			return Plan{Decision: TooLarge, Image: full}
@@ -106,8 +124,8 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 		}
 	}
 	return Plan{
-		Path: Create, Cost: cost, Limits: d.Shape.Limits, Ends: ends, Refilled: now, Version: d.Shape.Version,
-		TTL: Expiry(after, now),
+		Path: Create, Cost: cost, Limits: d.Shape.Limits, Ends: ends, Holds: holds,
+		Refilled: now, Version: d.Shape.Version, TTL: Expiry(after, now),
 	}
 }
 
@@ -119,7 +137,9 @@ func windowed(limits []bucket.Limit) bool { return slices.ContainsFunc(limits, b
 // whatever comes between. A Normal that moves rf needs no such guard.
 func (p *Plan) guardGiveBack(d *Demand, s State) {
 	moves := p.Path == Normal && p.Refilled > p.Image.Refilled
-	if s.SoleWriter && !moves && slices.ContainsFunc(d.Change, negative) {
+	out := func(m bucket.Moves) bool { return m.Out != [2]int64{} }
+	gives := slices.ContainsFunc(d.Change, negative) || slices.ContainsFunc(d.Moves, out)
+	if s.SoleWriter && !moves && gives {
 		p.After = p.Image.Op
 	}
 }
@@ -171,8 +191,11 @@ func ChooseReshape(d *Demand, s State, now int64) Plan {
 type Demand struct {
 	Take   []int64 // by acquires: the tokens have to be there
 	Change []int64 // by settles: into debt if need be; negative if they give back more than they take
-	Lapsed []int64 // of what settles give back, what counts in usage alone: its window is over
-	Called int64   // when the last of the requests was called, ms
+	// Lapsed is what of settles counts in usage alone, since its window is over. It is below 0 for what comes
+	// back, or is charged, without a change in usage (bucket.EndOf).
+	Lapsed []int64
+	Moves  []bucket.Moves // of holds that end or are extended; nil if none
+	Called int64          // when the last of the requests was called, ms
 	Shape  *Shape
 	// Windows are the calendars by which windows open, by limit; nil if no limit of the schema has windows.
 	Windows []*bucket.Calendar
@@ -203,6 +226,14 @@ func (d *Demand) change(i int) int64 {
 	return bucket.Add(d.Change[i], d.Lapsed[i])
 }
 
+// moves returns what settles and extensions do to the cells of limit i.
+func (d *Demand) moves(i int) bucket.Moves {
+	if d.Moves == nil {
+		return bucket.NoMoves
+	}
+	return d.Moves[i]
+}
+
 // calendar returns the calendar of limit i, nil for one that the schema does not have.
 func (d *Demand) calendar(i int) *bucket.Calendar {
 	if i >= len(d.Windows) {
@@ -225,12 +256,26 @@ type State struct {
 type Shape struct {
 	Limits  []bucket.Limit
 	Removed []string // limits that the generated Reshape drops
+	Held    []bool   // limits that count holds; nil if none does
 	Version int64    // cv
 	// Ceiling is the most that each limit can come to be. It is set if the resource has regions, and nil
 	// otherwise.
 	Ceiling []bucket.Limit
 	// KeepIdle is how long the item stays after its last write at least, in ms.
 	KeepIdle int64
+}
+
+// holds reports whether limit i counts holds.
+func (s *Shape) holds(i int) bool { return s.Held != nil && s.Held[i] && !s.Limits[i].Absent() }
+
+// newHolds returns room for the Holds of a plan, nil if no limit counts holds.
+func (s *Shape) newHolds() []bucket.Hold {
+	for i := range s.Held {
+		if s.holds(i) {
+			return make([]bucket.Hold, len(s.Limits))
+		}
+	}
+	return nil
 }
 
 // DenyByQuota decides on an acquire that takes more of a limit than the quota in force will ever hold. ok is

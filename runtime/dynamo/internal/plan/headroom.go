@@ -98,6 +98,8 @@ func (s *Stored) Fits(cost []int64, called int64) bool {
 		case s.img.Missing[i] || !takes && !s.taken[i]:
 		case takes && cost[i] > s.left[i], b.Windowed() && b.Over(max(called, s.called)):
 			return false
+		case b.Holds() && b.Epoch < bucket.Epoch(max(called, s.called)): // it needs a sweep
+			return false
 		case b.Tokens > bucket.Sub(b.Burst, bucket.Refill(b.Limit, s.img.Refilled, max(called, s.called))):
 			return false
 		}

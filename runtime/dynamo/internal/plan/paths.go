@@ -12,7 +12,11 @@ import (
 // Above it, the refill since rf, or what is given back first, would be clamped, and claimed later. A limit
 // that is only given back has no guard: a give-back may lift its balance above the burst.
 func NewRetry(d *Demand, b Balances, net NetDemand, now int64) (p Plan, ok bool) {
-	p = b.base(d.Pool, Retry, net.use, net.lapsed(d.Pool), b.ends(d.Pool), now)
+	holds, ok := b.holds(d, net.take, now)
+	if !ok {
+		return Plan{}, false
+	}
+	p = b.base(d.Pool, Retry, net.use, net.lapsed(d.Pool), b.ends(d.Pool), holds, now)
 	for i, balance := range b.All {
 		if net.cost[i] <= 0 {
 			continue
@@ -23,6 +27,12 @@ func NewRetry(d *Demand, b Balances, net NetDemand, now int64) (p Plan, ok bool)
 			}
 			step, fits := balance.Step(nil, net.take[i], net.cost[i], net.give[i], d.Called)
 			if p.Lo[i] = step.Lo; !fits {
+				return Plan{}, false
+			}
+			continue
+		}
+		if balance.InFlight() {
+			if p.Lo[i] = bucket.Sub(net.take[i], net.give[i]); balance.Tokens < p.Lo[i] {
 				return Plan{}, false
 			}
 			continue
@@ -44,20 +54,40 @@ func NewRetry(d *Demand, b Balances, net NetDemand, now int64) (p Plan, ok bool)
 func NewNormal(d *Demand, s State, b Balances, net NetDemand, now int64) (p Plan, ok bool) {
 	n := len(b.All)
 	fill, lo, hi, ends := net.lapsed(d.Pool), d.Pool.vector(n), d.Pool.vector(n), b.ends(d.Pool)
+	var holds []bucket.Hold
 	for i, balance := range b.All {
 		lo[i], hi[i] = math.MinInt64, math.MaxInt64
 		if b.missing[i] {
 			continue
 		}
+		give := net.give[i]
+		if balance.Holds() && i < len(b.image.Balances) {
+			if holds == nil {
+				holds = make([]bucket.Hold, n)
+			}
+			opens := balance.Windowed() && balance.Over(now) && net.cost[i] > 0
+			swept := int64(0)
+			holds[i], swept = balance.Sweep(net.take[i], d.moves(i), opens, now)
+			fill[i] = bucket.Add(fill[i], swept)
+			give = bucket.Add(give, swept) // it is there for acquires
+		}
+		if balance.InFlight() {
+			if lo[i] = bucket.Sub(net.take[i], give); net.take[i] == 0 {
+				lo[i] = math.MinInt64
+			} else if balance.Tokens < lo[i] {
+				return Plan{}, false
+			}
+			continue
+		}
 		if balance.Windowed() {
-			step, fits := balance.Step(d.calendar(i), net.take[i], net.cost[i], net.give[i], now)
+			step, fits := balance.Step(d.calendar(i), net.take[i], net.cost[i], give, now)
 			if !fits {
 				return Plan{}, false
 			}
 			fill[i], lo[i], hi[i], ends[i] = bucket.Add(fill[i], step.Fill), step.Lo, step.Hi, step.Ends
 			continue
 		}
-		given := net.give[i]
+		given := give
 		if net.cost[i] == 0 {
 			given = 0 // it comes on top, as by an Adjust
 		}
@@ -77,7 +107,7 @@ func NewNormal(d *Demand, s State, b Balances, net NetDemand, now int64) (p Plan
 		}
 		fill[i] = bucket.Sub(c.claimed, given) // the net cost has it too
 	}
-	p = b.base(d.Pool, Normal, net.use, fill, ends, now)
+	p = b.base(d.Pool, Normal, net.use, fill, ends, holds, now)
 	p.Lo, p.Hi = lo, hi
 	p.Generic = p.Generic || len(b.image.Extra) > 0
 	return p, true
@@ -122,10 +152,20 @@ func NewReshape(cost []int64, img *bucket.Image, s *Shape, windows []*bucket.Cal
 	if windowed(s.Limits) {
 		p.Ends = make([]int64, n)
 	}
+	p.Holds = s.newHolds()
 	for i, old := range img.Balances {
 		burst := s.Limits[i].Burst
 		if cost[i] > burst {
 			return Plan{Decision: TooLarge, Image: full}
+		}
+		p.Generic = p.Generic || old.Holds() && !s.holds(i) // the generated text does not remove its cells
+		if s.holds(i) {
+			var sweeps bool
+			if p.Holds[i], sweeps = reshapedHold(old, cost[i], now); sweeps {
+				return Plan{Decision: Deny, Image: img} // the bucket gets its shape first, and is swept then
+			}
+			after[i].Cells = old.Cells
+			after[i] = after[i].Apply(p.Holds[i])
 		}
 		if img.Missing[i] {
 			p.Lo[i], p.Hi[i] = math.MaxInt64, math.MaxInt64 // it must still be missing
@@ -134,6 +174,17 @@ func NewReshape(cost []int64, img *bucket.Image, s *Shape, windows []*bucket.Cal
 				p.Ends[i] = windows[i].End(now, 0)
 			}
 			after[i].Ends = p.ends(i)
+			continue
+		}
+		if old.InFlight() { // what is held stays held
+			p.Fill[i], p.Lo[i], p.Hi[i] = bucket.Sub(burst, old.Burst), math.MinInt64, math.MaxInt64
+			after[i].Tokens = bucket.Sub(bucket.Add(old.Tokens, p.Fill[i]), cost[i])
+			if cost[i] > 0 {
+				p.Lo[i] = bucket.Sub(cost[i], p.Fill[i])
+			}
+			if cost[i] > 0 && after[i].Tokens < 0 {
+				return Plan{Decision: Deny, Image: img}
+			}
 			continue
 		}
 		if old.Windowed() {
@@ -163,9 +214,19 @@ func NewReshape(cost []int64, img *bucket.Image, s *Shape, windows []*bucket.Cal
 	}
 	p.TTL = Expiry(after, p.Refilled)
 	for _, named := range img.Extra {
-		p.Generic = p.Generic || !slices.Contains(s.Removed, named.Name) || named.Windowed()
+		p.Generic = p.Generic || !slices.Contains(s.Removed, named.Name) || named.Windowed() || named.Holds()
 	}
 	return p
+}
+
+// reshapedHold returns what a Reshape does to the cells of a limit that is to count holds, and takes cost of.
+// sweeps says that it would have to sweep, or to clear them for a new window.
+func reshapedHold(old bucket.Balance, cost, now int64) (h bucket.Hold, sweeps bool) {
+	if !old.Holds() {
+		return bucket.NewHold(cost, bucket.NewRing, now), false
+	}
+	h, ok := old.Hold(cost, bucket.NoMoves, now)
+	return h, cost > 0 && (!ok || old.Windowed() && old.Over(now))
 }
 
 // NetDemand is a demand over all limits of an image. It stands for an order: first what is given back, which

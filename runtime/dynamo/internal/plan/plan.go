@@ -51,7 +51,8 @@ type Plan struct {
 	Limits     []bucket.Limit // of a Create or Reshape
 	Cost, Fill []int64        // taken, and claimed or cut
 	Lo, Hi     []int64        // the guard of each balance; math.MinInt64 and math.MaxInt64 for none
-	Ends       []int64        // of windows after the write, ms; 0 for a limit that refills; nil if none has any
+	Ends       []int64        // of windows after the write, ms; 0 for a limit without; nil if none has any
+	Holds      []bucket.Hold  // what is done to cells; the zero Hold for a limit without; nil if none has any
 	Refilled   int64          // rf after the write, ms
 	Version    int64          // cv after the write
 	TTL        int64          // seconds
@@ -68,6 +69,7 @@ type Plan struct {
 func (p Plan) Clone() Plan {
 	p.Cost, p.Fill = slices.Clone(p.Cost), slices.Clone(p.Fill)
 	p.Lo, p.Hi, p.Ends = slices.Clone(p.Lo), slices.Clone(p.Hi), slices.Clone(p.Ends)
+	p.Holds = slices.Clone(p.Holds)
 	return p
 }
 
@@ -86,14 +88,15 @@ func (p *Plan) Label(settle bool) string {
 
 // GuardDebt guards limits that the plan leaves unguarded against more debt than its ttl allows for. A single
 // update sees what it left, and a ttl that is too short is repaired. A transaction returns no image. Every
-// ttl lasts for a debt of one burst. Debt in a window ends with it, and the ttl lasts longer.
+// ttl lasts for a debt of one burst. Debt in a window ends with it, and the ttl lasts longer. An in-flight
+// limit has no debt that time pays.
 func (p *Plan) GuardDebt() {
 	if p.Image == nil || p.Decision != Write {
 		return
 	}
 	p.DebtGuarded = true
 	for i, b := range BalancesOf(p.Image).All {
-		if i < len(p.Lo) && p.Lo[i] == math.MinInt64 && !b.Windowed() {
+		if i < len(p.Lo) && p.Lo[i] == math.MinInt64 && !b.Windowed() && !b.InFlight() {
 			p.Lo[i] = min(b.Tokens, -min(b.Burst, p.burst(i, b))/2)
 			p.Generic = p.Generic || i >= len(p.Image.Balances) // the generated text cannot guard an extra limit
 		}
@@ -135,6 +138,7 @@ func (p *Plan) Predict(op string) *bucket.Image {
 		all[i].Tokens = bucket.Sub(bucket.Add(all[i].Tokens, p.Fill[i]), p.Cost[i])
 		all[i].Consumed = bucket.Add(all[i].Consumed, p.Cost[i])
 		all[i].Ends = p.ends(i)
+		all[i] = p.applyHold(i, all[i])
 	}
 	n := len(p.Image.Balances)
 	after.Balances, after.Missing = all[:n:n], p.Image.Missing
@@ -152,11 +156,21 @@ func (p *Plan) predictShaped(after *bucket.Image) {
 		b, fill := &after.Balances[i], int64(0)
 		if p.Image != nil && !p.Image.Missing[i] {
 			b.Tokens, b.Consumed, fill = p.Image.Balances[i].Tokens, p.Image.Balances[i].Consumed, p.Fill[i]
+			b.Cells = p.Image.Balances[i].Cells
 		}
 		b.Tokens = bucket.Sub(bucket.Add(b.Tokens, fill), p.Cost[i])
 		b.Consumed = bucket.Add(b.Consumed, p.Cost[i])
 		b.Ends = p.ends(i)
+		*b = p.applyHold(i, *b)
 	}
+}
+
+// applyHold returns b, the i-th limit's balance, with what the write does to its cells.
+func (p *Plan) applyHold(i int, b bucket.Balance) bucket.Balance {
+	if i >= len(p.Holds) || p.Holds[i].Epoch == 0 {
+		return b
+	}
+	return b.Apply(p.Holds[i])
 }
 
 // ends returns the end of limit i's window after the write.
@@ -178,17 +192,70 @@ func (p *Plan) ChargedEnds(img *bucket.Image, op string) []int64 {
 	return slices.Clone(p.Ends)
 }
 
+// ChargedEpochs returns the epochs in which what p took is held, by limit: nil if no limit counts holds.
+func (p *Plan) ChargedEpochs() (epochs []int64) {
+	for i, h := range p.Holds {
+		if h.Epoch == 0 || i >= len(p.Cost) {
+			continue
+		}
+		if epochs == nil {
+			epochs = make([]int64, len(p.Cost))
+		}
+		epochs[i] = h.Until
+	}
+	return epochs
+}
+
+// Extended returns the epochs of held after p, by limit: bucket.Lost for what is over. A nil p is of a
+// missing bucket.
+func (p *Plan) Extended(held *bucket.Charge) []int64 {
+	until := make([]int64, len(held.Cost))
+	for i, epoch := range held.Epochs {
+		if epoch == 0 || held.Cost[i] == 0 {
+			continue
+		}
+		if p == nil || p.Image == nil {
+			until[i] = bucket.Lost
+			continue
+		}
+		b := &p.Image.Balances[i]
+		switch {
+		case i >= len(p.Holds) || p.Holds[i].Epoch == 0: // the limit is gone, and nobody counts it
+			until[i] = epoch + 1
+		case b.Windowed() && (b.Over(p.Refilled) || held.Ends[i] != b.Ends): // nothing is held any more
+			until[i] = max(epoch, p.Holds[i].Until)
+		case epoch < b.Epoch, p.Holds[i].Until > epoch+1:
+			until[i] = bucket.Lost
+		default:
+			until[i] = max(epoch, p.Holds[i].Until)
+		}
+	}
+	return until
+}
+
 // IsLike reports whether nothing that stays in a bucket tells p from q, two attempts under one op.
 func (p *Plan) IsLike(q *Plan) bool { return p.TTL == q.TTL && slices.Equal(p.Ends, q.Ends) }
 
+// HoldsLike reports whether p and q, two attempts under one op, hold what they take in the same epochs. If
+// not, only the ttl tells which of them was applied.
+func (p *Plan) HoldsLike(q *Plan) bool {
+	return slices.EqualFunc(p.Holds, q.Holds, func(a, b bucket.Hold) bool { return a.Until == b.Until })
+}
+
 // OfUnknownWindows returns p, unless unknown says that an earlier attempt may be the one that was applied.
-// Then it returns a copy of p that took its cost from no known window, so nothing comes back to one.
+// Then it returns a copy of p that took its cost from no known window, and holds it in no known epoch. So
+// nothing comes back to either.
 func (p *Plan) OfUnknownWindows(unknown bool) *Plan {
-	if !unknown || p.Ends == nil {
+	if !unknown || p.Ends == nil && p.Holds == nil {
 		return p
 	}
 	own := *p
-	own.Ends = slices.Repeat([]int64{-1}, len(p.Ends))
+	if own.Holds = slices.Clone(p.Holds); p.Ends != nil {
+		own.Ends = slices.Repeat([]int64{-1}, len(p.Ends))
+	}
+	for i := range own.Holds {
+		own.Holds[i].Until = bucket.Lost
+	}
 	return &own
 }
 
@@ -201,13 +268,14 @@ func Expiry(after []bucket.Balance, at int64) int64 {
 	return ttl
 }
 
-// ExpiresTooSoon reports whether img, which may be nil, could be deleted by its ttl before it is full.
+// ExpiresTooSoon reports whether img, which may be nil, could be deleted by its ttl before it is full, or
+// before all holds are over.
 func ExpiresTooSoon(img *bucket.Image) bool {
 	if img == nil {
 		return false
 	}
 	for _, b := range BalancesOf(img).All {
-		full := bucket.ReadyAt(b, img.Refilled, b.Burst)
+		full := max(bucket.ReadyAt(b, img.Refilled, b.Burst), b.HeldUntil())
 		if img.TTL < bucket.LastExpiry && full > bucket.Mul(img.TTL, 1000) {
 			return true
 		}
@@ -309,10 +377,12 @@ func (b Balances) extraWindow() bool {
 
 // base returns what all updates from an image have in common: no guards, and the ttl that the balances after
 // it need. ends are those of windows after it.
-func (b Balances) base(pool *VectorPool, path Path, cost, fill, ends []int64, now int64) Plan {
+func (b Balances) base(
+	pool *VectorPool, path Path, cost, fill, ends []int64, holds []bucket.Hold, now int64,
+) Plan {
 	incomplete := slices.Contains(b.image.Missing, true)
 	p := Plan{
-		Path: path, Image: b.image, Cost: cost, Fill: fill, Ends: ends,
+		Path: path, Image: b.image, Cost: cost, Fill: fill, Ends: ends, Holds: holds,
 		Lo: pool.vector(len(b.All)), Hi: pool.vector(len(b.All)),
 		Refilled: max(now, b.image.Refilled), Version: b.image.Version, Generic: incomplete || b.extraWindow(),
 	}
@@ -321,6 +391,7 @@ func (b Balances) base(pool *VectorPool, path Path, cost, fill, ends []int64, no
 		if !b.missing[i] {
 			balance.Tokens = bucket.Sub(bucket.Add(balance.Tokens, fill[i]), cost[i])
 			balance.Ends = p.ends(i)
+			balance = p.applyHold(i, balance)
 			p.TTL = max(p.TTL, bucket.Expiry(balance, p.Refilled))
 		}
 	}
@@ -330,39 +401,68 @@ func (b Balances) base(pool *VectorPool, path Path, cost, fill, ends []int64, no
 	return p
 }
 
-// NewAdjust gives back, whatever the balance. lapsed is what of it counts in usage alone. Without an image,
-// which windows need, the ttl is that of the shape's limits. The decision is None if the bucket has none of
-// the limits that were charged any more.
-func NewAdjust(cost, lapsed []int64, img *bucket.Image, s *Shape, now int64) Plan {
+// NewAdjust gives back, whatever the balance. b is of the bucket's image. Without an image, which windows and
+// holds need, the ttl is that of the shape's limits. The decision is None if the bucket has none of the limits
+// that were charged any more. ok is false if the write has to sweep first.
+func NewAdjust(d *Demand, img *bucket.Image, now int64) (p Plan, ok bool) {
 	if img == nil {
-		img = &bucket.Image{Refilled: now, Balances: bucket.Full(s.Limits), Missing: make([]bool, len(s.Limits))}
+		n := len(d.Shape.Limits)
+		img = &bucket.Image{Refilled: now, Balances: bucket.Full(d.Shape.Limits), Missing: make([]bool, n)}
 	}
 	b := BalancesOf(img)
-	all, fill := b.overAll(nil, cost), b.overAll(nil, lapsed)
+	all, fill := b.overAll(nil, d.Change), b.overAll(nil, d.Lapsed)
 	for i := range fill {
 		fill[i] = -fill[i]
 	}
-	p := b.base(nil, Adjust, all, fill, b.ends(nil), now)
-	if p.Generic && !slices.ContainsFunc(all, func(n int64) bool { return n != 0 }) {
+	holds, ok := b.holds(d, nil, now)
+	if !ok {
+		return Plan{}, false
+	}
+	p = b.base(nil, Adjust, all, fill, b.ends(nil), holds, now)
+	moved := slices.ContainsFunc(d.Moves, func(m bucket.Moves) bool { return !m.IsZero() })
+	if (p.Generic || d.Moves != nil) && !moved && isZero(all) && isZero(fill) {
 		p.Decision = None
 	}
-	return p
+	return p, true
+}
+
+func isZero(all []int64) bool {
+	return !slices.ContainsFunc(all, func(n int64) bool { return n != 0 })
 }
 
 // NewAdjustWrite is NewAdjust that is written even if it changes no limit of s, with a ttl that s asks for.
-// It gives back to the windows of img, which is not nil if there are any.
-func NewAdjustWrite(cost []int64, img *bucket.Image, s *Shape, now int64) Plan {
-	var lapsed []int64
-	if windowed(s.Limits) {
-		lapsed = make([]int64, len(cost))
-		for i, b := range img.Balances {
-			if b.Windowed() && b.Over(now) {
-				lapsed[i] = -cost[i]
-			}
-		}
+// It gives back to the windows and holds of img what charge took, and img is not nil if there are any. A zero
+// charge changes nothing.
+func NewAdjustWrite(charge bucket.Charge, img *bucket.Image, s *Shape, now int64) Plan {
+	d := &Demand{Change: bucket.Negated(charge.Cost), Shape: s}
+	if charge.Ends != nil || charge.Epochs != nil {
+		d.Lapsed, d.Moves = bucket.EndOf(img, d.Change, []bucket.Charge{charge}, now)
 	}
-	p := NewAdjust(cost, lapsed, img, s, now)
+	p, _ := NewAdjust(d, img, now) // what is given back needs no sweep
 	p.Decision = Write
+	p.generalize(s)
 	p.Keep(s, now)
 	return p
+}
+
+// holds returns what a write that sweeps nothing does to the cells of all limits: it takes tokens, nil for
+// none, and makes the moves of d. It is nil if no limit counts holds. ok is false if it has to sweep. Nothing
+// is done to limits that are not in the schema.
+func (b Balances) holds(d *Demand, take []int64, now int64) (all []bucket.Hold, ok bool) {
+	for i, balance := range b.image.Balances {
+		if !balance.Holds() {
+			continue
+		}
+		if all == nil {
+			all = make([]bucket.Hold, len(b.All))
+		}
+		taken := int64(0)
+		if take != nil {
+			taken = take[i]
+		}
+		if all[i], ok = balance.Hold(taken, d.moves(i), now); !ok {
+			return nil, false
+		}
+	}
+	return all, true
 }

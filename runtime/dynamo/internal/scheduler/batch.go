@@ -331,11 +331,13 @@ func (s *scheduler) reverseCharge(ctx context.Context, t *target, unknown *unkno
 func (s *scheduler) tryReverse(
 	ctx context.Context, t *target, unknown *unknownWrite, op string,
 ) wire.Outcome {
-	img := unknown.plan.Image
-	if unknown.plan.Path == plan.Reshape || unknown.plan.Ends != nil { // it may have opened a window
-		img = unknown.plan.Predict(op)
+	u := &unknown.plan
+	img, charge := u.Image, bucket.Charge{Cost: unknown.take, Epochs: u.ChargedEpochs()}
+	if u.Path == plan.Reshape || u.Ends != nil || u.Holds != nil { // it may have opened a window, or swept
+		img = u.Predict(op)
+		charge.Ends = img.Ends()
 	}
-	p := plan.NewAdjustWrite(bucket.Negated(unknown.take), img, &t.Shape.Shape, s.conn.Now())
+	p := plan.NewAdjustWrite(charge, img, &t.Shape.Shape, s.conn.Now())
 	p.Reverses, p.ReversesTTL = op, unknown.plan.TTL
 	if ctx.Err() != nil || s.turns.Acquire(ctx, 1) != nil {
 		return wire.Failed

@@ -21,6 +21,7 @@ type Request struct {
 	deadlineOfCtx bool      // deadline is ctx's, which fires by itself
 	called        int64     // when the call began, ms
 	settle        bool      // debt is allowed and nothing is denied
+	extends       bool      // a settle that changes nothing but the epochs of holds
 	portions      []portion
 	batch         *batch      // allocated with the request, for the case that it is served alone; else nil
 	onDone        func(error) // of a lazy settle, for which nobody waits; else nil
@@ -48,7 +49,7 @@ type portion struct {
 	target   *target            // the batch's, which the worker of the queue sets; nil before
 	cost     []int64            // millitokens by limit; negative where tokens are given back
 	windows  []*bucket.Calendar // of the limits; nil if none has windows
-	charges  []bucket.Charge    // of a settle: what its lease took, oldest first; nil if no limit has windows
+	charges  []bucket.Charge    // of a settle: what its lease took, oldest first; nil without windows and holds
 
 	confirmed bool            // the cached image was read for this request
 	buckets   []*store.Bucket // of the call: several of its parts may meet in one bucket
@@ -56,6 +57,7 @@ type portion struct {
 	limits    []bucket.Limit
 	dropped   []bool
 	ends      []int64 // of the windows that it charged, by limit; nil if no limit has windows
+	epochs    []int64 // in which what it took is held, by limit; nil if no limit counts holds
 }
 
 // maxTargets is how many items one TransactWriteItems takes.
@@ -128,9 +130,14 @@ func (pn *portion) add(b *store.Bucket, cost []int64) {
 	pn.buckets = append(pn.buckets, b)
 }
 
-// changes reports whether the portion's cost is anything but 0.
+// changes reports whether the portion's cost is anything but 0, or its charges hold anything.
 func (pn *portion) changes() bool {
-	return slices.ContainsFunc(pn.cost, func(n int64) bool { return n != 0 })
+	return slices.ContainsFunc(pn.cost, func(n int64) bool { return n != 0 }) || pn.holds()
+}
+
+// holds reports whether the charges of a settle hold anything.
+func (pn *portion) holds() bool {
+	return slices.ContainsFunc(pn.charges, func(c bucket.Charge) bool { return c.Holds() })
 }
 
 // Report fills in the call's buckets: as the request left or found them, or from the cache if the caller did
@@ -144,6 +151,7 @@ func (r *Request) Report(c *wire.Conn) {
 		}
 		for _, b := range pn.buckets {
 			b.After, b.Limits, b.Dropped, b.Ends = pn.after, pn.limits, pn.dropped, pn.ends
+			b.Epochs = pn.epochs
 		}
 	}
 }
@@ -154,6 +162,7 @@ func (r *Request) single(i int, cost []int64) *Request {
 	pn.cost, pn.target = cost, nil
 	return &Request{
 		ctx: r.ctx, deadline: r.deadline, deadlineOfCtx: r.deadlineOfCtx, called: r.called, settle: r.settle,
+		extends:  r.extends,
 		portions: []portion{pn},
 	}
 }
@@ -194,8 +203,8 @@ func (r *Request) refund(ctx context.Context, i int, now int64) *Request {
 	refund.ctx, refund.called, refund.settle = ctx, now, true
 	refund.deadline, refund.deadlineOfCtx = ctx.Deadline()
 	refund.portions[0].buckets = nil
-	if pn.ends != nil {
-		refund.portions[0].charges = []bucket.Charge{{Cost: pn.cost, Ends: pn.ends}}
+	if pn.ends != nil || pn.epochs != nil {
+		refund.portions[0].charges = []bucket.Charge{{Cost: pn.cost, Ends: pn.ends, Epochs: pn.epochs}}
 	}
 	return refund
 }
@@ -232,6 +241,9 @@ func (r *Request) recordFound(now int64) {
 		if img := t.plan.DeniedImage(); img != nil && t.Needs == 0 {
 			pn.after = img
 		}
+		if r.extends {
+			pn.epochs = t.plan.Extended(&pn.charges[0])
+		}
 	}
 }
 
@@ -251,7 +263,7 @@ func (r *Request) isUrgent() bool { return r.onDone == nil || r.overdue }
 // givesBack reports whether r is a settle that gives anything back.
 func (r *Request) givesBack() bool {
 	return r.settle && slices.ContainsFunc(r.portions, func(pn portion) bool {
-		return slices.ContainsFunc(pn.cost, negative)
+		return slices.ContainsFunc(pn.cost, negative) || pn.holds()
 	})
 }
 

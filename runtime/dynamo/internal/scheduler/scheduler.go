@@ -77,6 +77,16 @@ func (s *Scheduler) NewSettles(ctx context.Context, call *store.Call) ([]*Reques
 	return r.singles(), nil
 }
 
+// NewExtension returns a settle that extends what open leases hold of call's only bucket.
+func (s *Scheduler) NewExtension(ctx context.Context, call *store.Call) (*Request, error) {
+	nothing := func(part *store.Part, _ *store.Bucket) []int64 { return make([]int64, len(part.Cost)) }
+	r, err := s.newRequest(ctx, call, nothing)
+	if err == nil {
+		r.settle, r.extends, r.called = true, true, s.conn.At(call.Called)
+	}
+	return r, err
+}
+
 // Acquire takes what r asks for, all or none: its call's cascade says whether by one write, or bucket by
 // bucket. It returns once r has ended or its caller's time is over.
 func (s *Scheduler) Acquire(r *Request, call *store.Call) error {

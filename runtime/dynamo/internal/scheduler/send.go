@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -148,7 +149,8 @@ func (s *scheduler) write(ctx context.Context, t *target, p *plan.Plan, op strin
 
 // repairTTL writes the bucket's ttl anew: it was computed from an image with less debt than the bucket has.
 func (s *scheduler) repairTTL(ctx context.Context, t *target) {
-	p := plan.NewAdjustWrite(make([]int64, len(t.Image.Balances)), t.Image, &t.Shape.Shape, s.conn.Now())
+	nothing := bucket.Charge{Cost: make([]int64, len(t.Image.Balances))}
+	p := plan.NewAdjustWrite(nothing, t.Image, &t.Shape.Shape, s.conn.Now())
 	p.RepairsTTL, p.After = true, t.Image.Op // a later write has a ttl of its own
 	if r := s.write(ctx, t, &p, wire.NewOp()); r.Outcome == wire.Applied {
 		t.Update(r.Image, r.SentAt)

@@ -65,7 +65,8 @@ func (t *target) state(now int64) plan.State { return t.State(now, t.sent != nil
 
 // add makes t's demand at now that of all requests.
 func (t *target) add(all []*Request, now int64) {
-	t.demand, t.served = plan.Demand{Pool: &t.vectors, Lapsed: t.lapsed(all, now)}, len(all)
+	t.demand, t.served = plan.Demand{Pool: &t.vectors}, len(all)
+	t.demand.Lapsed, t.demand.Moves = t.beside(all, now)
 	if t.Shape != nil {
 		t.demand.Shape = &t.Shape.Shape
 	}
@@ -92,29 +93,46 @@ func (t *target) add(all []*Request, now int64) {
 	t.SettlesOnly, t.demand.Windows = t.demand.SettlesOnly(), t.windows
 }
 
-// lapsed returns what of the give-backs among all counts in usage alone at now, nil if that is nothing.
-func (t *target) lapsed(all []*Request, now int64) (lapsed []int64) {
-	if t.windows == nil {
-		return nil
-	}
+// beside returns what the settles and extensions among all do to t at now beside the change in usage
+// (bucket.EndOf): to the balances, and to the cells. Either is nil for nothing.
+func (t *target) beside(all []*Request, now int64) (lapsed []int64, moves []bucket.Moves) {
 	for _, r := range all {
-		if pn := r.portionOf(t); pn != nil && r.settle {
-			own, _ := bucket.EndOf(t.Image, pn.cost, pn.charges, now)
+		pn := r.portionOf(t)
+		if pn == nil || !r.settle || pn.charges == nil && t.windows == nil {
+			continue
+		}
+		var own []int64
+		var ownMoves []bucket.Moves
+		if r.extends {
+			if t.Image != nil {
+				ownMoves, _ = bucket.Extend(t.Image, pn.charges[0], now)
+			}
+		} else {
+			own, ownMoves = bucket.EndOf(t.Image, pn.cost, pn.charges, now)
+		}
+		if lapsed == nil {
+			lapsed = own
+		} else {
 			for j, n := range own {
-				if lapsed == nil {
-					lapsed = make([]int64, len(pn.cost))
-				}
 				lapsed[j] = bucket.Add(lapsed[j], n)
 			}
 		}
+		if moves == nil {
+			moves = ownMoves
+		} else {
+			for j, m := range ownMoves {
+				moves[j] = moves[j].And(m)
+			}
+		}
 	}
-	return lapsed
+	return lapsed, moves
 }
 
 // givenBack returns what the settles among all give back to t at now.
 func (t *target) givenBack(all []*Request, now int64) []int64 {
 	back := make([]int64, len(t.Shape.Limits))
-	for j, n := range t.lapsed(all, now) {
+	lapsed, _ := t.beside(all, now)
+	for j, n := range lapsed {
 		back[j] = -n
 	}
 	for _, r := range all {
@@ -167,10 +185,13 @@ func (t *target) recordApplied(all []*Request, p *plan.Plan, op string) {
 	if dropped != nil {
 		dropped = dropped[:len(t.Resource.Spec.Limits)]
 	}
-	ends := p.ChargedEnds(t.Image, op)
+	ends, epochs := p.ChargedEnds(t.Image, op), p.ChargedEpochs()
 	for _, r := range all {
 		if pn := r.portionOf(t); pn != nil {
-			pn.after, pn.limits, pn.dropped, pn.ends = t.Image, t.Shape.Limits, dropped, ends
+			pn.after, pn.limits, pn.dropped = t.Image, t.Shape.Limits, dropped
+			if pn.ends, pn.epochs = ends, epochs; r.extends {
+				pn.epochs = p.Extended(&pn.charges[0])
+			}
 		}
 	}
 }
@@ -193,12 +214,13 @@ func (s *unknownWrite) before(img *bucket.Image, op string) *unknownWrite {
 }
 
 // leastTTL returns the least ttl of a write for all, in seconds: a higher one than a write of unknown outcome
-// for others had. Both have the same op, so the ttl tells which one was applied.
+// had that was for others, or that holds what it takes in another epoch. Both have the same op, so the ttl
+// tells which one was applied.
 func (t *target) leastTTL(all []*Request) int64 {
 	switch {
 	case t.sent == nil:
 		return 0
-	case slices.Equal(t.sent.requests, all):
+	case slices.Equal(t.sent.requests, all) && t.sent.plan.HoldsLike(&t.plan):
 		return t.sent.plan.TTL
 	}
 	return t.sent.plan.TTL + 1

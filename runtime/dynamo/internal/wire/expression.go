@@ -68,7 +68,7 @@ func (b *Bucket) imageOf(o Outcome, a *Attempt, stored codec.Item) (*bucket.Imag
 // bucket has other limits than the generated text names.
 func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 	w.Entity, w.Image, w.Limits = b.Entity, p.Image, p.Limits
-	w.Cost, w.Fill, w.Lo, w.Hi, w.Ends = p.Cost, p.Fill, p.Lo, p.Hi, p.Ends
+	w.Cost, w.Fill, w.Lo, w.Hi, w.Ends, w.Holds = p.Cost, p.Fill, p.Lo, p.Hi, p.Ends, p.Holds
 	w.RF, w.CV, w.TTL, w.Op = p.Refilled, p.Version, p.TTL, op
 	switch {
 	case p.Generic:
@@ -162,11 +162,53 @@ func (g *genericBuilder) addTo(limit string, i int) {
 	if windowed := g.guardWindow(limit, i); windowed && p.Path == plan.Normal {
 		g.update = g.update.Set(attribute(limit, item.WindowField), expression.Value(p.Ends[i]))
 	}
+	g.hold(limit, i)
 	if p.Path == plan.Adjust {
 		g.condition = g.condition.And(tk.AttributeExists())
 		return
 	}
 	g.guard(limit, i)
+}
+
+// hold does to the i-th limit's cells what a Normal, Retry or Adjust does.
+func (g *genericBuilder) hold(limit string, i int) {
+	if i >= len(g.plan.Holds) || g.plan.Holds[i].Epoch == 0 {
+		return
+	}
+	h, lowest := &g.plan.Holds[i], attribute(limit, item.EpochField)
+	for k, n := range h.Change {
+		cell := attribute(limit, item.HoldFields[k])
+		g.update = g.update.Add(cell, expression.Value(n))
+		if g.plan.Path == plan.Normal {
+			g.condition = g.condition.And(cell.Between(bound(h.Lo[k]), bound(h.Hi[k])))
+		}
+	}
+	if g.plan.Path == plan.Normal {
+		g.update = g.update.Set(lowest, expression.Value(h.Epoch))
+	}
+	g.condition = g.condition.And(lowest.Between(bound(h.First), bound(h.Last)))
+}
+
+// reshapeHold does to the i-th limit's cells what a Reshape does. A limit that counts no holds any more loses
+// them: what was held counts as charged.
+func (g *genericBuilder) reshapeHold(limit string, i int) {
+	seen, counts := g.plan.Image.Balances[i], i < len(g.plan.Holds) && g.plan.Holds[i].Epoch != 0
+	for k, field := range item.HoldFields {
+		attr := attribute(limit, field)
+		switch {
+		case !counts && seen.Holds():
+			g.update = g.update.Remove(attr)
+		case counts && field == item.EpochField:
+			g.update = g.update.Set(attr, expression.Value(g.plan.Holds[i].Epoch))
+		case counts:
+			stored := expression.IfNotExists(attr, expression.Value(0))
+			g.update = g.update.Set(attr, expression.Plus(stored, expression.Value(g.plan.Holds[i].Change[k])))
+		}
+	}
+	if lowest := attribute(limit, item.EpochField); seen.Holds() || counts {
+		g.condition = g.condition.And(expression.Or(
+			lowest.AttributeNotExists(), lowest.Equal(expression.Value(seen.Epoch))))
+	}
 }
 
 // guard bounds the i-th limit's balance.
@@ -201,6 +243,7 @@ func (g *genericBuilder) reshape(limit string, i int) {
 		Set(attr("rp"), expression.Value(numbers.Period))
 	g.condition = g.condition.And(expression.Or(
 		attr("tk").AttributeNotExists(), attr("tk").Between(bound(p.Lo[i]), bound(p.Hi[i]))))
+	g.reshapeHold(limit, i)
 	if !numbers.Windowed() {
 		return
 	}
@@ -214,6 +257,11 @@ func (g *genericBuilder) reshape(limit string, i int) {
 func (g *genericBuilder) remove(limit string, i int) {
 	for _, field := range item.LimitFields {
 		g.update = g.update.Remove(attribute(limit, field))
+	}
+	if plan.BalancesOf(g.plan.Image).All[i].Holds() {
+		for _, field := range item.HoldFields {
+			g.update = g.update.Remove(attribute(limit, field))
+		}
 	}
 	if g.guardWindow(limit, i) {
 		g.update = g.update.Remove(attribute(limit, item.WindowField))
