@@ -40,14 +40,14 @@ const decimals = 9
 // String returns a as an exact decimal, such as 0.0125.
 func (a Amount) String() string {
 	const longest = len("-9223372036.854775808")
-	return string(a.append(make([]byte, 0, longest)))
+	return string(a.appendTo(make([]byte, 0, longest)))
 }
 
 // AppendText appends what String returns to b. It implements encoding.TextAppender, and never fails.
-func (a Amount) AppendText(b []byte) ([]byte, error) { return a.append(b), nil }
+func (a Amount) AppendText(b []byte) ([]byte, error) { return a.appendTo(b), nil }
 
 // MarshalText returns what String returns. It implements encoding.TextMarshaler, and never fails.
-func (a Amount) MarshalText() ([]byte, error) { return a.append(nil), nil }
+func (a Amount) MarshalText() ([]byte, error) { return a.appendTo(nil), nil }
 
 // UnmarshalText sets a to the amount that Parse reads from text. It also reads one '-' in front, which
 // MarshalText writes for a negative amount. It fails with *ParseError, and then leaves a as it is.
@@ -60,7 +60,7 @@ func (a *Amount) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (a Amount) append(b []byte) []byte {
+func (a Amount) appendTo(b []byte) []byte {
 	n := uint64(a)
 	if a < 0 {
 		b, n = append(b, '-'), -n // exact for the least int64 as well
