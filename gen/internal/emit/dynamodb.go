@@ -124,13 +124,21 @@ func purpose(r *model.Resource, method string) string {
 	case "Create":
 		return "puts a full bucket less the cost."
 	case "Normal":
-		if r.Windows != "" {
+		switch {
+		case r.Windows != "" && r.Holds:
+			return "claims the refill, opens windows that are due, sweeps holds that are over, and takes the cost."
+		case r.Windows != "":
 			return "claims the refill, opens windows that are due, and takes the cost."
+		case r.Holds:
+			return "claims the refill, sweeps holds that are over, and takes the cost."
 		}
 		return "claims the refill and takes the cost."
 	case "Retry":
 		return "takes the cost of stored tokens and leaves the refill unclaimed."
 	case "Adjust":
+		if r.Holds {
+			return "gives back, and ends or extends holds, whatever the balance."
+		}
 		return "gives back, whatever the balance."
 	}
 	return "stores the numbers, adds new limits, drops removed ones, and takes the cost."
@@ -181,6 +189,10 @@ func groups() []together {
 		{"Bounds", []expr.Value{expr.Lo, expr.Hi}},
 		{"Window", []expr.Value{expr.Ends}},
 		{"WindowSeen", []expr.Value{expr.EndsSeen}},
+		{"Cells", []expr.Value{expr.Cell0, expr.Cell1}},
+		{"Epochs", []expr.Value{expr.EpochLo, expr.EpochHi}},
+		{"Epoch", []expr.Value{expr.Epoch, expr.EpochSeen}},
+		{"CellBounds", []expr.Value{expr.Cell0Lo, expr.Cell0Hi, expr.Cell1Lo, expr.Cell1Hi}},
 	}
 }
 
@@ -229,13 +241,22 @@ func decode(f *file, r *model.Resource) {
 			jen.Id("clear").Call(jen.Id("dst").Dot("Missing")))
 	}
 	for _, l := range r.Limits {
-		read := "Balance"
-		if l.Window != nil {
-			read = "Window"
+		call := func(method string, attrs []string) {
+			into := []string{fmt.Sprintf("&dst.Balances[%d]", l.Index), fmt.Sprintf("&dst.Missing[%d]", l.Index)}
+			body = append(body, jen.Id("d").Dot(method).Add(flow(len("\td.")+len(method), append(into, attrs...))))
 		}
-		body = append(body, jen.Id("d").Dot(read).Add(flow(len("\td.")+len(read), append([]string{
-			fmt.Sprintf("&dst.Balances[%d]", l.Index), fmt.Sprintf("&dst.Missing[%d]", l.Index)},
-			quoted(l.Attrs)...))))
+		switch all := quoted(l.Attrs); {
+		case l.InFlight:
+			call("InFlight", all)
+		case l.Holds(): // with windows
+			own := len(all) - 3
+			call("Window", all[:own])
+			call("Holds", all[own:])
+		case l.Window != nil:
+			call("Window", all)
+		default:
+			call("Balance", all)
+		}
 	}
 	body = append(body,
 		jen.Id("dst").Dot("Extra").Op("=").Id("d").Dot("Extra").Add(flow(len("\tdst.Extra = d.Extra"),
@@ -260,6 +281,12 @@ func decodeBalances(f *file, r *model.Resource) {
 		body = append(body, balance().Dot("Tokens").Op("=").Add(read(l.Attrs.Tokens)))
 		if l.Window != nil {
 			body = append(body, balance().Dot("Ends").Op("=").Add(read(l.Attrs.Ends)))
+		}
+		if l.Holds() {
+			for cell, attr := range l.Attrs.Cells {
+				body = append(body, balance().Dot("Cells").Index(jen.Lit(cell)).Op("=").Add(read(attr)))
+			}
+			body = append(body, balance().Dot("Epoch").Op("=").Add(read(l.Attrs.Epoch)))
 		}
 	}
 	f.decl("DecodeBalances implements codec.Resource: reads what a charge changes into an image that "+

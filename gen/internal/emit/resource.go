@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 
@@ -115,17 +116,20 @@ func override(f *file, p *model.Package, r *model.Resource) {
 	}
 	for _, l := range r.Limits {
 		field := jen.Id(l.Field).Op("*").Qual(runtimePath, "Rate")
-		if l.Window != nil {
+		if capacityAlone(l) {
 			field = jen.Id(l.Field).Op("*").Int64()
 		}
 		fields = append(fields, described(field, overrideNote(r, l))...)
 	}
 	example, windows := "&runtime.Rate{Capacity: 200}", ""
-	if r.Limits[0].Window != nil {
+	if capacityAlone(r.Limits[0]) {
 		example = "new(int64(200))"
 	}
 	if r.Windows != "" {
 		windows = "Fields of limits with windows are the whole tokens of a window. "
+	}
+	if slices.ContainsFunc(r.Limits, func(l *model.Limit) bool { return l.InFlight }) {
+		windows += "Fields of limits in flight are the whole tokens that calls have at the same time. "
 	}
 	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %s%sFor 200 tokens "+
 		"instead:\n\n\t%s.%s{%s: %s}",
@@ -134,6 +138,9 @@ func override(f *file, p *model.Package, r *model.Resource) {
 		jen.Type().Id(r.Override).Struct(fields...))
 	printed(f, "l", r.Override)
 }
+
+// capacityAlone reports whether an override of l is its capacity, without refill and burst.
+func capacityAlone(l *model.Limit) bool { return l.Window != nil || l.InFlight }
 
 // described puts note behind a field, or above it if note is long or has several paragraphs.
 func described(code *jen.Statement, note string) []jen.Code {
@@ -173,6 +180,11 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 		pair("Limits", jen.Index().String().Add(braces(
 			each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Lit(l.Name) }),
 			few(6, len("\t\tLimits:        []string{},"), len(`"", `), limitNames(r))))),
+	}
+	if r.Holds {
+		fields = append(fields, pair("Held", slice(jen.Bool(), each(r.Limits, func(_ int, l *model.Limit) jen.Code {
+			return jen.Lit(l.Holds())
+		}))))
 	}
 	if len(r.Removed) > 0 {
 		fields = append(fields, pair("Removed", slice(jen.String(), each(r.Removed, func(_ int,
@@ -230,6 +242,9 @@ func specKind(r *model.Resource, k *model.Kind) jen.Code {
 
 // parameters is a bucket.Limit: millitokens and milliseconds.
 func parameters(n schema.Numbers) jen.Code {
+	if n.InFlight() {
+		return jen.Qual(bucketPath, "InFlight").Call(num(n.Capacity))
+	}
 	const milli = 1000
 	fields := []jen.Code{pair("Capacity", num(n.Capacity*milli)), pair("Burst", num(n.Burst*milli))}
 	if !n.Windowed() {
@@ -260,12 +275,12 @@ func vectors(f *file, r *model.Resource) {
 	convert("c", r.Cost, r.ToVector, r.FromVector, jen.Int64(), plain, plain)
 	convert("l", r.Override, r.ToLimits, r.FromLimits, jen.Op("*").Qual(runtimePath, "Rate"),
 		func(l *model.Limit, field string) string {
-			if l.Window == nil {
+			if !capacityAlone(l) {
 				return field
 			}
 			return "runtime.InWindow(" + field + ")"
 		}, func(l *model.Limit, rate string) string {
-			if l.Window == nil {
+			if !capacityAlone(l) {
 				return rate
 			}
 			return rate + ".InWindow()"

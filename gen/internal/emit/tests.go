@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 
@@ -13,7 +14,7 @@ import (
 // in gentest and codectest.
 func tests(f *file, p *model.Package, r *model.Resource) {
 	overrides := "Overrides"
-	if r.Windows != "" {
+	if slices.ContainsFunc(r.Limits, capacityAlone) {
 		overrides = "Windowed"
 	}
 	body := []jen.Code{

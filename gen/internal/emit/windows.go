@@ -24,7 +24,10 @@ func needsZones(p *model.Package) bool {
 // calendars prints the calendars of a resource's limits.
 func calendars(f *file, r *model.Resource) {
 	list := each(r.Limits, func(_ int, l *model.Limit) jen.Code {
-		if l.Window == nil {
+		switch {
+		case l.InFlight:
+			return noted(l.Name+" is in flight", jen.Nil())
+		case l.Window == nil:
 			return noted(l.Name+" refills", jen.Nil())
 		}
 		return noted(l.Name+": "+l.Window.String(), calendar(*l.Window))

@@ -7,6 +7,7 @@
 package expr
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/model"
@@ -51,6 +52,17 @@ const (
 	Period
 	Ends     // end of the window to store
 	EndsSeen // end of the window in the image
+
+	Cell0     // added to the cell of even epochs
+	Cell1     // added to the cell of odd epochs
+	Cell0Lo   // lower bound of the cell of even epochs
+	Cell0Hi   // upper bound of it
+	Cell1Lo   // lower bound of the cell of odd epochs
+	Cell1Hi   // upper bound of it
+	Epoch     // lowest epoch that is counted, to store
+	EpochSeen // that of the image
+	EpochLo   // lower bound of the lowest epoch
+	EpochHi   // upper bound of it
 )
 
 // OfLimit reports whether v is a value of one limit, not of the write as such.
@@ -80,6 +92,32 @@ func (v Value) suffix() string {
 	case EndsSeen:
 		return "we0"
 	}
+	return v.holdSuffix()
+}
+
+// holdSuffix is suffix for the values of a limit that counts holds. EpochSeen and EpochLo are in different
+// paths.
+func (v Value) holdSuffix() string {
+	switch v {
+	case Cell0:
+		return "d0"
+	case Cell1:
+		return "d1"
+	case Cell0Lo:
+		return "h0lo"
+	case Cell0Hi:
+		return "h0hi"
+	case Cell1Lo:
+		return "h1lo"
+	case Cell1Hi:
+		return "h1hi"
+	case Epoch:
+		return "e"
+	case EpochSeen, EpochLo:
+		return "e0"
+	case EpochHi:
+		return "e1"
+	}
 	return ""
 }
 
@@ -94,14 +132,15 @@ func create(r *model.Resource) *Path {
 }
 
 // normal claims the refill. The guard of rf excludes another claim, and the bounds exclude too large moves of
-// tk since.
+// tk since. It sweeps: it stores the lowest epoch that is counted from then on, and the cells that it empties
+// are as seen.
 func normal(r *model.Resource) *Path {
 	w := newWriter(r)
-	w.set(append([]string{"rf = " + w.shared(":rf", Refilled), w.stamp()}, w.windows()...)...)
+	w.set(append([]string{"rf = " + w.shared(":rf", Refilled), w.stamp()}, w.stored()...)...)
 	w.add(Net)
 	update := w.text()
 	w.line("rf = %s AND %s", w.shared(":rf0", RefilledSeen), w.guard())
-	w.between()
+	w.between(w.swept)
 	return w.path(r.Normal, update)
 }
 
@@ -112,12 +151,12 @@ func retry(r *model.Resource) *Path {
 	w.add(Given)
 	update := w.text()
 	w.line("%s", w.guard())
-	w.between()
+	w.between(w.counted)
 	return w.path(r.Retry, update)
 }
 
 // adjust gives back, whatever the balance. Each limit must exist, or ADD would make half an item. A window
-// that is named exists.
+// that is named exists, and so does an epoch that has bounds.
 func adjust(r *model.Resource) *Path {
 	w := newWriter(r)
 	w.set(w.stamp())
@@ -125,18 +164,24 @@ func adjust(r *model.Resource) *Path {
 	update := w.text()
 	w.line("op <> %s", w.shared(":op", Op))
 	for i, l := range r.Limits {
+		var clauses []string
 		if l.Window != nil {
-			w.line("AND %s", w.sameWindow(i))
-			continue
+			clauses = append(clauses, w.sameWindow(i))
 		}
-		w.line("AND attribute_exists(%s)", l.Attrs.Tokens)
+		if l.Holds() {
+			clauses = append(clauses, w.counted(i))
+		}
+		if clauses == nil {
+			clauses = []string{"attribute_exists(" + l.Attrs.Tokens + ")"}
+		}
+		w.line("AND %s", strings.Join(clauses, " AND "))
 	}
 	return w.path(r.Adjust, update)
 }
 
-// reshape stores parameters, and starts limits that are new to the item at their burst. ADD creates a missing
-// tc, in a third of the text of if_not_exists. That matters as this path is the longest, and so decides how
-// many limits fit.
+// reshape stores parameters, and starts limits that are new to the item at their burst. What is held stays
+// held. ADD creates a missing tc, and missing cells, in a third of the text of if_not_exists. That matters as
+// this path is the longest, and so decides how many limits fit.
 func reshape(r *model.Resource) *Path {
 	w := newWriter(r)
 	w.set("rf = "+w.shared(":rf", Refilled), "cv = "+w.shared(":cv1", Version), w.stamp())
@@ -149,12 +194,16 @@ func reshape(r *model.Resource) *Path {
 		if l.Window != nil {
 			w.more("%s = %s", a.Ends, w.of(i, Ends))
 		}
+		if l.Holds() {
+			w.more("%s = %s", a.Epoch, w.of(i, Epoch))
+		}
 	}
 	for i, l := range r.Limits {
+		added := fmt.Sprintf("%s %s%s", l.Attrs.Consumed, w.of(i, Used), w.cells(i))
 		if i == 0 {
-			w.line("ADD %s %s", l.Attrs.Consumed, w.of(i, Used))
+			w.line("ADD %s", added)
 		} else {
-			w.more("%s %s", l.Attrs.Consumed, w.of(i, Used))
+			w.more("%s", added)
 		}
 	}
 	for i, a := range r.Removed {
@@ -171,6 +220,9 @@ func reshape(r *model.Resource) *Path {
 			w.of(i, Lo), w.of(i, Hi))
 		if l.Window != nil {
 			w.line("AND (attribute_not_exists(%s) OR %s)", l.Attrs.Ends, w.sameWindow(i))
+		}
+		if l.Holds() {
+			w.line("AND (attribute_not_exists(%s) OR %s)", l.Attrs.Epoch, w.sameEpoch(i))
 		}
 	}
 	return w.path(r.Reshape, update)

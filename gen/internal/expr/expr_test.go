@@ -19,7 +19,8 @@ func TestOperands(t *testing.T) {
 		names := rapid.SliceOfNDistinct(name, 1, 8, rapid.ID).Draw(t, "names")
 		removed := rapid.IntRange(0, len(names)-1).Draw(t, "removed")
 		windows := rapid.IntRange(0, len(names)).Draw(t, "windows")
-		for _, p := range Paths(resource(names[removed:], names[:removed], names[:windows]...)) {
+		held := rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID).Draw(t, "held")
+		for _, p := range Paths(resource(names[removed:], names[:removed], held, names[:windows]...)) {
 			used := regexp.MustCompile(`:[a-z0-9_]+`).FindAllString(p.Update+p.Condition, -1)
 			var given []string
 			for _, o := range p.Operands {
@@ -39,14 +40,25 @@ func TestOperands(t *testing.T) {
 
 // TestHowManyFit counts limits up to the 4096 bytes, and operators up to DynamoDB's 300.
 func TestHowManyFit(t *testing.T) {
-	for _, tc := range []struct{ width, fit, windows int }{{2, 26, 23}, {3, 24, 21}, {16, 11, 10}, {32, 7, 6}} {
-		plain := func(names []string) *model.Resource { return resource(names, nil) }
-		windowed := func(names []string) *model.Resource { return resource(names, nil, names...) }
+	for _, tc := range []struct{ width, fit, windows, inFlight, released int }{
+		{2, 26, 23, 19, 17}, {3, 24, 21, 18, 16}, {16, 11, 10, 8, 7}, {32, 7, 6, 5, 4},
+	} {
+		plain := func(names []string) *model.Resource { return resource(names, nil, nil) }
+		windowed := func(names []string) *model.Resource { return resource(names, nil, nil, names...) }
+		inFlight := func(names []string) *model.Resource { return resource(names, nil, names) }
+		released := func(names []string) *model.Resource { return resource(names, nil, names, names...) }
 		if fit := fits(t, tc.width, plain); fit != tc.fit {
 			t.Errorf("%d limits with names of %d letters fit, want %d", fit, tc.width, tc.fit)
 		}
 		if fit := fits(t, tc.width, windowed); fit != tc.windows {
 			t.Errorf("%d limits with windows, with names of %d letters, fit, want %d", fit, tc.width, tc.windows)
+		}
+		if fit := fits(t, tc.width, inFlight); fit != tc.inFlight {
+			t.Errorf("%d limits in flight, with names of %d letters, fit, want %d", fit, tc.width, tc.inFlight)
+		}
+		if fit := fits(t, tc.width, released); fit != tc.released {
+			t.Errorf("%d limits with windows and holds, with names of %d letters, fit, want %d", fit, tc.width,
+				tc.released)
 		}
 	}
 }

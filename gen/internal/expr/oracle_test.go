@@ -14,14 +14,19 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
-// resource returns a resource with these limits and removed limits. windows are the limits that have windows.
-func resource(limits, removed []string, windows ...string) *model.Resource {
+// resource returns a resource with these limits and removed limits. windows are the limits that have windows;
+// if they are in held too, on_crash is release. Other limits in held are in flight.
+func resource(limits, removed, held []string, windows ...string) *model.Resource {
 	r := &schema.Resource{Name: "api", GoName: "API", Removed: removed}
 	w := window.Of("day")
 	for _, name := range limits {
 		l := &schema.Limit{Name: name, GoName: strings.ToUpper(name[:1]) + name[1:]}
+		holds := slices.Contains(held, name)
 		if slices.Contains(windows, name) {
 			l.Window = &w
+			l.Release = holds
+		} else {
+			l.InFlight = holds
 		}
 		r.Limits = append(r.Limits, l)
 	}
@@ -32,11 +37,15 @@ func resource(limits, removed []string, windows ...string) *model.Resource {
 // condition: the same actions on the same attributes, the same tree of the condition.
 func TestOracle(t *testing.T) {
 	for _, r := range []*model.Resource{
-		resource([]string{"rps"}, nil),
-		resource([]string{"rpm", "tpm"}, []string{"old"}),
-		resource([]string{"a", "a_b", "net", "tk_tk"}, []string{"x", "y_z"}),
-		resource([]string{"usd"}, nil, "usd"),
-		resource([]string{"rpm", "usd", "we_we", "x"}, []string{"old"}, "usd", "we_we"),
+		resource([]string{"rps"}, nil, nil),
+		resource([]string{"rpm", "tpm"}, []string{"old"}, nil),
+		resource([]string{"a", "a_b", "net", "tk_tk"}, []string{"x", "y_z"}, nil),
+		resource([]string{"usd"}, nil, nil, "usd"),
+		resource([]string{"rpm", "usd", "we_we", "x"}, []string{"old"}, nil, "usd", "we_we"),
+		resource([]string{"parallel"}, nil, []string{"parallel"}),
+		resource([]string{"rpm", "month", "parallel", "day"}, []string{"old"}, []string{"month", "parallel"},
+			"month", "day"),
+		resource([]string{"e", "e_e0", "h0"}, nil, []string{"e", "e_e0"}, "e"),
 	} {
 		for _, p := range Paths(r) {
 			update, cond := oracle(t, r, p.Method)
@@ -52,6 +61,9 @@ func TestOracle(t *testing.T) {
 			if p.Method == "Reshape" { // the control: a bound that moved is seen
 				if want := strings.Count(p.Condition, "_we0"); r.Windows != "" && want == 0 {
 					t.Error("a reshape names no window")
+				}
+				if r.Holds && !strings.Contains(p.Condition, "_e0") {
+					t.Error("a reshape names no epoch")
 				}
 				broken := parseCondition(t, strings.Replace(p.Condition, "_lo AND", "_hi AND", 1))
 				if cmp.Diff(cond, broken) == "" {
@@ -97,9 +109,10 @@ func oracle(t *testing.T, r *model.Resource, path string) (update []string, cond
 			}
 		case "Adjust":
 			u = u.Add(tokens, of(l, "net"))
-			if l.Window != nil {
+			switch {
+			case l.Window != nil:
 				conds = append(conds, same)
-			} else {
+			case !l.Holds():
 				conds = append(conds, tokens.AttributeExists())
 			}
 		case "Reshape":
@@ -110,6 +123,9 @@ func oracle(t *testing.T, r *model.Resource, path string) (update []string, cond
 			if l.Window != nil {
 				conds = append(conds, ends.AttributeNotExists().Or(same))
 			}
+		}
+		if l.Holds() {
+			u, conds = oracleHolds(l.Name, path, u, conds)
 		}
 	}
 	if path == "Reshape" {
@@ -129,6 +145,31 @@ func oracle(t *testing.T, r *model.Resource, path string) (update []string, cond
 		t.Fatal("the oracle is wrong: ", err)
 	}
 	return actions(t, original(*built.Update(), built)), parseCondition(t, original(*built.Condition(), built))
+}
+
+// oracleHolds adds the actions and clauses of a limit that counts holds.
+func oracleHolds(limit, path string, u expression.UpdateBuilder, conds []expression.ConditionBuilder) (
+	expression.UpdateBuilder, []expression.ConditionBuilder,
+) {
+	attr := func(field string) expression.NameBuilder { return expression.Name("b_" + limit + "_" + field) }
+	val := func(suffix string) expression.ValueBuilder { return expression.Value(":" + limit + "_" + suffix) }
+	epoch := attr("e")
+	if path == "Normal" || path == "Reshape" {
+		u = u.Set(epoch, val("e"))
+	}
+	for _, cell := range []string{"0", "1"} {
+		u = u.Add(attr("h"+cell), val("d"+cell))
+	}
+	switch path {
+	case "Normal":
+		conds = append(conds, epoch.Equal(val("e0")), attr("h0").Between(val("h0lo"), val("h0hi")),
+			attr("h1").Between(val("h1lo"), val("h1hi")))
+	case "Reshape":
+		conds = append(conds, epoch.AttributeNotExists().Or(epoch.Equal(val("e0"))))
+	default:
+		conds = append(conds, epoch.Between(val("e0"), val("e1")))
+	}
+	return u, conds
 }
 
 // original puts names and our placeholders back where the package put its own.

@@ -124,13 +124,16 @@ func (w *writer) guard() string {
 // set starts the SET clause.
 func (w *writer) set(actions ...string) { w.line("SET %s", strings.Join(actions, ", ")) }
 
-// windows is the assignments of every window's end. The end is that of the image, unless the write opens the
-// next window.
-func (w *writer) windows() []string {
+// stored is the assignments of every window's end, and of the lowest epoch that each limit counts. They are
+// those of the image, unless the write opens the next window or sweeps.
+func (w *writer) stored() []string {
 	var all []string
 	for i, l := range w.r.Limits {
 		if l.Window != nil {
 			all = append(all, fmt.Sprintf("%s = %s", l.Attrs.Ends, w.of(i, Ends)))
+		}
+		if l.Holds() {
+			all = append(all, fmt.Sprintf("%s = %s", l.Attrs.Epoch, w.of(i, Epoch)))
 		}
 	}
 	return all
@@ -143,30 +146,62 @@ func (w *writer) sameWindow(i int) string {
 	return fmt.Sprintf("%s = %s", w.r.Limits[i].Attrs.Ends, w.of(i, EndsSeen))
 }
 
-// add changes the tokens of every limit by net, and the consumption by the cost. A limit with windows has Net
-// on every path: a give-back of another window adds no tokens.
+// sameEpoch is the clause that nobody has swept the i-th limit since the image.
+func (w *writer) sameEpoch(i int) string {
+	return fmt.Sprintf("%s = %s", w.r.Limits[i].Attrs.Epoch, w.of(i, EpochSeen))
+}
+
+// counted is the clause that the i-th limit still counts the epochs of the holds that a write moves, and that
+// their cells have no other epoch's.
+func (w *writer) counted(i int) string {
+	return fmt.Sprintf("%s BETWEEN %s AND %s", w.r.Limits[i].Attrs.Epoch, w.of(i, EpochLo), w.of(i, EpochHi))
+}
+
+// swept is the clauses that nobody has swept the i-th limit since the image, and that each cell which the
+// write empties is as seen. A cell that it does not empty has open bounds.
+func (w *writer) swept(i int) string {
+	a := w.r.Limits[i].Attrs
+	return fmt.Sprintf("%s\nAND %s BETWEEN %s AND %s AND %s BETWEEN %s AND %s", w.sameEpoch(i),
+		a.Cells[0], w.of(i, Cell0Lo), w.of(i, Cell0Hi), a.Cells[1], w.of(i, Cell1Lo), w.of(i, Cell1Hi))
+}
+
+// add changes the tokens of every limit by net, the consumption by the cost, and cells by what is taken and
+// given back. A limit with windows or holds has Net on every path: a give-back of another window, or of a hold
+// that is over, adds no tokens.
 func (w *writer) add(of Value) {
 	for i, l := range w.r.Limits {
-		net := of
-		if l.Window != nil {
+		a, net := l.Attrs, of
+		if l.Window != nil || l.Holds() {
 			net = Net
 		}
 		next, verb := w.more, ""
 		if i == 0 {
 			next, verb = w.line, "ADD "
 		}
-		next("%s%s %s, %s %s", verb, l.Attrs.Tokens, w.of(i, net), l.Attrs.Consumed, w.of(i, Used))
+		next("%s%s %s, %s %s%s", verb, a.Tokens, w.of(i, net), a.Consumed, w.of(i, Used), w.cells(i))
 	}
 }
 
-// between guards every balance. A limit that needs no guard keeps its clause, with open bounds: the text is a
-// constant.
-func (w *writer) between() {
+// cells is what ADD does to the cells of the i-th limit, after other actions: "" if it counts no holds.
+func (w *writer) cells(i int) string {
+	l := w.r.Limits[i]
+	if !l.Holds() {
+		return ""
+	}
+	return fmt.Sprintf(", %s %s, %s %s", l.Attrs.Cells[0], w.of(i, Cell0), l.Attrs.Cells[1], w.of(i, Cell1))
+}
+
+// between guards every balance, and what a limit holds by holds. A limit that needs no guard keeps its clause,
+// with open bounds: the text is a constant.
+func (w *writer) between(holds func(i int) string) {
 	for i, l := range w.r.Limits {
 		text := fmt.Sprintf("AND %s BETWEEN %s AND %s", l.Attrs.Tokens, w.of(i, Lo), w.of(i, Hi))
 		if l.Window != nil {
 			text += " AND " + w.sameWindow(i)
 		}
 		w.line("%s", text)
+		if l.Holds() {
+			w.line("AND %s", holds(i))
+		}
 	}
 }

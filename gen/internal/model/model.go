@@ -77,6 +77,7 @@ type Resource struct {
 	ToLimits   string   // gpt4LimitsVector
 	FromLimits string   // gpt4LimitsOf
 	Windows    string   // gpt4Windows: the calendars of its limits; "" if none has windows
+	Holds      bool     // its buckets count what open leases hold of a limit
 	Scripts    []string // gpt4Script1: for chains of one bucket, of two, up to the longest that a call can have
 	Test       string
 	Benchmark  string
@@ -107,16 +108,23 @@ type Limit struct {
 	Field     string // RPM
 	Const     string // GPT4RPM
 	Attrs     Attrs
-	Window    *window.Window // nil if it refills
+	Window    *window.Window // nil if it has none
+	InFlight  bool           // its tokens come back as calls end
 }
 
-// Attrs is a limit's name and those of its attributes in a bucket: six, and Ends of a limit with windows.
+// Holds reports whether buckets count what open leases hold of l.
+func (l *Limit) Holds() bool { return l.Attrs.Epoch != "" }
+
+// Attrs is a limit's name and those of its attributes in a bucket: six, Ends of a limit with windows, and Cells
+// and Epoch of one of which open leases hold tokens.
 type Attrs struct {
 	Limit                                             string
 	Tokens, Capacity, Burst, Refill, Period, Consumed string
 
-	Ends    string // the end of the open window; "" for a limit that refills
-	Carried string // the part of Consumed that was there before the bucket was made of per-limit items
+	Ends    string    // the end of the open window; "" for a limit without windows
+	Cells   [2]string // what open leases hold, by the parity of the epoch; "" for a limit that counts no holds
+	Epoch   string    // the lowest epoch that was not swept; "" as with Cells
+	Carried string    // the part of Consumed that was there before the bucket was made of per-limit items
 }
 
 // All returns the attributes in the order of docs/design.md, "Table".
@@ -124,6 +132,9 @@ func (a Attrs) All() []string {
 	all := []string{a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed}
 	if a.Ends != "" {
 		all = append(all, a.Ends)
+	}
+	if a.Epoch != "" {
+		all = append(all, a.Cells[0], a.Cells[1], a.Epoch)
 	}
 	return all
 }
@@ -252,6 +263,7 @@ func ResourceOf(r *schema.Resource) *Resource {
 		Test:       "Test" + r.GoName,
 		Benchmark:  "Benchmark" + r.GoName,
 		Width:      len(r.Limits),
+		Holds:      r.Holds(),
 	}
 	m.namePaths(private)
 	if r.Windows() {
@@ -260,11 +272,11 @@ func ResourceOf(r *schema.Resource) *Resource {
 	for i, l := range r.Limits {
 		m.Limits = append(m.Limits, &Limit{
 			Name: l.Name, Doc: l.Doc, Index: i, Field: l.GoName, Const: r.GoName + l.GoName,
-			Attrs: attrs(l.Name, l.Window != nil), Window: l.Window,
+			Attrs: attrs(l.Name, l.Window != nil, l.Holds()), Window: l.Window, InFlight: l.InFlight,
 		})
 	}
-	for _, name := range r.Removed { // beside windows, it may have had some; REMOVE of none does nothing
-		m.Removed = append(m.Removed, attrs(name, m.Windows != ""))
+	for _, name := range r.Removed { // beside windows or holds, it may have had some; REMOVE of none does nothing
+		m.Removed = append(m.Removed, attrs(name, m.Windows != "", m.Holds))
 	}
 	m.Variants = variants(m, r.Charged)
 	return m
@@ -282,8 +294,8 @@ func (r *Resource) namePaths(private string) {
 // titled returns a word of limits.yaml as it is in the names of runtime's constants.
 func titled(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-// attrs names a limit's attributes, of a limit with windows or of one that refills.
-func attrs(limit string, windows bool) Attrs {
+// attrs names a limit's attributes: those of a limit with windows, with holds, with both or with neither.
+func attrs(limit string, windows, holds bool) Attrs {
 	field := func(f string) string { return "b_" + limit + "_" + f }
 	a := Attrs{
 		Limit:    limit,
@@ -297,6 +309,9 @@ func attrs(limit string, windows bool) Attrs {
 	}
 	if windows {
 		a.Ends = field("we")
+	}
+	if holds {
+		a.Cells, a.Epoch = [2]string{field("h0"), field("h1")}, field("e")
 	}
 	return a
 }

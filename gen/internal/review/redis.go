@@ -38,7 +38,7 @@ func redis(m *markdown, r *model.Resource) {
 		}
 		number := func(n int) string { return words.Digits(int64(n), ",") }
 		script := "`any.lua`"
-		if r.Windows != "" {
+		if r.Windows != "" || r.Holds {
 			script = "`windows.lua`"
 		}
 		if text := scripts[len(chain)-1].Text; text != "" {
@@ -68,6 +68,8 @@ func held(r *model.Resource, c *model.Charged) int {
 // lifeOf returns in words when an idle hash expires.
 func lifeOf(n schema.Numbers, w *window.Window) string {
 	switch {
+	case n.InFlight():
+		return "2 to 3 min"
 	case w == nil:
 		return words.Digits(life(n), ",") + " s"
 	case w.Unit == window.FirstUse:

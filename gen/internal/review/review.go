@@ -166,7 +166,7 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 			m.row(cells...)
 		}
 	}
-	m.print("\n%s", outage(r))
+	m.print("\n%s%s", outage(r), holds(r))
 	if !p.DynamoDB {
 		return // a hash that nothing writes expires by itself
 	}
@@ -200,6 +200,21 @@ func outage(r *model.Resource) string {
 	}
 	return fmt.Sprintf("- `on_unavailable: %s`: while the store does not answer, calls %s.\n",
 		strings.ToLower(r.OnUnavailable), gets)
+}
+
+// holds returns what leases on r hold, and when it comes back if their process dies; "" if they hold nothing.
+func holds(r *model.Resource) string {
+	var limits []string
+	for _, l := range r.Limits {
+		if l.Holds() {
+			limits = append(limits, "`"+l.Name+"`")
+		}
+	}
+	if limits == nil {
+		return ""
+	}
+	return fmt.Sprintf("- A lease holds what it took of %s until it ends, however long the call takes. If its process "+
+		"dies, that is back\n  1 to 2 minutes later, or up to 4 after a reset.\n", words.List(limits, "and"))
 }
 
 // regions prints what regions keep of limits that they have in common.
@@ -265,6 +280,11 @@ func manner(r *model.Resource) string {
 	if r.Windows != "" {
 		s += "- When a window ends, each process loses one race for each bucket: every write names the window " +
 			"that the writer knows.\n"
+	}
+	if r.Holds {
+		s += "- Every lease ends with a write: `keep` costs what a settle does.\n" +
+			"- A process extends what its leases hold, if calls take longer than half a minute: that is one write of " +
+			"each bucket a minute.\n"
 	}
 	if r.LazySettle {
 		s += "- `settle: lazy`: settles and releases go out with the bucket's next acquire at no cost, if there " +

@@ -24,6 +24,9 @@ const (
 // timeBytes is the bytes of milliseconds since 1970, which have 13 digits until the year 2286.
 const timeBytes = 1 + 13/2 + 1
 
+// epochBytes is the bytes of minutes since 1970, which have 8 digits until the year 2160.
+const epochBytes = 1 + 8/2
+
 // Limits of DynamoDB and of sluice.
 const (
 	unitBytes = 1 << 10 // of an item that a write unit pays for
@@ -69,6 +72,12 @@ func balance(a model.Attrs, n schema.Numbers, add func(name string, fresh, most 
 	full := n.Burst * milli
 	if a.Ends != "" {
 		add(a.Ends, timeBytes, timeBytes)
+	}
+	if a.Epoch != "" {
+		for _, cell := range a.Cells {
+			add(cell, numberBytes(0), 1+pairs(len(strconv.FormatInt(full, 10))))
+		}
+		add(a.Epoch, epochBytes, epochBytes)
 	}
 	// any digits up to the burst, and a sign for debt
 	add(a.Tokens, numberBytes(full), 1+pairs(len(strconv.FormatInt(full, 10)))+1)

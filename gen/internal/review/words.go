@@ -12,9 +12,12 @@ import (
 )
 
 // limit returns n with its pace: 100 per minute, burst 150: 1 token every 600 ms, empty to full in 90 s. Of a
-// limit with windows, it returns when they end.
+// limit that does not refill, it returns when tokens come back.
 func limit(n schema.Numbers, w *window.Window) string {
-	if w != nil {
+	switch {
+	case n.InFlight():
+		return words.Limit(n, w) + ": what a call takes comes back when its lease ends"
+	case w != nil:
 		return words.Limit(n, w) + ": all of it comes back when the window ends"
 	}
 	return words.Numbers(n) + ": " + pace(n) + ", empty to full in " + fullIn(n)

@@ -26,7 +26,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // mutable names the valid texts that TestReadMutated changes.
-var mutable = []string{"demo", "regions_good", "windows_good"}
+var mutable = []string{"demo", "regions_good", "windows_good", "in_flight_good"}
 
 var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
 
@@ -64,6 +64,7 @@ func TestReadMutated(t *testing.T) {
 					"now", "lazy", "shadow",
 					"limits", "entities", "global", "regions", "names", "floor", "window",
 					"day", "week", "month", "year", "5h", "starts", "first_use", "entity", "monday", "zone", "UTC",
+					"in_flight", "on_crash", "release", "charge",
 					"drift", "horizon", "50", "51", "eu-central-1",
 					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4",
 					"User",
@@ -169,6 +170,9 @@ func checkSchema(t tester, s *Schema) {
 			}
 			checkNumbers(t, l.Numbers, l.PerCall)
 			checkWindow(t, l)
+			if l.InFlight && (r.Global || l.PerCall == 0) || l.Release && l.Window == nil {
+				t.Errorf("limit %s of %+v has bad holds: %+v", l.Name, r, l)
+			}
 		}
 		for i, c := range r.Charged {
 			if c.Kind < 0 || c.Kind >= len(s.Kinds) || len(c.Limits) != len(r.Limits) ||
@@ -178,7 +182,8 @@ func checkSchema(t tester, s *Schema) {
 			}
 			for j, n := range c.Limits {
 				checkNumbers(t, n, c.PerCall[j])
-				if l := r.Limits[j]; !n.Absent() && (n.Windowed() != (l.Window != nil) || n.Period != l.Period) {
+				if l := r.Limits[j]; !n.Absent() && (n.Windowed() != (l.Window != nil) || n.InFlight() != l.InFlight ||
+					n.Period != l.Period) {
 					t.Errorf("limit %s has %+v for a kind, and itself %+v", l.Name, n, l)
 				}
 			}
@@ -232,6 +237,9 @@ func checkWindow(t tester, l *Limit) {
 	if (w != nil) != l.Windowed() {
 		t.Fatalf("limit %s has window %v and numbers %+v", l.Name, w, l.Numbers)
 	}
+	if l.InFlight != l.Numbers.InFlight() || l.InFlight && l.Refills {
+		t.Errorf("limit %s is in flight: %v, and has numbers %+v", l.Name, l.InFlight, l.Numbers)
+	}
 	if w == nil {
 		return
 	}
@@ -254,6 +262,12 @@ func checkNumbers(t tester, n Numbers, perCall int64) {
 		if n.Capacity < 1 || n.Burst != n.Capacity || n.Capacity > tokens || perCall < 0 || perCall > n.Capacity ||
 			n.Period < time.Minute || n.Period > 366*24*time.Hour || n.Period%time.Millisecond != 0 {
 			t.Errorf("numbers of windows out of bounds: %+v, per call %d", n, perCall)
+		}
+		return
+	}
+	if n.InFlight() {
+		if n.Capacity < 1 || n.Burst != n.Capacity || n.Capacity > tokens || perCall < 0 || perCall > n.Capacity {
+			t.Errorf("numbers in flight out of bounds: %+v, per call %d", n, perCall)
 		}
 		return
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 func limitKeys() []string {
-	return []string{"capacity", "every", "window", "starts", "zone", "refill", "burst", "per_call", "kinds",
-		"refills", "doc", "go_name"}
+	return []string{"capacity", "every", "window", "starts", "zone", "in_flight", "on_crash", "refill", "burst",
+		"per_call", "kinds", "refills", "doc", "go_name"}
 }
 
 func restatedKeys() []string {
@@ -24,10 +24,12 @@ type limit struct {
 	pos  Pos
 
 	capacity, refill, burst, perCall count
-	every                            period // of a window, its length
+	every                            period // of a window, its length; inFlightPeriod for in_flight
 
 	windowed bool           // it has the key window
-	window   *window.Window // nil for every, and with a mistake
+	window   *window.Window // nil for every and in_flight, and with a mistake
+	inFlight bool           // it has in_flight: true
+	release  bool           // it has on_crash: release
 
 	kinds []entry // the kinds that have it; nil for all
 }
@@ -37,29 +39,37 @@ func (l limit) of(kind string) bool {
 	return l.kinds == nil || slices.ContainsFunc(l.kinds, func(e entry) bool { return e.name == kind })
 }
 
-// plain returns l's numbers without their places. A window refills nothing, and its limit has no other burst.
+// evenly reports whether l refills, and so can have a refill and a burst of its own.
+func (l limit) evenly() bool { return !l.windowed && !l.inFlight }
+
+// plain returns l's numbers without their places. A limit that does not refill has no other burst.
 func (l limit) plain() Numbers {
 	return Numbers{Capacity: l.capacity.n, Burst: l.burst.n, Refill: l.refill.n, Period: l.every.d}
 }
 
-// baseLimit reads f into l: capacity must be there, and every or window.
+// baseLimit reads f into l: capacity must be there, and one of every, window and in_flight. With in_flight, a
+// call takes one token unless per_call is given.
 func (r *resourceReader) baseLimit(f fields, l limit) limit {
 	l.every.own, l.every.pos = true, l.pos
 	l = windowReader{r.reader, f, l.what}.howLong(l)
+	if l.inFlight {
+		l.perCall = count{n: 1, ok: true, pos: l.pos}
+	}
 	return r.numbers(f, l, "write how many tokens "+l.what+" has, such as capacity: 100")
 }
 
-// restatedLimit reads f into l, which replaces base for a kind. every or window is base's, and so is per_call
-// unless it is given.
+// restatedLimit reads f into l, which replaces base for a kind. every, window or in_flight is base's, and so is
+// per_call unless it is given.
 func (r *resourceReader) restatedLimit(f fields, l, base limit) limit {
 	l.every, l.perCall = base.every.inherited(), base.perCall.inherited()
 	l.windowed, l.window = base.windowed, base.window
+	l.inFlight, l.release = base.inFlight, base.release
 	example := "100"
 	if base.capacity.ok {
 		example = grouped(base.capacity.n)
 	}
-	if l.windowed {
-		windowReader{r.reader, f, l.what}.notEvenly("refill", "burst")
+	if !l.evenly() {
+		windowReader{r.reader, f, l.what}.notEvenly(l, "refill", "burst")
 		return r.numbers(f, l, "write what "+l.what+" has, such as capacity: "+example)
 	}
 	return r.numbers(f, l, "write what "+l.what+" has, which its refill and burst follow, such as capacity: "+
@@ -67,14 +77,14 @@ func (r *resourceReader) restatedLimit(f fields, l, base limit) limit {
 }
 
 // numbers reads the keys that limits and restated limits have in common. capacity is required; refill and
-// burst default to it, and a limit with windows has neither of its own.
+// burst default to it, and a limit that does not refill has neither of its own.
 func (r *resourceReader) numbers(f fields, l limit, needCapacity string) limit {
 	l.capacity = count{own: true, pos: l.pos}
 	if e, ok := r.needAt(f, l.pos, "capacity", needCapacity); ok {
 		l.capacity = r.count(e, "capacity", maxTokens)
 	}
 	l.refill, l.burst = l.capacity, l.capacity
-	if l.windowed {
+	if !l.evenly() {
 		l.refill = count{}
 	} else {
 		if e, ok := f.get("refill"); ok {
@@ -100,7 +110,7 @@ func (r *resourceReader) checkLimit(l limit) {
 	}
 	if pos, ok := ownPlace(l.perCall, l.burst); ok && l.perCall.n > l.burst.n {
 		most := "burst"
-		if l.windowed {
+		if !l.evenly() {
 			most = "capacity"
 		}
 		r.add(pos, rulePerCallBurst, "per_call %s of %s is above its %s %s: such a call could never be "+

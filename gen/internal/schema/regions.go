@@ -119,7 +119,8 @@ func (r regionReader) floor(e entry) int64 {
 	return 0
 }
 
-// readGlobal reads whether all regions have the limits in common. They cannot have windows in common.
+// readGlobal reads whether all regions have the limits in common. They cannot have windows in common, nor
+// calls in flight.
 func (r *resourceReader) readGlobal(f fields) {
 	on, pos, ok := r.flag(f, "global", r.what, r.res.Pos)
 	r.res.Global, r.res.GlobalPos = on, pos
@@ -131,6 +132,11 @@ func (r *resourceReader) readGlobal(f fields) {
 		if l.windowed && on {
 			r.add(r.res.Limits[i].Pos, ruleWindowGlobal, "%s has windows, and %s is global: regions divide what "+
 				"refills, and no window; move the limit to a resource without global, or write every", l.what, r.what)
+		}
+		if l.inFlight && on {
+			r.add(r.res.Limits[i].Pos, ruleInFlightGlobal, "%s has in_flight, and %s is global: a region cannot give back "+
+				"what another took; move the limit to a resource without global, where each region has a limit of its "+
+				"own", l.what, r.what)
 		}
 	}
 }

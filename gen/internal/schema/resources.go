@@ -81,6 +81,7 @@ func (r *resourceReader) read(e entry) {
 		r.addOnlyKind()
 	}
 	r.readGlobal(f)
+	r.needPolicy(f)
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
 	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())
@@ -113,9 +114,21 @@ func (r *resourceReader) readLimits(e entry) {
 			}
 		}
 		l.Numbers, l.PerCall, l.Window = base.plain(), base.perCall.n, base.window
+		l.InFlight, l.Release = base.inFlight, base.release
 		r.limits = append(r.limits, base)
 		r.res.Limits = append(r.res.Limits, l)
 	}
+}
+
+// needPolicy reports that on_unavailable is missing beside a limit in flight. Its default would admit any
+// number of calls at the same time.
+func (r *resourceReader) needPolicy(f fields) {
+	i := slices.IndexFunc(r.limits, func(l limit) bool { return l.inFlight })
+	if i < 0 {
+		return
+	}
+	r.needAt(f, r.res.Pos, "on_unavailable", "it has no default beside "+r.limits[i].what+", which has in_flight: "+
+		"write deny, local, which counts for each process, or allow, which admits any number of calls")
 }
 
 // readRemoved reads the names of limits that buckets may still hold.
@@ -151,11 +164,17 @@ func (r *resourceReader) flag(f fields, key, what string, of Pos) (on bool, pos 
 	if !ok {
 		return false, of, true
 	}
+	on, ok = r.boolean(e, key+" of "+what)
+	return on, r.pos(e.key), ok
+}
+
+// boolean reads the value of e, which is true or false. ok is false if it is neither.
+func (r *reader) boolean(e entry, what string) (on, ok bool) {
 	if n := e.value; n.Kind != yaml.ScalarNode || n.Tag != tagBool || n.Value != "true" && n.Value != "false" {
-		r.wrong(n, key+" of "+what, "true or false, without quotes")
-		return false, r.pos(e.key), false
+		r.wrong(n, what, "true or false, without quotes")
+		return false, false
 	}
-	return e.value.Value == "true", r.pos(e.key), true
+	return e.value.Value == "true", true
 }
 
 // readCharged reads the kinds that have a bucket, and their numbers.
@@ -221,6 +240,9 @@ func (r *resourceReader) restatedKey(e entry) bool {
 	case "window", "starts", "zone":
 		r.add(r.pos(e.key), ruleRestatedKey, "%s is the same for all kinds, as another window is another limit: "+
 			"add one to limits of %s, with the kinds that have it", e.name, r.what)
+	case "in_flight", "on_crash":
+		r.add(r.pos(e.key), ruleRestatedKey, "%s is the same for all kinds: move it to limits of %s, or add a limit "+
+			"there, with the kinds that have it", e.name, r.what)
 	case "doc", "go_name", "refills":
 		r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
 			"of %s", e.name, r.what)

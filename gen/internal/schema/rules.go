@@ -44,11 +44,13 @@ const (
 	ruleRemovedCurrent = "REMOVED_CURRENT"
 	ruleChainLength    = "CHAIN_LENGTH"
 
-	ruleHowLong      = "HOW_LONG"
-	ruleStarts       = "STARTS"
-	ruleWindowKeys   = "WINDOW_KEYS"
-	ruleUnknownZone  = "UNKNOWN_ZONE"
-	ruleWindowGlobal = "WINDOW_GLOBAL"
+	ruleHowLong        = "HOW_LONG"
+	ruleStarts         = "STARTS"
+	ruleWindowKeys     = "WINDOW_KEYS"
+	ruleUnknownZone    = "UNKNOWN_ZONE"
+	ruleWindowGlobal   = "WINDOW_GLOBAL"
+	ruleCrashRefills   = "CRASH_REFILLS"
+	ruleInFlightGlobal = "IN_FLIGHT_GLOBAL"
 
 	ruleBadNumber     = "BAD_NUMBER"
 	ruleZeroNumber    = "ZERO_NUMBER"
@@ -79,7 +81,8 @@ func formRules() []Rule {
 		{ID: ruleWrongType, Purpose: "Every value has the type that its key asks for."},
 		{ID: ruleUnknownKey, Purpose: "Every key is one that its mapping takes."},
 		{ID: ruleDuplicateKey, Purpose: "No key stands twice in one mapping."},
-		{ID: ruleMissingKey, Purpose: "Required keys are there."},
+		{ID: ruleMissingKey, Purpose: "Required keys are there. on_unavailable is one beside a limit with " +
+			"in_flight."},
 		{ID: ruleEmpty, Purpose: "Lists and mappings that need an entry are not empty."},
 		{ID: ruleUnknownValue, Purpose: "A value that is one of a fixed set is in it."},
 		{ID: ruleRepeated, Purpose: "No item stands twice in one list."},
@@ -109,7 +112,7 @@ func meaningRules() []Rule {
 			"the kinds of a limit are entities of its resource."},
 		{ID: ruleUnknownLimit, Purpose: "A limit that is restated for a kind is one of the resource's limits."},
 		{ID: ruleRestatedKey, Purpose: "A limit restated for a kind changes capacity and what follows from " +
-			"it; every, window, starts, zone, refills, doc and go_name are the limit's own.",
+			"it; every, window, starts, zone, in_flight, on_crash, refills, doc and go_name are the limit's own.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
 		{ID: ruleRestatedNone, Purpose: "A limit is restated only for kinds that have it.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
@@ -119,13 +122,17 @@ func meaningRules() []Rule {
 		{ID: ruleChainLength, Purpose: "A call charges at most 100 buckets: that of its entity, and those " +
 			"of its ancestors.", At: "resources.<resource>.entities.<kind>"},
 
-		{ID: ruleHowLong, Purpose: "A limit has one of every and window."},
+		{ID: ruleHowLong, Purpose: "A limit has one of every, window and in_flight."},
 		{ID: ruleStarts, Purpose: "starts fits window: a time of the day, a day of the week or of the month, or " +
 			"entity. A window that is a duration has starts: first_use."},
 		{ID: ruleWindowKeys, Purpose: "refill, burst and refills go with every alone, starts and zone with " +
 			"window; zone does not go with starts: first_use.", At: "resources.<resource>.limits.<limit>"},
 		{ID: ruleUnknownZone, Purpose: "zone is a name of the IANA's time zones, or entity."},
 		{ID: ruleWindowGlobal, Purpose: "No limit of a global resource has a window.",
+			At: "resources.<resource>.limits.<limit>"},
+		{ID: ruleCrashRefills, Purpose: "on_crash goes with window alone: other limits recover by themselves.",
+			At: "resources.<resource>.limits.<limit>"},
+		{ID: ruleInFlightGlobal, Purpose: "No limit of a global resource is in flight.",
 			At: "resources.<resource>.limits.<limit>"},
 
 		{ID: ruleBadNumber, Purpose: "Numbers are digits and '_' between digits, without a leading 0."},

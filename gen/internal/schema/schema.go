@@ -83,6 +83,9 @@ func (r *Resource) Windows() bool {
 	return slices.ContainsFunc(r.Limits, func(l *Limit) bool { return l.Window != nil })
 }
 
+// Holds reports whether buckets of r count what open leases hold of a limit.
+func (r *Resource) Holds() bool { return slices.ContainsFunc(r.Limits, (*Limit).Holds) }
+
 // Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.
 type Limit struct {
 	Name   string
@@ -90,24 +93,35 @@ type Limit struct {
 	// trimmed text of one or more lines joined by '\n', no control characters but tabs; "" for none
 	Doc string
 	Numbers
-	Window  *window.Window // nil if it refills; Period is then the (nominal) length of its windows
-	Refills bool           // continuous refill is meant: see review.Notes
-	PerCall int64          // the tokens that a cost of 0 stands for; 0 if limits.yaml has no per_call
-	Pos     Pos            // of its key in limits.yaml
+	Window   *window.Window // nil if it has none; Period is else the (nominal) length of its windows
+	InFlight bool           // tokens come back as calls end
+	Release  bool           // on_crash: release; tokens that a dead process had reserved in a window come back
+	Refills  bool           // continuous refill is meant: see review.Notes
+	PerCall  int64          // the tokens that a cost of 0 stands for; 0 for none
+	Pos      Pos            // of its key in limits.yaml
 }
 
+// Holds reports whether buckets count what open leases hold of l.
+func (l *Limit) Holds() bool { return l.InFlight || l.Release }
+
 // Numbers are the parameters of a token bucket, in whole tokens. All are within the bounds of docs/design.md,
-// "Arithmetic", and positive but for the Refill of a limit with windows, which is 0. The zero Numbers are
-// those of a limit that a kind does not have.
+// "Arithmetic", and positive but for the Refill of a limit that does not refill, which is 0. The zero Numbers
+// are those of a limit that a kind does not have.
 type Numbers struct {
 	Capacity int64
-	Burst    int64         // at least Capacity; equal to it for a limit with windows
-	Refill   int64         // tokens added each Period
-	Period   time.Duration // of a limit with windows, their length: nominal, but for those from the first use
+	Burst    int64 // at least Capacity; equal to it for a limit that does not refill
+	Refill   int64 // tokens added each Period
+
+	// of a limit with windows, their length: nominal, but for those from the first use; of one in flight, a
+	// millisecond, as buckets store it
+	Period time.Duration
 }
 
 // Windowed reports whether n are of a limit with windows.
-func (n Numbers) Windowed() bool { return n.Refill == 0 && n.Period > 0 }
+func (n Numbers) Windowed() bool { return n.Refill == 0 && n.Period > inFlightPeriod }
+
+// InFlight reports whether n are of a limit that is in flight.
+func (n Numbers) InFlight() bool { return n.Refill == 0 && n.Period == inFlightPeriod }
 
 // Absent reports whether n are of a limit that a kind does not have.
 func (n Numbers) Absent() bool { return n == Numbers{} }

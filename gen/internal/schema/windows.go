@@ -11,6 +11,15 @@ import (
 // lengths are the values of a limit's window that are durations.
 func lengths() span { return span{time.Minute, maxPeriod, time.Millisecond, "milliseconds"} }
 
+// inFlightPeriod is the Period of a limit that is in flight. Windows are longer.
+const inFlightPeriod = time.Millisecond
+
+// crashRelease is the on_crash that gives back what a dead process had reserved.
+const crashRelease = "release"
+
+// crashes are the values of on_crash. The first is the default.
+func crashes() []string { return []string{"charge", crashRelease} }
+
 // windowReader reads when tokens of a limit come back.
 type windowReader struct {
 	*reader
@@ -21,40 +30,104 @@ type windowReader struct {
 // meant reports whether f has a misspelt key, or a merge key, that may be this one.
 func (r windowReader) meant(key string) bool { return r.f.merged || slices.Contains(r.f.meant, key) }
 
-// howLong reads when tokens of l come back: evenly by every, or all at once by window. A limit has one of
-// both.
+// howLong reads when tokens of l come back: evenly by every, all at once by window, or as calls end by
+// in_flight. A limit has one of them.
 func (r windowReader) howLong(l limit) limit {
 	every, refills := r.f.get("every")
 	e, windowed := r.f.get("window")
+	inFlight, known := r.inFlight()
+	var keys []string
+	for _, k := range []struct {
+		name string
+		is   bool
+	}{{"every", refills}, {"window", windowed}, {"in_flight", inFlight}} {
+		if k.is {
+			keys = append(keys, k.name)
+		}
+	}
 	switch {
-	case refills && windowed:
-		r.add(r.pos(e.key), ruleHowLong, "%s has every and window: tokens come back evenly by every, or all at "+
-			"once when a window ends, so remove one of them", r.what)
-		l.every = r.duration(every, "every", periods())
+	case len(keys) > 1:
+		last := len(keys) - 1
+		r.add(r.pos(r.key(keys[last]).key), ruleHowLong, "%s has %s and %s: tokens come back evenly by every, "+
+			"all at once when a window ends, or as calls end by in_flight, so keep one of them", r.what,
+			strings.Join(keys[:last], ", "), keys[last])
+		if refills {
+			l.every = r.duration(every, "every", periods())
+		}
 		return l
 	case windowed:
 		l.windowed = true
 		if l.window = r.window(e); l.window != nil {
 			l.every = period{d: l.window.Length, ok: true, own: true, pos: r.pos(e.value)}
 		}
-		r.notEvenly("refill", "burst", "refills")
+		r.notEvenly(l, "refill", "burst", "refills")
+		l.release = r.onCrash()
+		return l
+	case inFlight:
+		l.inFlight = true
+		l.every = period{d: inFlightPeriod, ok: true, pos: l.pos}
+		r.notEvenly(l, "refill", "burst", "refills")
+		r.only("window", "a limit with in_flight has no windows", "starts", "zone")
+		r.noCrash("calls in flight give their tokens back when their process dies, with or without it")
 		return l
 	case refills:
 		l.every = r.duration(every, "every", periods())
-	case !r.meant("every") && !r.meant("window"):
-		r.add(l.pos, ruleHowLong, "every is missing, or window: write the time in which %s refills, such as "+
-			"every: 1m, or the window with whose end all of it comes back, such as window: day", r.what)
+	case known && !r.meant("every") && !r.meant("window") && !r.meant("in_flight"):
+		r.add(l.pos, ruleHowLong, "every, window and in_flight are missing: write the time in which %s refills, "+
+			"such as every: 1m, the window with whose end all of it comes back, such as window: day, or in_flight: "+
+			"true if it is of calls at the same time", r.what)
 		return l
 	}
 	if !r.meant("window") {
 		r.only("window", "a limit with every has no windows", "starts", "zone")
+		r.noCrash("what refills recovers by itself")
 	}
 	return l
 }
 
-// notEvenly reports keys of a limit that has windows and does not refill.
-func (r windowReader) notEvenly(keys ...string) {
-	r.only("every", "a window brings all of capacity back when it ends", keys...)
+// key returns the entry of a key that f has.
+func (r windowReader) key(name string) entry {
+	e, _ := r.f.get(name)
+	return e
+}
+
+// inFlight reads whether a limit is of calls in flight. known is false if the value is a mistake.
+func (r windowReader) inFlight() (on, known bool) {
+	e, ok := r.f.get("in_flight")
+	if !ok {
+		return false, true
+	}
+	return r.boolean(e, "in_flight of "+r.what)
+}
+
+// onCrash reads the fate of what a dead process had reserved in a window: release reports that it comes back.
+func (r windowReader) onCrash() (release bool) {
+	e, ok := r.f.get("on_crash")
+	if !ok {
+		return false
+	}
+	text, ok := r.scalar(e.value, "on_crash of "+r.what, oneOf(crashes()))
+	if ok && !slices.Contains(crashes(), text) {
+		r.add(r.pos(e.value), ruleUnknownValue, "there is no on_crash %s: %s", quote(text), r.cure(text, crashes()))
+	}
+	return text == crashRelease
+}
+
+// noCrash reports on_crash in a limit without a window.
+func (r windowReader) noCrash(because string) {
+	if e, ok := r.f.get("on_crash"); ok {
+		r.add(r.pos(e.key), ruleCrashRefills, "on_crash of %s goes with window alone: %s, so remove on_crash",
+			r.what, because)
+	}
+}
+
+// notEvenly reports keys of a limit that has windows, or is in flight, and does not refill.
+func (r windowReader) notEvenly(l limit, keys ...string) {
+	because := "a window brings all of capacity back when it ends"
+	if l.inFlight {
+		because = "tokens of a limit with in_flight come back when calls end"
+	}
+	r.only("every", because, keys...)
 }
 
 // only reports keys that stand without what they belong to.

@@ -23,12 +23,19 @@ func (n Numbers) String() string {
 }
 
 // Written returns n, which are numbers of l, as limits.yaml has them: 10_000 every 1m, or 500 with window:
-// month, starts: 1, zone: UTC.
+// month, starts: 1, zone: UTC; or 20 with in_flight: true.
 func (l *Limit) Written(n Numbers) string {
-	if l.Window == nil {
+	switch {
+	case l.InFlight:
+		return grouped(n.Capacity) + " with in_flight: true"
+	case l.Window == nil:
 		return n.String()
 	}
-	return grouped(n.Capacity) + " with " + l.Window.String()
+	s := grouped(n.Capacity) + " with " + l.Window.String()
+	if l.Release {
+		s += ", on_crash: " + crashRelease
+	}
+	return s
 }
 
 // Count writes n as limits.yaml has it: 10_000.

@@ -25,9 +25,13 @@ func Numbers(n schema.Numbers) string {
 	return s
 }
 
-// Limit returns a limit's numbers in words: those of Numbers, or of windows: 5 per month from day 15 in UTC.
+// Limit returns a limit's numbers in words: those of Numbers, or of windows: 5 per month from day 15 in UTC,
+// or 20 in flight.
 func Limit(n schema.Numbers, w *window.Window) string {
-	if w == nil {
+	switch {
+	case n.InFlight():
+		return Digits(n.Capacity, ",") + " in flight"
+	case w == nil:
 		return Numbers(n)
 	}
 	return Digits(n.Capacity, ",") + " per " + windows(*w)

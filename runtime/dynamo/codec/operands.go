@@ -104,7 +104,6 @@ func (w *Write) Reshape(update, cond string, limits ...string) {
 	w.N(":ttl", w.TTL)
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	zero := false
 	for i, name := range limits {
 		if name == "" {
 			continue
@@ -120,11 +119,7 @@ func (w *Write) Reshape(update, cond string, limits ...string) {
 		if w.Holds != nil && w.Holds[i].Epoch != 0 {
 			w.Cells(i, of("d0"), of("d1"))
 			w.Epoch(i, of("e"), of("e0"))
-			zero = true
 		}
-	}
-	if zero {
-		w.N(":zero", 0)
 	}
 	w.End()
 }

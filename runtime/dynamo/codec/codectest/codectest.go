@@ -17,7 +17,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/item"
-	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Bucket is a pointer to the generated bucket of a resource.
@@ -79,7 +78,7 @@ type testCase struct {
 	name     string   // of the resource
 	limits   []string // that the kind has, in schema order
 	at       []int    // of each of limits, its index in vectors
-	windowed []bool   // of each of limits, whether it has windows
+	shapes   []shape  // of each of limits
 	absent   []other  // the other limits of the resource
 	bucket   Bucket
 	balances []*bucket.Balance // of bucket
@@ -87,8 +86,8 @@ type testCase struct {
 
 // other is a limit that the kind does not have.
 type other struct {
-	name     string
-	windowed bool
+	name string
+	shape
 }
 
 func newCase(r codec.Resource, kind int, b Bucket, balances []*bucket.Balance) *testCase {
@@ -97,9 +96,9 @@ func newCase(r codec.Resource, kind int, b Bucket, balances []*bucket.Balance) *
 	for i, limit := range spec.Limits {
 		if spec.Kinds[kind].Has(i) {
 			c.limits, c.at = append(c.limits, limit), append(c.at, i)
-			c.windowed = append(c.windowed, spec.Kinds[kind].Limits[i].Windowed())
+			c.shapes = append(c.shapes, shapeOf(spec, spec.Kinds[kind], i))
 		} else {
-			c.absent = append(c.absent, other{limit, hasWindows(spec.Kinds[kind], i)})
+			c.absent = append(c.absent, other{limit, shapeOf(spec, spec.Kinds[kind], i)})
 		}
 	}
 	return c
@@ -121,6 +120,7 @@ func (c *testCase) checks() []check {
 		{"balances", c.decodeBalances},
 		{"expressions", c.expressions},
 		{"windows", c.windows},
+		{"holds", c.holds},
 		{"allocations", c.allocations},
 	}
 }
@@ -135,9 +135,12 @@ func (c *testCase) table() []error {
 		}
 	}
 	want := len(item.BucketAttributes) + len(item.LimitFields)*len(c.limits)
-	for _, windowed := range c.windowed {
-		if windowed {
+	for _, s := range c.shapes {
+		if s.windowed {
 			want++
+		}
+		if s.held {
+			want += len(item.HoldFields)
 		}
 	}
 	if len(got) != want {
@@ -156,7 +159,7 @@ func (c *testCase) item() []error {
 		return []error{err}
 	}
 	for i, limit := range c.limits {
-		if want := balance(i, c.windowed[i]); *c.balances[i] != want {
+		if want := balance(i, c.shapes[i]); *c.balances[i] != want {
 			errs = append(errs, fmt.Errorf("limit %s is read as %+v, want %+v", limit, *c.balances[i], want))
 		}
 	}
@@ -213,6 +216,9 @@ func (c *testCase) image() []error {
 		if w.Ends != nil {
 			want.Ends = w.Ends[n]
 		}
+		if w.Holds != nil {
+			want.Cells, want.Epoch = w.Holds[n].Change, w.Holds[n].Epoch
+		}
 		if b != want {
 			errs = append(errs, fmt.Errorf("limit %d was put as %+v, want %+v", n, b, want))
 		}
@@ -232,18 +238,19 @@ func (c *testCase) others() []error {
 	full := c.stored()
 	var want []bucket.Named
 	for n, limit := range c.absent {
-		b := balance(n, limit.windowed)
-		put(full, limit.name, b)
+		b := balance(n, limit.shape)
+		put(full, limit.name, b, limit.shape)
 		want = append(want, bucket.Named{Name: limit.name, Balance: b})
 	}
 	slices.SortFunc(want, func(a, b bucket.Named) int { return strings.Compare(a.Name, b.Name) })
 	i := bucket.Image{ // in whose memory another bucket was read
-		Balances: slices.Repeat([]bucket.Balance{balance(9, true)}, len(c.limits)+len(c.absent)),
-		Missing:  slices.Repeat([]bool{true}, len(c.limits)+len(c.absent)),
+		Balances: slices.Repeat([]bucket.Balance{balance(9, shape{windowed: true, held: true})},
+			len(c.limits)+len(c.absent)),
+		Missing: slices.Repeat([]bool{true}, len(c.limits)+len(c.absent)),
 	}
 	balances := make([]bucket.Balance, len(i.Balances))
 	for n, at := range c.at {
-		balances[at] = balance(n, c.windowed[n])
+		balances[at] = balance(n, c.shapes[n])
 	}
 	if err := c.Decode(&i, full); err != nil || !slices.Equal(i.Extra, want) ||
 		slices.Contains(i.Missing, true) || !slices.Equal(i.Balances, balances) {
@@ -257,12 +264,10 @@ func (c *testCase) decodeBalances() []error {
 	want := make([]bucket.Balance, len(c.limits)+len(c.absent))
 	attrs := []string{"rf"}
 	for n, limit := range c.limits {
-		b := balance(n, c.windowed[n])
-		want[c.at[n]].Tokens, want[c.at[n]].Ends = b.Tokens, b.Ends
-		attrs = append(attrs, attributes(limit, false)[0])
-		if c.windowed[n] {
-			attrs = append(attrs, item.LimitAttribute(limit, item.WindowField))
-		}
+		b := balance(n, c.shapes[n])
+		want[c.at[n]] = bucket.Balance{Tokens: b.Tokens, Ends: b.Ends, Cells: b.Cells, Epoch: b.Epoch}
+		changing := c.attributesOf(n)[len(item.LimitFields):] // beside the balance, what a charge changes
+		attrs = append(append(attrs, item.LimitAttribute(limit, item.LimitFields[0])), changing...)
 	}
 	var errs []error
 	i := bucket.Image{Balances: make([]bucket.Balance, len(want))}
@@ -327,9 +332,6 @@ func (c *testCase) allocations() []error {
 	return errs
 }
 
-// hasWindows reports whether the i-th limit of k's resource has windows, also if k does not have the limit.
-func hasWindows(k store.Kind, i int) bool { return k.Windows != nil && k.Windows[i] != nil }
-
 // windows holds each path against what it must say of each limit with windows: every update names the window
 // of the image, and Normal and Reshape store a window's end.
 func (c *testCase) windows() []error {
@@ -338,7 +340,7 @@ func (c *testCase) windows() []error {
 	for _, p := range builders(c)[1:] { // Create puts the item: see image
 		p.build(w)
 		for n, limit := range c.limits {
-			if !c.windowed[n] {
+			if !c.shapes[n].windowed {
 				continue
 			}
 			attr := item.LimitAttribute(limit, item.WindowField)

@@ -10,34 +10,60 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// attributes of a limit, in the order of the runtime's table. The end of the window comes last.
-func attributes(limit string, windowed bool) []string {
-	var names []string
-	for _, field := range item.LimitFields {
-		names = append(names, item.LimitAttribute(limit, field))
+// shape is what a limit stores beside its six numbers.
+type shape struct{ windowed, inFlight, held bool }
+
+// shapeOf returns the shape of the i-th limit, also if k does not have it.
+func shapeOf(spec *store.Spec, k store.Kind, i int) shape {
+	if k.Has(i) {
+		return shape{k.Limits[i].Windowed(), k.Limits[i].InFlight(), spec.Held != nil && spec.Held[i]}
 	}
-	if windowed {
-		names = append(names, item.LimitAttribute(limit, item.WindowField))
+	windowed, held := k.Windows != nil && k.Windows[i] != nil, spec.Held != nil && spec.Held[i]
+	return shape{windowed, held && !windowed, held}
+}
+
+// attributes of a limit, in the order of the runtime's table. The end of the window comes after the six, and
+// what counts holds comes last.
+func attributes(limit string, s shape) []string {
+	var names []string
+	add := func(field string) { names = append(names, item.LimitAttribute(limit, field)) }
+	for _, field := range item.LimitFields {
+		add(field)
+	}
+	if s.windowed {
+		add(item.WindowField)
+	}
+	if s.held {
+		for _, field := range item.HoldFields {
+			add(field)
+		}
 	}
 	return names
 }
 
 // attributesOf are those of the n-th of the kind's limits.
-func (c *testCase) attributesOf(n int) []string { return attributes(c.limits[n], c.windowed[n]) }
+func (c *testCase) attributesOf(n int) []string { return attributes(c.limits[n], c.shapes[n]) }
 
 // balance is the one that stored has for limit i. All its numbers differ, and differ from those of other
-// limits; a limit with windows refills nothing.
-func balance(i int, windowed bool) bucket.Balance {
-	n := 10 * int64(i+1)
+// limits; a limit with windows, or in flight, refills nothing, and the period of one in flight is fixed.
+func balance(i int, s shape) bucket.Balance {
+	n := 20 * int64(i+1)
 	b := bucket.Balance{
 		Limit:    bucket.Limit{Capacity: n, Burst: n + 1, Refill: n + 2, Period: n + 3},
 		Tokens:   -n,
 		Consumed: n + 4,
 	}
-	if windowed {
+	if s.windowed {
 		b.Refill, b.Ends = 0, n+5
+	}
+	if s.inFlight {
+		b.Limit = bucket.InFlight(n)
+	}
+	if s.held {
+		b.Cells, b.Epoch = [2]int64{n + 6, n + 7}, n+8
 	}
 	return b
 }
@@ -51,15 +77,21 @@ func (c *testCase) stored() codec.Item {
 		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), item.TTL: codec.N(3),
 	})
 	for i, limit := range c.limits {
-		put(values, limit, balance(i, c.windowed[i]))
+		put(values, limit, balance(i, c.shapes[i]), c.shapes[i])
 	}
 	return values
 }
 
 // put stores a limit's balance in an item.
-func put(into codec.Item, limit string, b bucket.Balance) {
-	numbers := []int64{b.Tokens, b.Capacity, b.Burst, b.Refill, b.Period, b.Consumed, b.Ends}
-	for k, attr := range attributes(limit, b.Windowed()) {
+func put(into codec.Item, limit string, b bucket.Balance, s shape) {
+	numbers := []int64{b.Tokens, b.Capacity, b.Burst, b.Refill, b.Period, b.Consumed}
+	if s.windowed {
+		numbers = append(numbers, b.Ends)
+	}
+	if s.held {
+		numbers = append(numbers, b.Cells[0], b.Cells[1], b.Epoch)
+	}
+	for k, attr := range attributes(limit, s) {
 		into[attr] = codec.N(numbers[k])
 	}
 }
@@ -93,7 +125,8 @@ func text(v types.AttributeValue) string {
 
 // sample returns a write that every path can build. Its vectors differ from limit to limit.
 func sample(r codec.Resource, kind int) *codec.Write {
-	k := r.Spec().Kinds[kind]
+	spec := r.Spec()
+	k := spec.Kinds[kind]
 	w := &codec.Write{
 		Entity: k.Prefix + "1",
 		Image:  &bucket.Image{Refilled: 1, Version: 2},
@@ -104,7 +137,13 @@ func sample(r codec.Resource, kind int) *codec.Write {
 	if k.Windows != nil {
 		w.Ends = make([]int64, len(k.Limits))
 	}
+	if spec.HasHolds(kind) {
+		w.Holds = make([]bucket.Hold, len(k.Limits))
+	}
 	for i := range k.Limits {
+		if k.Has(i) && spec.Held != nil && spec.Held[i] {
+			w.Holds[i], w.Image.Balances[i].Epoch = hold(int64(i)), int64(i)+10
+		}
 		if k.Limits[i].Windowed() {
 			w.Ends[i], w.Image.Balances[i].Ends = int64(i)+5, int64(i)+6
 		}
@@ -116,4 +155,12 @@ func sample(r codec.Resource, kind int) *codec.Write {
 		w.Lo, w.Hi = append(w.Lo, n), append(w.Hi, n+1)
 	}
 	return w
+}
+
+// hold is what sample does to the cells of a limit. All its numbers differ.
+func hold(n int64) bucket.Hold {
+	return bucket.Hold{
+		Change: [2]int64{n + 20, n + 30}, Lo: [2]int64{n + 40, n + 50}, Hi: [2]int64{n + 60, n + 70},
+		First: n + 80, Last: n + 90, Epoch: n + 100,
+	}
 }
