@@ -184,7 +184,13 @@ func (*fake) Refused(store.Definition, []store.Link, []int64, int64) *runtime.De
 	return nil
 }
 
+// onAnswer is the key of a context's value: a func() that Acquire calls once it has its answer.
+type onAnswer struct{}
+
 func (f *fake) Acquire(ctx context.Context, call *store.Call) error {
+	if answered, ok := ctx.Value(onAnswer{}).(func()); ok {
+		defer answered()
+	}
 	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
 	defer cancel()
 	if err := f.begin(ctx, "acquire", call); err != nil {

@@ -1,9 +1,11 @@
 package runtime_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,8 +21,12 @@ type waits struct {
 	r     *resource
 	start time.Time
 	ended chan outcome
+	same  []outcome // received from ended, of one instant
 	open  int
 	last  error // of the waiter that ended last
+
+	mu      sync.Mutex
+	answers []string // names of the waiters whose acquires the store has answered, in this order
 }
 
 type outcome struct {
@@ -49,7 +55,12 @@ func (w *waits) joinCost(ctx context.Context, name string, c cost, opts ...runti
 func (w *waits) joinAs(ctx context.Context, name string, e entity, c cost, opts ...runtime.CallOption) {
 	w.open++
 	go func() {
-		lease, err := w.r.Wait(patient(w.t, ctx), e, c, opts...)
+		ctx := context.WithValue(patient(w.t, ctx), onAnswer{}, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.answers = append(w.answers, name)
+		})
+		lease, err := w.r.Wait(ctx, e, c, opts...)
 		if (lease == nil) == (err == nil) {
 			w.t.Errorf("%s: lease %v beside error %v", name, lease, err)
 		}
@@ -62,13 +73,52 @@ func (w *waits) joinAs(ctx context.Context, name string, e entity, c cost, opts 
 func (w *waits) done(n int) {
 	w.t.Helper()
 	synctest.Wait()
-	equal(w.t, "waiters ended", len(w.ended), n)
+	equal(w.t, "waiters ended", len(w.same)+len(w.ended), n)
+}
+
+// take waits for the next waiter to end. Waiters that end at one instant are taken in the order in which the
+// store answered them last. The scheduler decides which of their goroutines reports its end first.
+func (w *waits) take() outcome {
+	if len(w.same) == 0 {
+		w.same = append(w.same, <-w.ended)
+		synctest.Wait()
+		for range len(w.ended) {
+			w.same = append(w.same, <-w.ended)
+		}
+		w.mu.Lock()
+		last := map[string]int{}
+		for i, name := range w.answers {
+			last[name] = i
+		}
+		w.mu.Unlock()
+		slices.SortStableFunc(w.same, func(a, b outcome) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), last[a.name]-last[b.name])
+		})
+	}
+	first := w.same[0]
+	w.same = w.same[1:]
+	return first
+}
+
+// TestTake is the control of take: it does not hide that the store answered c and b before a, whatever the
+// order in which their goroutines report.
+func TestTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := queue(t, &fake{})
+		w.answers = []string{"a", "c", "b", "a"}
+		for _, o := range []outcome{{"d", 2, nil}, {"a", 1, nil}, {"b", 1, nil}, {"c", 1, nil}} {
+			w.ended <- o
+		}
+		for _, want := range []string{"c", "b", "a", "d"} {
+			equal(t, "taken", w.take().name, want)
+		}
+	})
 }
 
 // next waits for the next waiter to end, and holds it against name, instant and error text.
 func (w *waits) next(name string, at time.Duration, want string) {
 	w.t.Helper()
-	got := <-w.ended
+	got := w.take()
 	w.open--
 	if got.name != name || got.at != at {
 		w.t.Errorf("%s ended after %v, want %s after %v", got.name, got.at, name, at)

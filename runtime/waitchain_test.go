@@ -83,7 +83,7 @@ func TestGivenBackToManyLines(t *testing.T) {
 		}
 		check(t, lease.Settle(t.Context(), cost{TPM: 2000}), "") // gives 4000 back: enough for one
 		w.done(1)
-		served := <-w.ended
+		served := w.take()
 		w.open--
 		asked := 0
 		for _, user := range users {
@@ -97,7 +97,7 @@ func TestGivenBackToManyLines(t *testing.T) {
 			t.Errorf("asked %d times", asked)
 		}
 		for range 2*len(users) - 1 {
-			got := <-w.ended
+			got := w.take()
 			check(t, got.err, "")
 		}
 		equal(t, "the last of six, 4000 of them given back", time.Since(w.start), 200*time.Second)
