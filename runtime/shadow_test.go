@@ -232,26 +232,28 @@ func TestShadowInAnOutage(t *testing.T) {
 
 // TestShadowFromMemory: a denial from the cache is reported as any other, and the store is not asked.
 func TestShadowFromMemory(t *testing.T) {
-	backend := newMinds()
-	var got []report
-	b := runtime.NewBuilder(backend, quiet(), runtime.WithObserver(watch(&got)))
-	r := runtime.Bind[entity](b, gpt4(), toVector, fromVector).With(runtime.Shadow(true))
-	_, err := b.Limiter()
-	check(t, err, "")
-	acquire(t, r, user{"1"}, cost{TPM: 6000})
-	denied := store.AddRefusal(nil, runtime.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
-		RetryAfter: time.Minute})
-	backend.remember(denied)
-	got = nil
-	calls := backend.count()
-	lease := acquire(t, r, user{"1"}, cost{TPM: 10})
-	equal(t, "calls to the store", backend.count(), calls)
-	equal(t, "shadowed", lease.Shadowed(), error(denied))
-	equal(t, "remaining", lease.Remaining(), cost{59, 0})
-	if len(got) != 1 || got[0].Which != "shadowed" || got[0].Event.Limit != "tpm" {
-		t.Errorf("observer got %+v", got)
-	}
-	if _, err := r.Acquire(t.Context(), user{"a#b"}, cost{TPM: 10}); err == nil {
-		t.Error("a bad id went through")
-	}
+	synctest.Test(t, func(t *testing.T) { // no token refills meanwhile
+		backend := newMinds()
+		var got []report
+		b := runtime.NewBuilder(backend, quiet(), runtime.WithObserver(watch(&got)))
+		r := runtime.Bind[entity](b, gpt4(), toVector, fromVector).With(runtime.Shadow(true))
+		_, err := b.Limiter()
+		check(t, err, "")
+		acquire(t, r, user{"1"}, cost{TPM: 6000})
+		denied := store.AddRefusal(nil, runtime.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
+			RetryAfter: time.Minute})
+		backend.remember(denied)
+		got = nil
+		calls := backend.count()
+		lease := acquire(t, r, user{"1"}, cost{TPM: 10})
+		equal(t, "calls to the store", backend.count(), calls)
+		equal(t, "shadowed", lease.Shadowed(), error(denied))
+		equal(t, "remaining", lease.Remaining(), cost{59, 0})
+		if len(got) != 1 || got[0].Which != "shadowed" || got[0].Event.Limit != "tpm" {
+			t.Errorf("observer got %+v", got)
+		}
+		if _, err := r.Acquire(t.Context(), user{"a#b"}, cost{TPM: 10}); err == nil {
+			t.Error("a bad id went through")
+		}
+	})
 }
