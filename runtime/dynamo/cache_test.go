@@ -36,7 +36,7 @@ func TestMemoryPerBucket(t *testing.T) {
 	skipOnLocal(t)
 	longform.NoRace(t, "it measures memory")
 	gpt4, _ := generated(t)
-	const most = 1000
+	const most = 1100
 	buckets := longform.Count(t, "buckets", 20_000, 5000)
 	def := withNumbers(gpt4, 1, perSecond(100), perSecond(100))
 	table := newSimTable(1, gpt4.Decode)
