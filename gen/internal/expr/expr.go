@@ -179,9 +179,9 @@ func adjust(r *model.Resource) *Path {
 	return w.path(r.Adjust, update)
 }
 
-// reshape stores parameters, and starts limits that are new to the item at their burst. What is held stays
-// held. ADD creates a missing tc, and missing cells, in a third of the text of if_not_exists. That matters as
-// this path is the longest, and so decides how many limits fit.
+// reshape stores parameters, and starts limits that are new to the item at their burst. It ends no holds. ADD
+// creates a missing tc, and missing cells, in a third of the text of if_not_exists. That matters as this path
+// is the longest, and so decides how many limits fit.
 func reshape(r *model.Resource) *Path {
 	w := newWriter(r)
 	w.set("rf = "+w.shared(":rf", Refilled), "cv = "+w.shared(":cv1", Version), w.stamp())

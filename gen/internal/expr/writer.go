@@ -166,8 +166,8 @@ func (w *writer) swept(i int) string {
 }
 
 // add changes the tokens of every limit by net, the consumption by the cost, and cells by what is taken and
-// given back. A limit with windows or holds has Net on every path: a give-back of another window, or of a hold
-// that is over, adds no tokens.
+// given back. A limit with windows or holds has Net on every path: a give-back of another window, or of a
+// hold that is over, adds no tokens.
 func (w *writer) add(of Value) {
 	for i, l := range w.r.Limits {
 		a, net := l.Attrs, of
@@ -191,8 +191,8 @@ func (w *writer) cells(i int) string {
 	return fmt.Sprintf(", %s %s, %s %s", l.Attrs.Cells[0], w.of(i, Cell0), l.Attrs.Cells[1], w.of(i, Cell1))
 }
 
-// between guards every balance, and what a limit holds by holds. A limit that needs no guard keeps its clause,
-// with open bounds: the text is a constant.
+// between guards every balance, and what a limit holds by holds. A limit that needs no guard keeps its
+// clause, with open bounds: the text is a constant.
 func (w *writer) between(holds func(i int) string) {
 	for i, l := range w.r.Limits {
 		text := fmt.Sprintf("AND %s BETWEEN %s AND %s", l.Attrs.Tokens, w.of(i, Lo), w.of(i, Hi))

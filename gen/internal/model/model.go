@@ -115,8 +115,8 @@ type Limit struct {
 // Holds reports whether buckets count what open leases hold of l.
 func (l *Limit) Holds() bool { return l.Attrs.Epoch != "" }
 
-// Attrs is a limit's name and those of its attributes in a bucket: six, Ends of a limit with windows, and Cells
-// and Epoch of one of which open leases hold tokens.
+// Attrs is a limit's name and those of its attributes in a bucket: six, and Ends of a limit with windows.
+// Cells and Epoch are of one that counts what open leases hold.
 type Attrs struct {
 	Limit                                             string
 	Tokens, Capacity, Burst, Refill, Period, Consumed string
@@ -275,7 +275,8 @@ func ResourceOf(r *schema.Resource) *Resource {
 			Attrs: attrs(l.Name, l.Window != nil, l.Holds()), Window: l.Window, InFlight: l.InFlight,
 		})
 	}
-	for _, name := range r.Removed { // beside windows or holds, it may have had some; REMOVE of none does nothing
+	for _, name := range r.Removed {
+		// beside windows or holds, it may have had some; REMOVE of none does nothing
 		m.Removed = append(m.Removed, attrs(name, m.Windows != "", m.Holds))
 	}
 	m.Variants = variants(m, r.Charged)

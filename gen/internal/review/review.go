@@ -213,8 +213,9 @@ func holds(r *model.Resource) string {
 	if limits == nil {
 		return ""
 	}
-	return fmt.Sprintf("- A lease holds what it took of %s until it ends, however long the call takes. If its process "+
-		"dies, that is back\n  1 to 2 minutes later, or up to 4 after a reset.\n", words.List(limits, "and"))
+	return fmt.Sprintf("- A lease holds what it took of %s until it ends, however long the call takes. If its "+
+		"process dies, that is back\n  1 to 2 minutes later, or up to 4 after a reset.\n",
+		words.List(limits, "and"))
 }
 
 // regions prints what regions keep of limits that they have in common.
@@ -283,8 +284,8 @@ func manner(r *model.Resource) string {
 	}
 	if r.Holds {
 		s += "- Every lease ends with a write: `keep` costs what a settle does.\n" +
-			"- A process extends what its leases hold, if calls take longer than half a minute: that is one write of " +
-			"each bucket a minute.\n"
+			"- A process extends what its leases hold, if calls take longer than half a minute: that is one write " +
+			"of each bucket a minute.\n"
 	}
 	if r.LazySettle {
 		s += "- `settle: lazy`: settles and releases go out with the bucket's next acquire at no cost, if there " +

@@ -58,8 +58,8 @@ func (r *resourceReader) baseLimit(f fields, l limit) limit {
 	return r.numbers(f, l, "write how many tokens "+l.what+" has, such as capacity: 100")
 }
 
-// restatedLimit reads f into l, which replaces base for a kind. every, window or in_flight is base's, and so is
-// per_call unless it is given.
+// restatedLimit reads f into l, which replaces base for a kind. every, window or in_flight is base's, and so
+// is per_call unless it is given.
 func (r *resourceReader) restatedLimit(f fields, l, base limit) limit {
 	l.every, l.perCall = base.every.inherited(), base.perCall.inherited()
 	l.windowed, l.window = base.windowed, base.window

@@ -134,9 +134,9 @@ func (r *resourceReader) readGlobal(f fields) {
 				"refills, and no window; move the limit to a resource without global, or write every", l.what, r.what)
 		}
 		if l.inFlight && on {
-			r.add(r.res.Limits[i].Pos, ruleInFlightGlobal, "%s has in_flight, and %s is global: a region cannot give back "+
-				"what another took; move the limit to a resource without global, where each region has a limit of its "+
-				"own", l.what, r.what)
+			r.add(r.res.Limits[i].Pos, ruleInFlightGlobal, "%s has in_flight, and %s is global: a region cannot give "+
+				"back what another took; move the limit to a resource without global, where each region has a limit of "+
+				"its own", l.what, r.what)
 		}
 	}
 }

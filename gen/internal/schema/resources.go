@@ -81,7 +81,7 @@ func (r *resourceReader) read(e entry) {
 		r.addOnlyKind()
 	}
 	r.readGlobal(f)
-	r.needPolicy(f)
+	needPolicy(r, f)
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
 	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())
@@ -122,13 +122,13 @@ func (r *resourceReader) readLimits(e entry) {
 
 // needPolicy reports that on_unavailable is missing beside a limit in flight. Its default would admit any
 // number of calls at the same time.
-func (r *resourceReader) needPolicy(f fields) {
+func needPolicy(r *resourceReader, f fields) {
 	i := slices.IndexFunc(r.limits, func(l limit) bool { return l.inFlight })
 	if i < 0 {
 		return
 	}
-	r.needAt(f, r.res.Pos, "on_unavailable", "it has no default beside "+r.limits[i].what+", which has in_flight: "+
-		"write deny, local, which counts for each process, or allow, which admits any number of calls")
+	r.needAt(f, r.res.Pos, "on_unavailable", "it has no default beside "+r.limits[i].what+", which has "+
+		"in_flight: write deny, local, which counts for each process, or allow, which admits any number of calls")
 }
 
 // readRemoved reads the names of limits that buckets may still hold.
@@ -241,8 +241,8 @@ func (r *resourceReader) restatedKey(e entry) bool {
 		r.add(r.pos(e.key), ruleRestatedKey, "%s is the same for all kinds, as another window is another limit: "+
 			"add one to limits of %s, with the kinds that have it", e.name, r.what)
 	case "in_flight", "on_crash":
-		r.add(r.pos(e.key), ruleRestatedKey, "%s is the same for all kinds: move it to limits of %s, or add a limit "+
-			"there, with the kinds that have it", e.name, r.what)
+		r.add(r.pos(e.key), ruleRestatedKey, "%s is the same for all kinds: move it to limits of %s, or add a "+
+			"limit there, with the kinds that have it", e.name, r.what)
 	case "doc", "go_name", "refills":
 		r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
 			"of %s", e.name, r.what)

@@ -203,14 +203,14 @@ func (w *Write) SetKey(hash, sort string) {
 func (w *Write) Begin(update, cond string) {
 	w.Item = nil
 	if w.Update != update || w.Cond != cond || len(w.Values) != w.given {
-		w.clear()
+		empty(w)
 	}
 	w.Update, w.Cond = update, cond
 	w.given, w.digits = 0, w.digits[:0]
 }
 
-// clear empties the maps, except for what all updates name.
-func (w *Write) clear() {
+// empty empties w's maps, except for what all updates name.
+func empty(w *Write) {
 	if w.Names == nil {
 		w.Names = make(map[string]string, 1)
 	}

@@ -56,20 +56,10 @@ func (w *Write) Bounds(i int, lo, hi string) {
 	w.Bound(hi, w.Hi[i])
 }
 
-// Numbers gives the placeholders of the parameters of limit i: capacity, burst, refill amount and refill
-// period.
-func (w *Write) Numbers(i int, cp, bx, ra, rp string) {
-	limit := &w.Limits[i]
-	w.N(cp, limit.Capacity)
-	w.N(bx, limit.Burst)
-	w.N(ra, limit.Refill)
-	w.N(rp, limit.Period)
-}
-
-// Full returns the balance of limit i in a new bucket: the burst less the cost.
-func (w *Write) Full(i int) bucket.Balance {
-	full := bucket.Sub(w.Limits[i].Burst, w.Cost[i])
-	b := bucket.Balance{Limit: w.Limits[i], Tokens: full, Consumed: w.Cost[i]}
+// full returns the balance of limit i in a new bucket: the burst less the cost.
+func full(w *Write, i int) bucket.Balance {
+	tokens := bucket.Sub(w.Limits[i].Burst, w.Cost[i])
+	b := bucket.Balance{Limit: w.Limits[i], Tokens: tokens, Consumed: w.Cost[i]}
 	if w.Ends != nil {
 		b.Ends = w.Ends[i]
 	}
@@ -82,15 +72,16 @@ func (w *Write) Full(i int) bucket.Balance {
 // Create makes w the put of a full bucket less Cost, on a condition without placeholders. limits are as
 // Marshal has them.
 func (w *Write) Create(resource, cond string, limits ...string) {
-	full := bucket.Image{
+	img := bucket.Image{
 		Refilled: w.RF, Version: w.CV, Op: w.Op, TTL: w.TTL, Balances: make([]bucket.Balance, len(limits)),
 	}
 	for i, name := range limits {
 		if name != "" {
-			full.Balances[i] = w.Full(i)
+			img.Balances[i] = full(w, i)
 		}
 	}
-	w.Put(Marshal(w.Entity, resource, &full, limits...), cond)
+	w.Item, w.Update, w.Cond = Marshal(w.Entity, resource, &img, limits...), "", cond
+	w.Names, w.Values = nil, nil
 }
 
 // Reshape makes w the update that stores Limits and takes Cost. Its text has the placeholders of package
@@ -110,7 +101,11 @@ func (w *Write) Reshape(update, cond string, limits ...string) {
 		}
 		of := func(suffix string) string { return ":" + name + "_" + suffix }
 		w.Charge(i, of("net"), of("use"))
-		w.Numbers(i, of("cp"), of("bx"), of("ra"), of("rp"))
+		limit := &w.Limits[i]
+		w.N(of("cp"), limit.Capacity)
+		w.N(of("bx"), limit.Burst)
+		w.N(of("ra"), limit.Refill)
+		w.N(of("rp"), limit.Period)
 		w.Bounds(i, of("lo"), of("hi"))
 		if w.Ends != nil && w.Limits[i].Windowed() {
 			w.Window(i, of("we"))
@@ -122,10 +117,4 @@ func (w *Write) Reshape(update, cond string, limits ...string) {
 		}
 	}
 	w.End()
-}
-
-// Put makes w the put of a whole item, on a condition without placeholders.
-func (w *Write) Put(item Item, cond string) {
-	w.Item, w.Update, w.Cond = item, "", cond
-	w.Names, w.Values = nil, nil
 }
