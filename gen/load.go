@@ -41,7 +41,8 @@ type Kind struct {
 type Resource struct {
 	Name    string
 	Limits  []string  // their names
-	Windows []*Window // one for each of Limits, nil for one that refills; nil if all do
+	Windows []*Window // one for each of Limits, nil for one without windows; nil if none has any
+	Held    []bool    // one for each of Limits: buckets count what open leases hold of it; nil if of none
 	Removed []string  // names of earlier limits, which buckets may still hold
 	Charged []Charged // the kinds that have a bucket, each once
 	Cascade string    // atomic, compensated or none
@@ -71,7 +72,8 @@ type Charged struct {
 
 // Numbers are the parameters of a token bucket. Capacity, Burst and Refill are whole tokens. Refill tokens
 // are added each Period, which is whole milliseconds. All are positive. Of a limit with windows, Refill is 0,
-// and Period is their length, which is nominal for those of the calendar.
+// and Period is their length, which is nominal for those of the calendar. Of one in flight, Refill is 0, and
+// Period a millisecond.
 type Numbers = schema.Numbers
 
 // Load reads and checks the limits.yaml at path. The error is a Problems if the file has mistakes.
@@ -97,6 +99,9 @@ func Load(path string) (*Schema, error) {
 			own.Limits = append(own.Limits, l.Name)
 			if r.Windows() {
 				own.Windows = append(own.Windows, l.Window)
+			}
+			if r.Holds() {
+				own.Held = append(own.Held, l.Holds())
 			}
 		}
 		for _, c := range r.Charged {

@@ -73,6 +73,16 @@ const (
 	OperandPeriod       = expr.Period
 	OperandEnds         = expr.Ends     // end of the window to store
 	OperandEndsSeen     = expr.EndsSeen // end of the window in the image
+	OperandCell0        = expr.Cell0    // added to the cells of holds, by the parity of the epoch
+	OperandCell1        = expr.Cell1
+	OperandCell0Lo      = expr.Cell0Lo // bounds of the cells
+	OperandCell0Hi      = expr.Cell0Hi
+	OperandCell1Lo      = expr.Cell1Lo
+	OperandCell1Hi      = expr.Cell1Hi
+	OperandEpoch        = expr.Epoch     // lowest epoch that is counted, to store
+	OperandEpochSeen    = expr.EpochSeen // lowest epoch in the image
+	OperandEpochLo      = expr.EpochLo   // bounds of the lowest epoch
+	OperandEpochHi      = expr.EpochHi
 )
 
 // LoadStatements returns the Statements of each resource of the limits.yaml at path, in the order of
