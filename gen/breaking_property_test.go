@@ -51,6 +51,7 @@ func draw(t *rapid.T, label string) drawn {
 			if r != global && rapid.Bool().Draw(t, label+"windows") {
 				how = rapid.SampledFrom([]string{
 					"window: day", "window: day, zone: entity", "window: month, starts: 15", "window: 5h, starts: first_use",
+					"window: day, on_crash: release", "in_flight: true",
 				}).Draw(t, label+"window of a limit")
 			}
 			lines = append(lines, fmt.Sprintf("      %s: {capacity: %d, %s%s}\n", l, number("capacity"), how,

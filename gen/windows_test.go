@@ -17,7 +17,9 @@ resources:
       rps: {capacity: 10, every: 1s}
       daily: {capacity: 100, window: day}
       session: {capacity: 100, window: 24h, starts: first_use}
-    entities: {user: {}, org: {daily: {capacity: 20}}}
+      parallel: {capacity: 30, in_flight: true}
+    entities: {user: {}, org: {daily: {capacity: 20}, parallel: {capacity: 40}}}
+    on_unavailable: deny
 `
 
 // TestRevisionOfWindows: what buckets store of windows needs a new revision, and their starts and zones do
@@ -35,6 +37,14 @@ func TestRevisionOfWindows(t *testing.T) {
 		{"capacity", "daily: {capacity: 20}", "daily: {capacity: 21}", reused},
 		{"a limit that refills", "window: day}", "every: 1d}", reused},
 		{"a limit that has windows", "every: 1s}", "window: 1m, starts: first_use}", reused},
+		{"default of on_crash written out", "window: day}", "window: day, on_crash: charge}", ""},
+		{"on_crash", "window: day}", "window: day, on_crash: release}", reused},
+		{"default of per_call written out", "in_flight: true}", "in_flight: true, per_call: 1}", ""},
+		{"per_call", "in_flight: true}", "in_flight: true, per_call: 2}", ""},
+		{"slots", "capacity: 30", "capacity: 31", reused},
+		{"slots of a kind", "parallel: {capacity: 40}", "parallel: {capacity: 41}", reused},
+		{"a limit in flight", "every: 1s}", "in_flight: true}", reused},
+		{"a limit that refills fast", "in_flight: true}", "every: 1ms}", reused},
 	} {
 		dir := t.TempDir()
 		schemaAt(t, dir, windowed)
@@ -68,6 +78,15 @@ func TestBreakingWindows(t *testing.T) {
 		{"refills now", "window: day}", "every: 1d}", "HOW_LONG_CHANGED"},
 		{"has windows now", "every: 1s}", "window: 1m, starts: first_use}", "HOW_LONG_CHANGED"},
 		{"lowered capacity", "daily: {capacity: 20}", "daily: {capacity: 19}", "BURST_LOWERED"},
+		{"refills fast now", "capacity: 30, in_flight: true}", "capacity: 30, every: 1ms, per_call: 1}",
+			"HOW_LONG_CHANGED"},
+		{"in flight now", "every: 1s}", "in_flight: true}", "HOW_LONG_CHANGED PER_CALL_CHANGED"},
+		{"windows in flight now", "window: day}", "in_flight: true}", "HOW_LONG_CHANGED PER_CALL_CHANGED"},
+		{"fewer slots", "capacity: 30", "capacity: 29", "BURST_LOWERED"},
+		{"more slots", "capacity: 30", "capacity: 31", ""},
+		{"on_crash", "window: day}", "window: day, on_crash: release}", "ON_CRASH_CHANGED"},
+		{"default of on_crash written out", "window: day}", "window: day, on_crash: charge}", ""},
+		{"default of per_call written out", "in_flight: true}", "in_flight: true, per_call: 1}", ""},
 		{"renamed", "daily: {capacity: 100, window: day}", "dayly: {capacity: 100, window: day}", "LIMIT_RENAMED"},
 		{"renamed, with another start", "session: {capacity: 100, window: 24h, starts: first_use}",
 			"sessions: {capacity: 100, window: day}", "LIMIT_REMOVED"},

@@ -52,8 +52,17 @@ func (c *comparison) perKind(text func(number) string, changed func(was, is numb
 
 func burstLowered(c *comparison) {
 	burst := func(n number) string { return schema.Count(n.Burst) }
-	lower := func(was, is number) bool { return is.Burst < was.Burst && was.Windowed() == is.Windowed() }
+	lower := func(was, is number) bool {
+		return is.Burst < was.Burst && was.Windowed() == is.Windowed() && was.InFlight() == is.InFlight()
+	}
 	c.perKind(burst, lower, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
+		if l.InFlight {
+			c.report(pos, schema.Place(n.Name, l.Name),
+				"capacity of limit %s of %s is %s: calls in flight go on, new ones are denied until fewer than that are "+
+					"left, and calls that cost more fail with a CostTooLargeError whenever they are tried; see first how "+
+					"many run at the same time, and that none asks for more", l.Name, n.Name, list)
+			return
+		}
 		if l.Window != nil {
 			c.report(pos, schema.Place(n.Name, l.Name),
 				"capacity of limit %s of %s is %s: an open window keeps its usage, so that calls may be denied until it "+
@@ -78,7 +87,7 @@ func rateLowered(c *comparison) {
 
 // slower reports whether is refills less in the same time. The products are below 2^65: they need 128 bits.
 func slower(was, is number) bool {
-	if was.Windowed() || is.Windowed() { // HOW_LONG_CHANGED and BURST_LOWERED report these
+	if was.Refill == 0 || is.Refill == 0 { // HOW_LONG_CHANGED and BURST_LOWERED report these
 		return false
 	}
 	oldHigh, oldLow := bits.Mul64(uint64(was.Refill), uint64(is.Period.Milliseconds()))

@@ -27,8 +27,8 @@ func (c *comparison) removedLimits(o, n *schema.Resource, found func(l, renamed 
 	}
 }
 
-// sameNumbers reports whether limit i of o has the numbers and the windows of limit j of n, for all kinds
-// that both charge.
+// sameNumbers reports whether limit i of o has the numbers, the windows and the on_crash of limit j of n, for
+// all kinds that both charge.
 func (c *comparison) sameNumbers(o, n *schema.Resource, i, j int) bool {
 	for _, was := range o.Charged {
 		is := charged(c.new, n, c.old.Kinds[was.Kind].Name)
@@ -36,7 +36,8 @@ func (c *comparison) sameNumbers(o, n *schema.Resource, i, j int) bool {
 			return false
 		}
 	}
-	return o.Limits[i].Numbers == n.Limits[j].Numbers && sameWindows(o.Limits[i].Window, n.Limits[j].Window)
+	was, is := o.Limits[i], n.Limits[j]
+	return was.Numbers == is.Numbers && was.Release == is.Release && sameWindows(was.Window, is.Window)
 }
 
 func limitRemoved(c *comparison) {
@@ -95,7 +96,8 @@ func periodUnit(c *comparison) {
 	for o, n := range c.resources() {
 		for i, j := range limits(o, n) {
 			was, is := o.Limits[i], n.Limits[j]
-			if was.Window == nil && is.Window == nil && was.Period != is.Period {
+			refills := was.Window == nil && is.Window == nil && !was.InFlight && !is.InFlight
+			if refills && was.Period != is.Period {
 				c.report(is.Pos, schema.Place(n.Name, is.Name),
 					"limit %s of %s was %s and is now %s%s: balances that were counted by every %s are taken over as they "+
 						"are, debts too, and overrides keep every %s; give the new period a limit of its own name, and write "+

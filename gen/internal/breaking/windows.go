@@ -17,7 +17,7 @@ func howLongChanged(c *comparison) {
 	for o, n := range c.resources() {
 		for i, j := range limits(o, n) {
 			was, is := o.Limits[i], n.Limits[j]
-			if (was.Window == nil) == (is.Window == nil) {
+			if (was.Window == nil) == (is.Window == nil) && was.InFlight == is.InFlight {
 				continue
 			}
 			c.report(is.Pos, schema.Place(n.Name, is.Name),
@@ -69,4 +69,25 @@ func windowZoneChanged(c *comparison) {
 				"and the next is half to one and a half as long as others; write zone: %s to keep it",
 			l.Name, n.Name, was.ZoneKey(), is.ZoneKey(), was.ZoneKey())
 	})
+}
+
+func onCrashChanged(c *comparison) {
+	for o, n := range c.resources() {
+		for i, j := range limits(o, n) {
+			was, is := o.Limits[i], n.Limits[j]
+			if was.Release == is.Release || was.Window == nil || is.Window == nil {
+				continue
+			}
+			before, after := "charge", "release"
+			does := "what a process has reserved when it dies comes back within 2 minutes, Keep writes, and a process " +
+				"extends what its leases hold, by one write of each bucket a minute"
+			if was.Release {
+				before, after = after, before
+				does = "what a process has reserved when it dies stays charged until the window ends"
+			}
+			c.report(is.Pos, schema.Place(n.Name, is.Name),
+				"on_crash of limit %s of %s was %s and is %s: %s; write on_crash: %s to keep it",
+				is.Name, n.Name, before, after, does, before)
+		}
+	}
 }

@@ -62,7 +62,8 @@ func Of(s *schema.Schema) []Entry {
 }
 
 // sum is a digest of the numbers that a bucket stores, and of the regions that quotas of them depend on. So
-// limits that the kind does not have are not in it. Of windows, it has that there are any, and their length.
+// limits that the kind does not have are not in it. Of windows, it has that there are any, their length, and
+// whether a bucket counts what open leases hold. That of a limit in flight shows in its period.
 // It ignores their starts and zones, the order of limits, and docs and per_call, which no bucket holds.
 func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 	var lines []string
@@ -79,6 +80,9 @@ func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 			n.Period)
 		if l.Window != nil {
 			line += " window"
+		}
+		if l.Release {
+			line += " release"
 		}
 		lines = append(lines, line)
 	}
