@@ -1,0 +1,184 @@
+package plan
+
+// send has the client of a lease plan a write by what its process knows, and send it. ok is false if that
+// needs a read first.
+func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bool) {
+	i, l, process := step.lease, &s.leases[step.lease], c.processOf(step.lease)
+	k := planKey{
+		act: step.act, actual: step.actual, epoch: l.epoch, ends: l.ends, confirmed: step.fresh, op: opNew,
+		sole: c.soleWriter && !step.fresh, now: s.now, process: process,
+	}
+	if step.fresh {
+		s.known[process] = s.item
+	}
+	k.img = s.known[process]
+	switch step.act {
+	case actTake:
+		k.op, k.sent, k.epoch, k.ends = uint8(i+1), l.lastSent(), 0, 0
+		if it := c.items.values[s.item]; step.fresh && k.sent != 0 && it.there && it.op == k.op {
+			return c.takeCovered(l, it), true
+		}
+		l.phase = trying
+	case actReverse:
+		k.img, k.sent, k.epoch, k.ends = 0, l.lastSent(), 0, 0
+	case actEnd:
+		l.phase, l.until = ending, 0
+	}
+	r := c.plan(k)
+	switch m := r.message; r.decision {
+	case Read:
+		return "", false
+	case Deny, TooLarge: // a copy of an earlier attempt may still charge it
+		c.giveUp(l)
+	case None:
+		if step.act == actExtend {
+			l.epoch = m.to
+		} else {
+			l.phase = over
+		}
+	case Write:
+		m.lease = i
+		if l.pending = c.messages.number(m); step.act == actTake {
+			l.sends++
+		} else if step.act == actExtend {
+			l.phase = extending
+		}
+	}
+	return r.broken, true
+}
+
+// giveUp ends the acquire of l, whose caller has its answer. What a write of unknown outcome took is given
+// back.
+func (c *holdsChecker) giveUp(l *modelLease) {
+	if l.phase = idle; l.sent != [2]uint32{} {
+		l.phase = reversing
+	}
+}
+
+// takeCovered has l hold what an attempt of unknown outcome took, of which the bucket tells by its op. The
+// ttl says which one it was.
+func (c *holdsChecker) takeCovered(l *modelLease, it modelItem) (broken string) {
+	at := c.attempts.values[l.lastSent()]
+	if it.ttl > at.ttl {
+		return "an attempt has a ttl that was not noted"
+	}
+	if first := c.attempts.values[l.sent[0]]; it.ttl <= first.ttl {
+		at = first
+	}
+	c.hold(l, at.epoch, it.ends)
+	return ""
+}
+
+// hold has l hold tokens until the end of an epoch.
+func (c *holdsChecker) hold(l *modelLease, epoch int8, ends int32) {
+	*l = modelLease{phase: held, epoch: epoch, until: epoch, ends: ends, holds: l.holds, exempt: l.exempt}
+}
+
+// answered gives the reply to m to its client.
+func (c *holdsChecker) answered(s *modelState, m message, applied bool) {
+	l, it := &s.leases[m.lease], c.items.values[s.item]
+	s.known[c.processOf(m.lease)] = s.item
+	switch {
+	case m.act == actTake && applied:
+		c.hold(l, m.to, it.ends)
+	case m.act == actTake && it.there && it.op == m.op && l.lastSent() != 0:
+		c.takeCovered(l, it)
+	case m.act == actExtend:
+		if l.phase = held; applied {
+			l.epoch = m.to
+			if l.until != 0 && m.to != lost {
+				l.until = m.to
+			}
+		}
+	case applied:
+		l.phase = over
+	case m.act == actReverse: // the image says which one was the last write, if any
+		for c.dropSent(l); l.lastSent() != 0; c.dropSent(l) {
+			if at := c.attempts.values[l.lastSent()]; it.there && it.op == uint8(m.lease+1) && it.ttl == at.ttl {
+				return
+			}
+		}
+		l.phase = over
+	}
+}
+
+// dropSent forgets the last take of unknown outcome.
+func (c *holdsChecker) dropSent(l *modelLease) {
+	if l.sent[1] != 0 {
+		l.sent[1] = 0
+	} else {
+		l.sent[0] = 0
+	}
+}
+
+// lose has the client of l wait no longer for the reply to its message.
+func (c *holdsChecker) lose(s *modelState, l *modelLease) {
+	m := c.messages.values[l.pending]
+	for i := range s.late {
+		if s.late[i] == 0 {
+			s.late[i] = l.pending
+			break
+		}
+	}
+	l.pending = 0
+	s.faults--
+	switch m.act {
+	case actTake:
+		c.noteUnknown(l, m.attempt)
+	case actEnd:
+		l.phase = over // it is never sent again
+	case actExtend:
+		if l.phase = held; c.broken != doubtIsFailure {
+			l.epoch = lost
+		}
+	}
+}
+
+// noteUnknown notes a take of unknown outcome. It stands for an earlier one that nothing in the bucket tells
+// from it.
+func (c *holdsChecker) noteUnknown(l *modelLease, number uint32) {
+	at := c.attempts.values[number]
+	for i, earlier := range l.sent {
+		if before := c.attempts.values[max(earlier, 1)]; earlier == 0 ||
+			i+1 == len(l.sent) || l.sent[i+1] == 0 && before.ttl == at.ttl && before.ends == at.ends {
+			l.sent[i] = number
+			return
+		}
+	}
+}
+
+// commit has the bucket apply m, if its condition holds.
+func (c *holdsChecker) commit(s *modelState, m message) (applied bool, broken string) {
+	before := c.items.values[s.item]
+	img, ok := evaluate(c.plans[m.plan], c.image(before), opName(m.op))
+	if !ok {
+		return false, ""
+	}
+	after := itemOf(img)
+	s.item = c.items.number(after)
+	l := &s.leases[m.lease]
+	if (m.act == actEnd || m.act == actExtend || m.act == actReverse) && m.moves {
+		l.holds.add(m.from, -c.cost)
+	}
+	opens := after.ends != before.ends
+	for i := range s.leases {
+		if s.leases[i].holds.sweep(after.first); opens {
+			s.leases[i].holds = 0
+		}
+	}
+	if opens {
+		s.used = 0
+	}
+	switch {
+	case m.act == actTake:
+		l.exempt = false
+		l.holds.add(m.to, c.cost)
+	case m.act == actExtend && m.moves:
+		l.holds.add(m.to, c.cost)
+	case m.act == actEnd && c.windowed && m.open:
+		s.used += m.actual
+	case m.act == actEnd && c.windowed:
+		s.used += max(0, m.actual-c.cost)
+	}
+	return true, c.check(s)
+}

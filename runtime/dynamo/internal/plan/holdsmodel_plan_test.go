@@ -1,0 +1,323 @@
+package plan
+
+import (
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// holdsModel says what is modelled: processes whose leases hold tokens of one bucket.
+type holdsModel struct {
+	capacity, leases int8 // leases of each process
+	faults           int8 // requests that nobody waits for any longer: they are applied later, or never
+	windowed         bool // else an in-flight limit
+	cost             int8 // of a lease
+	actuals          []int8
+	instants         []int32 // ms after t0
+	skew             [modelProcesses]int32
+	first            int8  // the lowest epoch that the bucket counts at first; 0 for a missing bucket
+	ends             int32 // of its window, ms after t0
+	resets           int8
+	expires          bool // the item is deleted at its ttl
+	reverses         bool // callers leave, so that a charge of unknown outcome is given back
+	soleWriter       bool // give-backs depend on the last write, as far as a process knows
+	keepIdle         int64
+	broken           string // a control; "" for the rules as they are
+}
+
+const (
+	modelProcesses = 2
+	modelLeases    = 4 // at most
+	modelSends     = 3 // of one acquire
+	modelSkew      = 1000
+	modelMargin    = 3000 // a holder gives up so long before its hold ends, ms
+)
+
+// The controls.
+const (
+	takesInAnyEpoch   = "a take without e >= E-1"
+	returnsInAnyEpoch = "a return without e <= E"
+	sweepsAnyCell     = "a sweep without exact cells"
+	neverGivesUp      = "a holder that does not give up"
+	doubtIsFailure    = "an extension in doubt taken as failed"
+	sameTTL           = "another epoch without a higher ttl"
+	returnsLost       = "a lost hold returned all the same"
+	resetKeepsEpoch   = "a reset after which cells count from the same epoch"
+	shortTTL          = "a ttl before the end of the holds"
+)
+
+// action is what a message is to do.
+type action uint8
+
+const (
+	actTake action = iota
+	actEnd
+	actExtend
+	actReverse
+)
+
+// planKey is all that a plan depends on.
+type planKey struct {
+	act          action
+	actual       int8 // of an end
+	epoch        int8 // of the lease's hold; lost if it does not count
+	confirmed    bool
+	sole         bool
+	op           uint8
+	now, process int8
+	ends         int32  // of the lease's window
+	img          uint32 // the item that is known
+	sent         uint32 // the last attempt of unknown outcome, or the one to reverse; 0 for none
+}
+
+// planned is what comes of a plan.
+type planned struct {
+	decision Decision
+	message  message
+	broken   string // the invariant that the plan breaks
+}
+
+// message is a write that was sent.
+type message struct {
+	act      action
+	lease    int8
+	op       uint8
+	actual   int8
+	from, to int8 // the epoch that tokens are taken out of, and that in which the lease holds them then
+	moves    bool // it ends or moves a hold
+	open     bool // the lease's window is open
+	plan     uint32
+	attempt  uint32 // of a take
+}
+
+// attempt is what a client notes of a take of unknown outcome.
+type attempt struct {
+	ttl   int32
+	epoch int8 // in which it holds what it takes
+	ends  int32
+	item  uint32 // that it leaves, if nobody else writes
+}
+
+// lost is the epoch of a hold that does not count.
+const lost = int8(bucket.Lost)
+
+// interned numbers values, from 1 on.
+type interned[T comparable] struct {
+	numbers map[T]uint32
+	values  []T
+}
+
+func (in *interned[T]) number(value T) uint32 {
+	n, ok := in.numbers[value]
+	if !ok {
+		if in.numbers == nil {
+			in.numbers, in.values = map[T]uint32{}, make([]T, 1)
+		}
+		n = uint32(len(in.values))
+		in.numbers[value], in.values = n, append(in.values, value)
+	}
+	return n
+}
+
+// holdsChecker explores a holdsModel. Plans and items are computed once.
+type holdsChecker struct {
+	holdsModel
+
+	images   map[modelItem]*bucket.Image
+	items    interned[modelItem]
+	messages interned[message]
+	attempts interned[attempt]
+	digests  interned[planDigest]
+	plans    map[uint32]*Plan // by the number of its digest
+	planned  map[planKey]planned
+	ended    map[[3]uint32]string // what checkEnd has found
+}
+
+func newHoldsChecker(m holdsModel) *holdsChecker {
+	return &holdsChecker{
+		holdsModel: m, images: map[modelItem]*bucket.Image{}, plans: map[uint32]*Plan{},
+		planned: map[planKey]planned{}, ended: map[[3]uint32]string{},
+	}
+}
+
+func (c *holdsChecker) image(it modelItem) *bucket.Image {
+	img, ok := c.images[it]
+	if !ok {
+		img = it.image(c.windowed)
+		c.images[it] = img
+	}
+	return img
+}
+
+func (c *holdsChecker) shape() *Shape {
+	return &Shape{
+		Limits: []bucket.Limit{modelLimit(c.capacity, c.windowed)}, Held: []bool{true},
+		Version: bucket.RevisionUnit, KeepIdle: c.keepIdle,
+	}
+}
+
+func (c *holdsChecker) calendars() []*bucket.Calendar {
+	if !c.windowed {
+		return nil
+	}
+	return []*bucket.Calendar{{Unit: bucket.FirstUse, Length: modelPeriod}}
+}
+
+// at returns the clock of a process, in ms.
+func (c *holdsChecker) at(now, process int8) int64 {
+	return t0 + int64(c.instants[now]) + int64(c.skew[process])
+}
+
+// epochOf returns the epoch number of the bucket package.
+func epochOf(epoch int8) int64 {
+	if epoch == lost {
+		return bucket.Lost
+	}
+	return modelEpoch + int64(epoch)
+}
+
+// relative is the inverse of epochOf.
+func relative(epoch int64) int8 {
+	if epoch == bucket.Lost {
+		return lost
+	}
+	return int8(epoch - modelEpoch)
+}
+
+// plan returns what k's process does.
+func (c *holdsChecker) plan(k planKey) planned {
+	result, ok := c.planned[k]
+	if !ok {
+		result = c.newPlan(k)
+		c.planned[k] = result
+	}
+	return result
+}
+
+// charge is what the lease of k has taken.
+func (c *holdsChecker) charge(k planKey) bucket.Charge {
+	charge := bucket.Charge{Cost: []int64{int64(c.cost) * bucket.Milli}, Epochs: []int64{epochOf(k.epoch)}}
+	if c.windowed {
+		charge.Ends = []int64{t0 + int64(k.ends)}
+	}
+	return charge
+}
+
+func (c *holdsChecker) newPlan(k planKey) planned {
+	now, img := c.at(k.now, k.process), c.image(c.items.values[k.img])
+	d, charge := Demand{Called: now, Shape: c.shape(), Windows: c.calendars()}, c.charge(k)
+	m, usage := message{act: k.act, op: k.op, actual: k.actual, from: k.epoch}, int64(0)
+	if img != nil {
+		b := img.Balances[0]
+		m.open = !c.windowed || b.Ends == charge.Ends[0] && !b.Over(now)
+	}
+	switch k.act {
+	case actTake:
+		d.Take, usage = charge.Cost, charge.Cost[0]
+		img = c.brokenImage(img, k, now)
+	case actEnd:
+		usage = int64(k.actual-c.cost) * bucket.Milli
+		d.Change = []int64{usage}
+		seen := c.brokenImage(img, k, now)
+		d.Lapsed, d.Moves = bucket.EndOf(seen, d.Change, []bucket.Charge{charge}, now)
+	case actExtend:
+		d.Change = []int64{0}
+		d.Moves, _ = bucket.Extend(img, charge, now)
+	case actReverse:
+		return c.newReversal(k, charge, now)
+	}
+	p := Choose(&d, State{Image: img, Confirmed: k.confirmed, SoleWriter: k.sole}, now)
+	if k.act == actExtend {
+		m.to = relative(p.Extended(&charge)[0])
+	}
+	if p.Decision != Write {
+		return planned{decision: p.Decision, message: m}
+	}
+	m.moves = d.Moves != nil && !d.Moves[0].IsZero()
+	if k.act == actTake {
+		m.to = relative(p.ChargedEpochs()[0])
+		c.raiseTTL(&p, k, m.to)
+		after := itemOf(p.Predict(opName(k.op)))
+		m.attempt = c.attempts.number(attempt{int32(p.TTL - t0/1000), m.to, after.ends, c.items.number(after)})
+	}
+	return c.finishPlan(&p, m, usage)
+}
+
+// brokenImage returns img, or what a broken variant takes for it.
+func (c *holdsChecker) brokenImage(img *bucket.Image, k planKey, now int64) *bucket.Image {
+	if img == nil {
+		return nil
+	}
+	own := *img
+	own.Balances = []bucket.Balance{img.Balances[0]}
+	b := &own.Balances[0]
+	switch {
+	case c.broken == takesInAnyEpoch && k.act == actTake:
+		b.Epoch = max(b.Epoch, bucket.Epoch(now))
+	case c.broken == returnsLost && k.act == actEnd && k.epoch > 0:
+		b.Epoch = min(b.Epoch, epochOf(k.epoch))
+	default:
+		return img
+	}
+	return &own
+}
+
+// raiseTTL gives a take the ttl that tells it from attempts of unknown outcome that hold in another epoch.
+func (c *holdsChecker) raiseTTL(p *Plan, k planKey, epoch int8) {
+	if c.broken == shortTTL {
+		p.TTL = bucket.EpochEnd(bucket.Epoch(c.at(k.now, k.process))) / 1000
+	}
+	if k.sent == 0 {
+		return
+	}
+	sent := c.attempts.values[k.sent]
+	least := t0/1000 + int64(sent.ttl)
+	if sent.epoch != epoch && c.broken != sameTTL {
+		least++
+	}
+	p.TTL = max(p.TTL, least)
+}
+
+// newReversal plans to give back what an attempt of unknown outcome took.
+func (c *holdsChecker) newReversal(k planKey, charge bucket.Charge, now int64) planned {
+	sent := c.attempts.values[k.sent]
+	img := c.image(c.items.values[sent.item])
+	charge.Epochs = []int64{epochOf(sent.epoch)}
+	charge.Ends = img.Ends()
+	p := NewAdjustWrite(charge, img, c.shape(), now)
+	p.Reverses, p.ReversesTTL = img.Op, img.TTL
+	b := img.Balances[0]
+	m := message{
+		act: actReverse, op: k.op, from: sent.epoch, moves: true, open: !c.windowed || !b.Over(now),
+	}
+	m.moves = p.Holds[0].Change != [2]int64{}
+	return c.finishPlan(&p, m, -charge.Cost[0])
+}
+
+// finishPlan returns what is sent of p, which is to change usage by so much.
+func (c *holdsChecker) finishPlan(p *Plan, m message, usage int64) planned {
+	if len(p.Holds) == 0 {
+		return planned{decision: Write, broken: invCells}
+	}
+	own := p.Clone()
+	h := &own.Holds[0]
+	switch c.broken {
+	case takesInAnyEpoch:
+		if own.Path == Retry {
+			h.First = noLo
+		}
+	case returnsInAnyEpoch, returnsLost:
+		if m.act == actEnd {
+			h.Last = noHi
+		}
+	case sweepsAnyCell:
+		h.Lo, h.Hi = [2]int64{noLo, noLo}, [2]int64{noHi, noHi}
+	}
+	m.plan = c.digests.number(digestOf(&own))
+	if c.plans[m.plan] == nil {
+		c.plans[m.plan] = &own
+	}
+	result := planned{decision: Write, message: m}
+	if own.Cost[0] != usage {
+		result.broken = invUsage
+	}
+	return result
+}

@@ -1,0 +1,276 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// phase is what a lease is at.
+type phase uint8
+
+const (
+	idle phase = iota
+	trying
+	held
+	extending
+	ending
+	reversing
+	over
+)
+
+// modelLease is a lease as its client knows it, and what it really holds.
+type modelLease struct {
+	phase   phase
+	sends   uint8
+	epoch   int8      // of its hold; lost if it does not count
+	until   int8      // the epoch up to whose end its caller believes that it holds tokens; 0 if it does not
+	ends    int32     // of the window that it charged
+	pending uint32    // the message that it waits for
+	sent    [2]uint32 // takes of unknown outcome, with other ttls or windows, the oldest first
+	exempt  bool      // a reset has admitted others beside it
+	holds   modelHolds
+}
+
+// lastSent returns the last take of unknown outcome.
+func (l *modelLease) lastSent() uint32 {
+	if l.sent[1] != 0 {
+		return l.sent[1]
+	}
+	return l.sent[0]
+}
+
+// believes reports whether l's caller goes by its hold.
+func (l *modelLease) believes() bool { return l.until != 0 && (l.phase == held || l.phase == extending) }
+
+// modelState is everything at an instant. Two that are equal have the same future.
+type modelState struct {
+	now    int8
+	faults int8
+	resets int8
+	used   int8 // of the open window
+	item   uint32
+	known  [modelProcesses]uint32 // by process, the item as it saw it last; 0 for nothing
+	leases [modelLeases]modelLease
+	late   [3]uint32 // messages that nobody waits for
+}
+
+// kind is what a step does.
+type kind uint8
+
+const (
+	tick kind = iota
+	send
+	leave
+	deliver
+	lose
+	arrive
+	reset
+	expire
+)
+
+// modelStep is one step.
+type modelStep struct {
+	kind   kind
+	lease  int8 // or which late message
+	act    action
+	fresh  bool // the process reads the bucket first
+	actual int8
+}
+
+// start returns the first state.
+func (c *holdsChecker) start() modelState {
+	s := modelState{faults: c.faults, resets: c.resets, item: c.items.number(modelItem{})}
+	if c.first != 0 {
+		s.item = c.items.number(modelItem{
+			there: true, tokens: c.capacity, burst: c.capacity, first: c.first, ends: c.ends,
+		})
+	}
+	return s
+}
+
+func (c *holdsChecker) processOf(lease int8) int8 { return lease / c.leases }
+
+// steps returns what can happen in s.
+func (c *holdsChecker) steps(s *modelState) (all []modelStep) {
+	if int(s.now)+1 < len(c.instants) {
+		all = append(all, modelStep{kind: tick})
+	}
+	for i := range modelProcesses * c.leases {
+		l := &s.leases[i]
+		if l.pending != 0 {
+			all = append(all, modelStep{kind: deliver, lease: i})
+			if s.faults > 0 {
+				all = append(all, modelStep{kind: lose, lease: i})
+			}
+			continue
+		}
+		all = c.clientSteps(all, s, i)
+	}
+	for i, m := range s.late {
+		if m != 0 {
+			all = append(all, modelStep{kind: arrive, lease: int8(i)})
+		}
+	}
+	it := c.items.values[s.item]
+	if it.there && s.resets > 0 {
+		all = append(all, modelStep{kind: reset})
+	}
+	if it.there && c.expires && c.instants[s.now] >= it.ttl*1000 {
+		all = append(all, modelStep{kind: expire})
+	}
+	return all
+}
+
+// clientSteps adds what the client of a lease may do that waits for no reply.
+func (c *holdsChecker) clientSteps(all []modelStep, s *modelState, i int8) []modelStep {
+	l := &s.leases[i]
+	sends := func(act action, actual int8) {
+		if known := s.known[c.processOf(i)]; known != 0 && known != s.item {
+			all = append(all, modelStep{kind: send, lease: i, act: act, actual: actual})
+		}
+		all = append(all, modelStep{kind: send, lease: i, act: act, actual: actual, fresh: true})
+	}
+	ends := func() {
+		for _, actual := range c.actuals {
+			sends(actEnd, actual)
+		}
+	}
+	switch l.phase {
+	case idle:
+		if i%c.leases == 0 || s.leases[i-1].phase != idle { // leases of a process are alike
+			sends(actTake, 0)
+		}
+	case trying:
+		if l.sends < modelSends {
+			sends(actTake, 0)
+		}
+		if c.reverses || l.sends == modelSends || l.lastSent() == 0 {
+			all = append(all, modelStep{kind: leave, lease: i})
+		}
+	case held:
+		if ends(); l.epoch > 0 && bucket.Epoch(c.at(s.now, c.processOf(i))) >= epochOf(l.epoch) {
+			sends(actExtend, 0)
+		}
+	case ending:
+		ends()
+	case reversing:
+		all = append(all, modelStep{kind: send, lease: i, act: actReverse})
+	}
+	return all
+}
+
+// take returns s after a step. ok is false if the step comes to nothing. broken is the invariant that does
+// not hold then.
+func (c *holdsChecker) take(s modelState, step modelStep) (after modelState, broken string, ok bool) {
+	ok = true
+	switch l := &s.leases[step.lease]; step.kind {
+	case tick:
+		s.now++
+	case send:
+		broken, ok = c.send(&s, step)
+	case leave:
+		c.giveUp(l)
+	case deliver:
+		m := c.messages.values[l.pending]
+		l.pending = 0
+		applied, found := c.commit(&s, m)
+		c.answered(&s, m, applied)
+		broken = found
+	case lose:
+		c.lose(&s, l)
+	case arrive:
+		m := c.messages.values[s.late[step.lease]]
+		s.late[step.lease] = 0
+		_, broken = c.commit(&s, m)
+	case reset:
+		broken = c.reset(&s)
+	case expire:
+		s.item, s.used = c.items.number(modelItem{}), 0
+		for i := range s.leases {
+			s.leases[i].holds = 0
+		}
+	}
+	if c.settle(&s); broken == "" {
+		broken = c.checkCallers(&s)
+	}
+	return s, broken, ok
+}
+
+// reset fills the bucket, as `sluice reset` does.
+func (c *holdsChecker) reset(s *modelState) string {
+	it := c.items.values[s.item]
+	if s.resets--; c.broken != resetKeepsEpoch {
+		it.first += bucket.NewRing
+	}
+	it.tokens, it.cells, it.op, s.used = it.burst, [2]int8{}, opOther, 0
+	s.item = c.items.number(it)
+	for i := range s.leases {
+		l := &s.leases[i]
+		l.exempt = l.exempt || l.believes() || l.holds != 0
+		l.holds = 0
+	}
+	return c.check(s)
+}
+
+// settle forgets what makes no difference any more, and has callers give up whose holds are about to end.
+func (c *holdsChecker) settle(s *modelState) {
+	it := c.items.values[s.item]
+	all := c.leases * modelProcesses
+	for i := range all {
+		l := &s.leases[i]
+		end := bucket.EpochEnd(epochOf(l.until)) - modelMargin
+		if l.until != 0 && c.broken != neverGivesUp && c.at(s.now, c.processOf(i)) >= end {
+			l.until = 0
+		}
+		if !l.believes() && l.holds == 0 {
+			l.exempt = false
+		}
+		if l.phase == over || l.phase == idle {
+			*l = modelLease{phase: l.phase, holds: l.holds, exempt: l.exempt}
+		}
+	}
+	for p := range s.known {
+		first := int8(p) * c.leases
+		if !slices.ContainsFunc(s.leases[first:first+c.leases], func(l modelLease) bool { return l.phase != over }) {
+			s.known[p] = 0
+		}
+	}
+	for i, number := range s.late {
+		if number != 0 && !c.expires && neverHolds(c.plans[c.messages.values[number].plan], c.image(it)) {
+			s.late[i] = 0
+		}
+	}
+	slices.Sort(s.late[:])
+}
+
+// checkCallers checks that no more callers go by a hold than there are.
+func (c *holdsChecker) checkCallers(s *modelState) string {
+	believers := int8(0)
+	for i := range s.leases {
+		if l := &s.leases[i]; l.believes() && !l.exempt {
+			believers++
+			if c.windowed && l.holds == 0 {
+				return invUnheld
+			}
+		}
+	}
+	if !c.windowed && believers*c.cost > c.capacity {
+		return invBelievers
+	}
+	return ""
+}
+
+// check checks what holds after each commit.
+func (c *holdsChecker) check(s *modelState) string {
+	if broken := c.checkItem(c.items.values[s.item], s.leases[:], s.used); broken != "" {
+		return broken
+	}
+	key := [3]uint32{s.item, uint32(s.now), uint32(uint8(s.used))}
+	broken, ok := c.ended[key]
+	if !ok {
+		broken = c.checkEnd(c.items.values[s.item], s.now, s.used)
+		c.ended[key] = broken
+	}
+	return broken
+}

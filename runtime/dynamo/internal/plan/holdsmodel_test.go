@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"testing"
+)
+
+// found is what exploring a model has found.
+type found struct {
+	broken string // the invariant; "" if all hold
+	states int
+	trace  string // the shortest way there
+}
+
+// visit is how a state was reached first.
+type visit struct {
+	from uint64
+	step modelStep
+}
+
+// explore visits every state, those after fewer steps first, until an invariant does not hold.
+func (c *holdsChecker) explore() found {
+	seed := maphash.MakeSeed()
+	first := c.start()
+	root := maphash.Comparable(seed, first)
+	visits := map[uint64]visit{root: {}}
+	for layer := []modelState{first}; len(layer) > 0; {
+		var next []modelState
+		for i := range layer {
+			s := &layer[i]
+			from := maphash.Comparable(seed, *s)
+			for _, step := range c.steps(s) {
+				after, broken, ok := c.take(*s, step)
+				if broken != "" {
+					return found{broken, len(visits), c.trace(visits, root, from) + c.describe(*s, step)}
+				}
+				if !ok {
+					continue
+				}
+				to := maphash.Comparable(seed, after)
+				if _, seen := visits[to]; !seen {
+					visits[to] = visit{from, step}
+					next = append(next, after)
+				}
+			}
+		}
+		layer = next
+	}
+	return found{states: len(visits)}
+}
+
+// trace describes the steps to a state.
+func (c *holdsChecker) trace(visits map[uint64]visit, root, to uint64) string {
+	var steps []modelStep
+	for ; to != root; to = visits[to].from {
+		steps = append(steps, visits[to].step)
+	}
+	var b strings.Builder
+	s := c.start()
+	for i := len(steps) - 1; i >= 0; i-- {
+		b.WriteString(c.describe(s, steps[i]))
+		s, _, _ = c.take(s, steps[i])
+	}
+	return b.String()
+}
+
+// describe describes a step from s.
+func (c *holdsChecker) describe(s modelState, step modelStep) string {
+	before := s.leases[step.lease].pending
+	after, _, _ := c.take(s, step)
+	text := [...]string{"tick", "send", "leave", "deliver", "lose", "arrive", "reset", "expire"}[step.kind]
+	if step.kind == send {
+		text += " " + [...]string{"take", "end", "extend", "reverse"}[step.act]
+		if step.fresh {
+			text += ", read first"
+		}
+		before = after.leases[step.lease].pending
+	}
+	if step.kind == arrive {
+		before = s.late[step.lease]
+	}
+	if before != 0 {
+		m := c.messages.values[before]
+		text += fmt.Sprintf(" (%v of %d: %d -> %d, hold %+v)", c.plans[m.plan].Path, m.lease, m.from, m.to,
+			c.plans[m.plan].Holds[0])
+	}
+	it, l := c.items.values[after.item], after.leases[step.lease]
+	return fmt.Sprintf("%6d lease %d %s\n       then item %+v used %d, lease phase %d epoch %d until %d holds %x\n",
+		c.instants[after.now], step.lease, text, it, after.used, l.phase, l.epoch, l.until, uint64(l.holds))
+}
+
+func TestHoldsModelProbe(t *testing.T) {
+	c := newHoldsChecker(holdsModel{
+		capacity: 1, leases: 1, faults: 1, cost: 1, actuals: []int8{1}, first: 0,
+		instants: []int32{30_000, 90_000, 150_000, 210_000}, reverses: true,
+	})
+	f := c.explore()
+	t.Logf("%d states, %d items, %d plans", f.states, len(c.items.values), len(c.plans))
+	if f.broken != "" {
+		t.Errorf("%s:\n%s", f.broken, f.trace)
+	}
+}
