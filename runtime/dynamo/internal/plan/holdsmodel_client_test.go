@@ -37,7 +37,9 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 			l.phase = over
 		}
 	case Write:
-		m.lease = i
+		if m.lease = i; c.expires {
+			m.at = s.now
+		}
 		if l.pending = c.messages.number(m); step.act == actTake {
 			l.sends++
 		} else if step.act == actExtend {

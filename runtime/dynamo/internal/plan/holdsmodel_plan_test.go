@@ -29,6 +29,9 @@ const (
 	modelSends     = 3 // of one acquire
 	modelSkew      = 1000
 	modelMargin    = 3000 // a holder gives up so long before its hold ends, ms
+	// modelDelay is the longest time for which a message is under way, ms, if items are deleted: after one more
+	// minute, the item may be another one that counts the same epochs.
+	modelDelay = 4 * bucket.EpochLength
 )
 
 // The controls.
@@ -86,6 +89,7 @@ type message struct {
 	open     bool // the lease's window is open
 	plan     uint32
 	attempt  uint32 // of a take
+	at       int8   // when it was sent, if items are deleted; else 0
 }
 
 // attempt is what a client notes of a take of unknown outcome.

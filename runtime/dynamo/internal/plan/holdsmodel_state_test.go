@@ -99,7 +99,9 @@ func (c *holdsChecker) steps(s *modelState) (all []modelStep) {
 	for i := range modelProcesses * c.leases {
 		l := &s.leases[i]
 		if l.pending != 0 {
-			all = append(all, modelStep{kind: deliver, lease: i})
+			if c.arrives(s, l.pending) {
+				all = append(all, modelStep{kind: deliver, lease: i})
+			}
 			if s.faults > 0 {
 				all = append(all, modelStep{kind: lose, lease: i})
 			}
@@ -108,7 +110,7 @@ func (c *holdsChecker) steps(s *modelState) (all []modelStep) {
 		all = c.clientSteps(all, s, i)
 	}
 	for i, m := range s.late {
-		if m != 0 {
+		if m != 0 && c.arrives(s, m) {
 			all = append(all, modelStep{kind: arrive, lease: int8(i)})
 		}
 	}
@@ -120,6 +122,12 @@ func (c *holdsChecker) steps(s *modelState) (all []modelStep) {
 		all = append(all, modelStep{kind: expire})
 	}
 	return all
+}
+
+// arrives reports whether a message may still arrive.
+func (c *holdsChecker) arrives(s *modelState, number uint32) bool {
+	m := c.messages.values[number]
+	return !c.expires || int64(c.instants[s.now]-c.instants[m.at]) <= modelDelay
 }
 
 // clientSteps adds what the client of a lease may do that waits for no reply.
@@ -237,7 +245,11 @@ func (c *holdsChecker) settle(s *modelState) {
 		}
 	}
 	for i, number := range s.late {
-		if number != 0 && !c.expires && neverHolds(c.plans[c.messages.values[number].plan], c.image(it)) {
+		if number == 0 {
+			continue
+		}
+		never := !c.expires && neverHolds(c.plans[c.messages.values[number].plan], c.image(it))
+		if never || !c.arrives(s, number) {
 			s.late[i] = 0
 		}
 	}
@@ -250,7 +262,7 @@ func (c *holdsChecker) checkCallers(s *modelState) string {
 	for i := range s.leases {
 		if l := &s.leases[i]; l.believes() && !l.exempt {
 			believers++
-			if c.windowed && l.holds == 0 {
+			if c.windowed && l.holds == 0 && l.ends == c.items.values[s.item].ends {
 				return invUnheld
 			}
 		}

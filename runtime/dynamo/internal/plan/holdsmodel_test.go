@@ -92,13 +92,36 @@ func (c *holdsChecker) describe(s modelState, step modelStep) string {
 }
 
 func TestHoldsModelProbe(t *testing.T) {
-	c := newHoldsChecker(holdsModel{
-		capacity: 1, leases: 1, faults: 1, cost: 1, actuals: []int8{1}, first: 0,
-		instants: []int32{30_000, 90_000, 150_000, 210_000}, reverses: true,
-	})
-	f := c.explore()
-	t.Logf("%d states, %d items, %d plans", f.states, len(c.items.values), len(c.plans))
-	if f.broken != "" {
-		t.Errorf("%s:\n%s", f.broken, f.trace)
+	minutes := []int32{30_000, 90_000, 150_000, 210_000}
+	edges := []int32{30_000, 59_500, 90_000, 119_500, 150_000}
+	skew := [2]int32{-1000, 1000}
+	far := []int32{30_000, 90_000, 7 * 60_000, 8 * 60_000}
+	for name, m := range map[string]holdsModel{
+		"a plain":   {instants: minutes, faults: 1},
+		"b plain2f": {instants: minutes, faults: 2},
+		"c skew":    {instants: edges, skew: skew, faults: 1},
+		"d skew-":   {instants: edges, skew: [2]int32{1000, -1000}, faults: 1},
+		"e reset":   {instants: minutes, faults: 1, resets: 1},
+		"f expire":  {instants: far, faults: 1, expires: true},
+		"g keep":    {instants: minutes, faults: 1, resets: 1, keepIdle: KeepIdle},
+		"h win":     {instants: minutes, faults: 1, windowed: true, capacity: 3, cost: 2, actuals: []int8{0, 1, 3}, ends: 100 * 60_000},
+		"i winend":  {instants: minutes, faults: 1, windowed: true, capacity: 3, cost: 2, actuals: []int8{1, 3}, ends: 100_000},
+		"j sole":    {instants: minutes, faults: 1, soleWriter: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if m.capacity == 0 {
+				m.capacity, m.cost, m.actuals = 1, 1, []int8{1}
+			}
+			if m.first = 1; m.expires {
+				m.first = 0
+			}
+			m.leases, m.reverses = 1, true
+			c := newHoldsChecker(m)
+			f := c.explore()
+			t.Logf("%d states, %d items, %d plans", f.states, len(c.items.values), len(c.plans))
+			if f.broken != "" {
+				t.Errorf("%s:\n%s", f.broken, f.trace)
+			}
+		})
 	}
 }
