@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -42,7 +41,7 @@ type limitSet struct {
 	limits  []bucket.Limit
 	version int64 // of the overrides that they are from
 	params  []any // of each limit that the bucket has, as ARGV has them; nil if any has windows
-	replies int   // how many numbers of a reply are the bucket's: two of a windowed limit, one of others
+	replies int   // how many numbers of a reply are the bucket's
 	// dated has the place of params if limits have windows: they change when a window ends.
 	dated atomic.Pointer[window.Args]
 }
@@ -54,7 +53,7 @@ func (s *limitSet) args(calendars []*bucket.Calendar, now int64) []any {
 	}
 	dated := s.dated.Load()
 	if !dated.Serve(calendars, now) {
-		dated = window.Of(s.limits, s.version, s.has, calendars, now)
+		dated = window.Of(s.limits, s.version, s.has, s.spec.Held, calendars, now)
 		s.dated.Store(dated)
 	}
 	return dated.List
@@ -135,17 +134,49 @@ func (b *cachedBucket) setOverrides(own, ofKind *override) {
 	if b.inForce != nil && b.inForce.version == version && slices.Equal(b.inForce.limits, limits) {
 		return
 	}
-	next := &limitSet{cachedBucket: b, limits: limits, version: version, replies: len(b.has)}
+	next := &limitSet{cachedBucket: b, limits: limits, version: version}
+	dated := false
 	for _, i := range b.has {
-		next.params = append(next.params, text.Params(limits[i], version)...)
-		if limits[i].Windowed() {
-			next.replies++
-		}
+		dated = dated || limits[i].Windowed()
+		next.replies += next.numbers(i)
 	}
-	if next.replies > len(b.has) {
-		next.params = nil
+	if !dated {
+		next.params = window.Of(limits, version, b.has, b.spec.Held, nil, 0).List
 	}
 	b.inForce = next
+}
+
+// numbers returns how many numbers of a reply are of the i-th limit: its balance, the end of its window, and
+// what image reads of a limit with holds.
+func (s *limitSet) numbers(i int) int {
+	switch {
+	case s.held(i):
+		return 7
+	case s.limits[i].Windowed():
+		return 2
+	}
+	return 1
+}
+
+// image returns a bucket with what a reply has of the limits that it has, as seen at now, and the epochs of
+// what a call takes, by limit: nil without holds.
+func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []int64) {
+	img = &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
+	for _, i := range s.has {
+		b, n := &img.Balances[i], s.numbers(i)
+		if b.Tokens = reply[0]; n > 1 {
+			b.Ends = reply[1]
+		}
+		if n > 2 {
+			b.Cells, b.Epoch = [2]int64(reply[2:4]), reply[4]
+			if epochs == nil {
+				epochs = make([]int64, len(s.limits))
+			}
+			epochs[i] = reply[5]
+		}
+		reply = reply[n:]
+	}
+	return img, epochs
 }
 
 // resolved returns the limits in force for a bucket of a kind, and the version of overrides. They are the

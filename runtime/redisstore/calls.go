@@ -2,9 +2,10 @@ package redisstore
 
 import (
 	"context"
-	"errors"
+	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -94,9 +95,30 @@ func (s *session) Settle(ctx context.Context, call *store.Call) error {
 	return nil
 }
 
-// Extend implements store.Session.
-func (s *session) Extend(context.Context, *store.Call) error {
-	return errors.ErrUnsupported
+// Extend implements store.Session. The script chooses the epoch by Redis's clock.
+func (s *session) Extend(ctx context.Context, call *store.Call) error {
+	b := &call.Parts[0].Buckets[0]
+	held := b.Charges[0]
+	r := s.newRequest(ctx, call, pathExtend, func(part *store.Part) []int64 { return make([]int64, len(part.Cost)) })
+	p := &r.portions[0]
+	p.back = window.Holds(held)
+	if len(p.back) > 0 {
+		if err := s.perform(r); err != nil {
+			return err
+		}
+	}
+	b.Epochs = make([]int64, len(held.Cost))
+	for i, n := range held.Cost {
+		key := slices.Index(p.has, i)
+		switch {
+		case n <= 0 || held.Epochs == nil:
+		case held.Epochs[i] < 0:
+			b.Epochs[i] = bucket.Lost
+		case held.Epochs[i] > 0 && key >= 0:
+			b.Epochs[i] = r.extended[key]
+		}
+	}
+	return nil
 }
 
 // difference returns how much a settle adds to a part's charge, in millitokens.

@@ -25,7 +25,7 @@ const maxSkew = time.Second
 
 // probe runs the commands of calls on a key that does not exist, so it changes nothing and is rejected
 // where calls would be. EXPIRE comes before TIME, since a Redis that is too old rejects writes after TIME.
-// Calls on resources with windows run windowProbe too.
+// Calls on resources with windows or holds run windowProbe too.
 const (
 	probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) " +
 		"redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
@@ -96,7 +96,7 @@ func (c checker) check(ctx context.Context) error {
 	began := c.env.Clock.Now()
 	key := c.db.Keys.Prefix + "#check"
 	script := probe
-	if slices.ContainsFunc(c.resources, func(r *resource) bool { return r.windows }) {
+	if slices.ContainsFunc(c.resources, func(r *resource) bool { return r.needs > plain }) {
 		script = windowProbe + probe
 	}
 	clock, err := redis.NewScript(script).Run(ctx, c.db.Client, []string{key}).StringSlice()

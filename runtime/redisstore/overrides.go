@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -114,14 +115,19 @@ var fillScript string
 //go:embed reset.lua
 var resetScript string
 
+// resetHoldsScript resets one limit of a bucket that counts holds.
+//
+//go:embed resetholds.lua
+var resetHoldsScript string
+
 // Fill implements store.OverrideStore.
 func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
 	return o.FillLimits(ctx, spec, kind, entity, root, spec.Limits...)
 }
 
 // FillLimits is Fill of the named limits alone. It stores a missing bucket too: callers that have older
-// overrides would take it for full by those. Of a windowed limit it resets the open window. After an error
-// some of the limits may be filled.
+// overrides would take it for full by those. Of a windowed limit it resets the open window, and what
+// leases hold of a limit does not count any more. After an error some of the limits may be filled.
 func (o *Overrides) FillLimits(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, limits ...string,
 ) error {
@@ -146,8 +152,13 @@ func (o *Overrides) fillLimit(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, i int,
 ) error {
 	key, filledBy := o.db.Keys.Bucket(spec.Resource, spec.Limits[i], root, entity), ""
-	if spec.Kinds[kind].Limits[i].Windowed() { // nothing depends on the overrides
-		err := redis.NewScript(resetScript).Run(ctx, o.db.Client, []string{key}).Err()
+	reset := resetScript
+	held := window.Held(spec.Held, i)
+	if held {
+		reset = resetHoldsScript
+	}
+	if held || spec.Kinds[kind].Limits[i].Windowed() { // nothing depends on the overrides
+		err := redis.NewScript(reset).Run(ctx, o.db.Client, []string{key}).Err()
 		return o.db.OperationError(ctx, database.OnKey(key, err))
 	}
 	for range maxFills {

@@ -265,9 +265,9 @@ func (c *call) readReply() {
 		c.outcome, c.err = database.Failed, errNotFinite
 		return
 	}
-	images := make([]*bucket.Image, len(portions))
+	images, epochs := make([]*bucket.Image, len(portions)), make([][]int64, len(portions))
 	for i, p := range portions {
-		images[i] = p.inForce.image(reply, now)
+		images[i], epochs[i] = p.inForce.image(reply, now)
 		p.update(images[i], seenAt, c.fills)
 		reply = reply[p.inForce.replies:]
 	}
@@ -275,26 +275,16 @@ func (c *call) readReply() {
 	for _, r := range c.requests {
 		refused := reply[0] != 0
 		reply = reply[1:]
-		if r.images = images; refused {
+		r.images, r.epochs = images, epochs
+		if refused {
 			r.retryAfter, reply = reply[:keys:keys], reply[keys:]
-		} else {
-			c.outcome = database.Applied
+			continue
+		}
+		c.outcome = database.Applied
+		if r.path == pathExtend {
+			r.extended, reply = reply[:keys:keys], reply[keys:]
 		}
 	}
-}
-
-// image returns a bucket with the given balances of the limits that it has, in millitokens, as seen at now.
-// After that of a windowed limit comes the end of its window.
-func (s *limitSet) image(balances []int64, now int64) *bucket.Image {
-	img := &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
-	for _, i := range s.has {
-		b := &img.Balances[i]
-		b.Tokens, balances = balances[0], balances[1:]
-		if b.Windowed() {
-			b.Ends, balances = balances[0], balances[1:]
-		}
-	}
-	return img
 }
 
 // errMisdated is the error of a script call that has no boundary at which the window that it opens may end.

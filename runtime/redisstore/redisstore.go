@@ -107,7 +107,7 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	if s.err != nil {
 		return nil, &store.SetupError{What: s.err.Error(), Do: "correct the call"}
 	}
-	opened := &session{Store: s, env: env, fallback: newScript(anyScript), windows: newScript(windowsScript)}
+	opened := &session{Store: s, env: env, loops: newLooping()}
 	var err error
 	if opened.buckets, err = lru.New[bucketKey, *cachedBucket](s.options.buckets); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 				Do: "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
 			}
 		}
-		opened.resources = append(opened.resources, newResource(generated, opened.fallback, opened.windows))
+		opened.resources = append(opened.resources, newResource(generated, opened.loops))
 	}
 	return opened, nil
 }
@@ -145,8 +145,7 @@ type session struct {
 	*Store
 	env        *store.Env
 	resources  []*resource
-	fallback   *script // for calls on resources without windows
-	windows    *script // for all others
+	loops      *looping
 	server     serverClock
 	buckets    *lru.Cache[bucketKey, *cachedBucket]
 	lookups    *lookups.Members

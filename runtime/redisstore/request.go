@@ -34,8 +34,10 @@ type request struct {
 	done      chan struct{} // closed when it has ended
 
 	images []*bucket.Image // of each portion, as the script call left it; nil where that is not known
+	epochs [][]int64       // of each portion and limit, that of what a call takes then; nil without holds
 	// of each key, the ms until it would not deny; nil unless the request was denied
 	retryAfter []int64
+	extended   []int64 // of each key, the epoch of its holds after an extension; else nil
 	err        error
 }
 
@@ -46,7 +48,7 @@ type portion struct {
 	inForce   *limitSet          // nil until the overrides have been read
 	calendars []*bucket.Calendar // by limit; nil if none has windows
 	cost      []int64            // in millitokens, negative where tokens are refunded to a limit that refills
-	back      []window.GiveBack  // what is refunded to windows
+	back      []window.GiveBack  // what is refunded to windows, and the holds that end or are extended
 	buckets   []*store.Bucket    // of the call: several parts may charge the same bucket
 }
 
@@ -55,6 +57,7 @@ const (
 	pathAcquire = "acquire"
 	pathSettle  = "settle"
 	pathPeek    = "peek"
+	pathExtend  = "extend"
 	pathRefund  = "undo" // refunds a charge whose caller had left
 )
 
@@ -83,8 +86,8 @@ func (s *session) newRequest(
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			p := portion{cachedBucket: s.lookup(of, b.Kind, root, b.Entity), cost: of.spec.CostOf(b.Kind, c)}
-			if p.calendars = b.Calendars(of.spec); p.calendars != nil {
-				p.cost, p.back = window.Split(b.Charges, p.calendars, p.cost)
+			if p.calendars = b.Calendars(of.spec); path == pathSettle && of.needs > plain {
+				p.cost, p.back = window.Split(b.Charges, p.calendars, of.spec.Held, p.cost)
 			}
 			// Compare keys, not pointers: the cache may have dropped the bucket since, and returned another
 			// one.
@@ -108,12 +111,11 @@ func scriptOf(s *session, call *store.Call) *script {
 	if len(call.Parts) == 1 {
 		return s.resource(call.Parts[0].Def).script(len(call.Parts[0].Buckets))
 	}
+	needs := plain
 	for i := range call.Parts {
-		if s.resource(call.Parts[i].Def).windows {
-			return s.windows
-		}
+		needs = max(needs, s.resource(call.Parts[i].Def).needs)
 	}
-	return s.fallback
+	return s.loops[needs]
 }
 
 // merge adds another part's portion of the same bucket, b of the call.
@@ -136,15 +138,18 @@ func (r *request) hasCost() bool {
 // encode fills in r's part of ARGV.
 func (r *request) encode() *request {
 	fits := "0"
-	if r.path == pathAcquire {
+	switch r.path {
+	case pathAcquire:
 		fits = "1"
+	case pathExtend:
+		fits = "2"
 	}
 	r.args = append(r.args, fits)
 	for i := range r.portions {
 		p := &r.portions[i]
 		for _, limit := range p.has {
-			if p.inForce.limits[limit].Windowed() {
-				r.args = window.Append(r.args, limit, p.cost[limit], p.back)
+			if held := p.held(limit); held || p.inForce.limits[limit].Windowed() {
+				r.args = window.Append(r.args, limit, held, p.cost[limit], p.back)
 				continue
 			}
 			r.args = append(r.args, text.Tokens(p.cost[limit]))
@@ -153,18 +158,19 @@ func (r *request) encode() *request {
 	return r
 }
 
-// refundRequest returns a request that refunds what r was charged, to the windows that the reply has shown.
+// refundRequest returns a request that refunds what r was charged, to the windows and out of the epochs that
+// the reply has shown.
 func (r *request) refundRequest() *request {
 	refund := &request{ctx: context.WithoutCancel(r.ctx), path: pathRefund, script: r.script}
 	for i := range r.portions {
 		p := r.portions[i]
-		taken := bucket.Charge{Cost: p.cost, Ends: make([]int64, len(p.cost))}
+		taken := bucket.Charge{Cost: p.cost, Ends: make([]int64, len(p.cost)), Epochs: r.epochs[i]}
 		back := portion{cachedBucket: p.cachedBucket, inForce: p.inForce, calendars: p.calendars,
 			cost: make([]int64, len(p.cost))}
 		for j, c := range p.cost {
 			back.cost[j], taken.Ends[j] = -c, r.images[i].Balances[j].Ends
 		}
-		back.cost, back.back = window.Split([]bucket.Charge{taken}, p.calendars, back.cost)
+		back.cost, back.back = window.Split([]bucket.Charge{taken}, p.calendars, p.spec.Held, back.cost)
 		refund.portions = append(refund.portions, back)
 	}
 	return refund.encode()
@@ -186,8 +192,25 @@ func (r *request) fillCall(ended bool) {
 			if inForce != nil {
 				b.Limits = inForce.limits
 			}
+			if ended && r.path == pathAcquire && r.err == nil && r.retryAfter == nil {
+				b.Epochs = r.taken(i)
+			}
 		}
 	}
+}
+
+// taken returns the epochs in which what r took of its i-th portion is held, by limit: nil if nothing is.
+func (r *request) taken(i int) (epochs []int64) {
+	for limit, c := range r.portions[i].cost {
+		if c <= 0 || r.epochs[i] == nil || r.epochs[i][limit] == 0 {
+			continue
+		}
+		if epochs == nil {
+			epochs = make([]int64, len(r.epochs[i]))
+		}
+		epochs[limit] = r.epochs[i][limit]
+	}
+	return epochs
 }
 
 // result returns the error for the caller of r, which has ended.

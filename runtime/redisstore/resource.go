@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -12,24 +13,26 @@ type resource struct {
 	def     store.Definition
 	spec    *store.Spec
 	scripts []*script                  // by the number of buckets in a chain; the first serves any number
-	windows bool                       // limits have windows
+	needs   int                        // the first place in looping whose script serves it
 	has     [][]int                    // by kind, the limits that its buckets have, in schema order
 	kinds   []atomic.Pointer[override] // by kind, the override last read for it
 	changed atomic.Int64               // counts this session's writes of its overrides
 }
 
-// newResource returns def as a resource. Chains without a script of their own have fallback, or windows if
-// limits have windows.
-func newResource(def Scripter, fallback, windows *script) *resource {
+// newResource returns def as a resource. Chains without a script of their own have one of loops.
+func newResource(def Scripter, loops *looping) *resource {
 	spec := def.Spec()
-	r := &resource{def: def, spec: spec, kinds: make([]atomic.Pointer[override], len(spec.Kinds)),
-		scripts: []*script{fallback}}
-	if slices.ContainsFunc(spec.Kinds, func(k store.Kind) bool { return k.Windows != nil }) {
-		r.windows, r.scripts[0] = true, windows
+	r := &resource{def: def, spec: spec, kinds: make([]atomic.Pointer[override], len(spec.Kinds))}
+	switch {
+	case slices.Contains(spec.Held, true):
+		r.needs = holding
+	case slices.ContainsFunc(spec.Kinds, func(k store.Kind) bool { return k.Windows != nil }):
+		r.needs = windowed
 	}
+	r.scripts = []*script{loops[r.needs]}
 	for chain := range spec.Kinds { // no chain has more links
 		next := r.scripts[0]
-		if text := def.Script(chain + 1); text != "" && !r.windows {
+		if text := def.Script(chain + 1); text != "" && r.needs == plain {
 			next = newScript(text)
 		}
 		r.scripts = append(r.scripts, next)
@@ -47,6 +50,9 @@ func (r *resource) script(n int) *script {
 	}
 	return r.scripts[0]
 }
+
+// held reports whether the i-th limit counts holds.
+func (r *resource) held(i int) bool { return window.Held(r.spec.Held, i) }
 
 // keepKind caches the override of a kind, unless a later read is cached, and returns what is cached then.
 func (r *resource) keepKind(kind int, read *override) *override {

@@ -15,7 +15,7 @@ type Scripter interface {
 	// Script returns the script that charges calls to a chain of that many buckets: any.lua with every key
 	// and every cost written out. ARGV does not have the number of keys. It returns "" if no call can have
 	// such a chain, if it has too many keys for Lua, if kinds differ in their limits, or if limits have
-	// windows.
+	// windows or count holds.
 	Script(chain int) string
 }
 
@@ -29,6 +29,11 @@ var anyScript string
 //go:embed windows.lua
 var windowsScript string
 
+// holdsScript serves calls on resources of which a limit counts holds, with any number of keys.
+//
+//go:embed holds.lua
+var holdsScript string
+
 // script is a script that charges, prepared for sending.
 type script struct {
 	eval, evalsha []any // the start of the command
@@ -38,5 +43,20 @@ type script struct {
 func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
 	return &script{eval: []any{"eval", text}, evalsha: []any{"evalsha", hex.EncodeToString(sum[:])},
-		any: text == anyScript || text == windowsScript}
+		any: text == anyScript || text == windowsScript || text == holdsScript}
+}
+
+// looping has the scripts for any number of keys: of resources without windows, with windows, and with holds.
+// Each serves all resources before it too.
+type looping [3]*script
+
+// Places in looping.
+const (
+	plain = iota
+	windowed
+	holding
+)
+
+func newLooping() *looping {
+	return &looping{newScript(anyScript), newScript(windowsScript), newScript(holdsScript)}
 }

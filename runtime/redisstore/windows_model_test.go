@@ -220,7 +220,7 @@ func (s *server) differs(t testing.TB, client *redis.Client, script string, sc w
 		}
 		args = append(args, fit)
 		for i := range sc.keys {
-			args = window.Append(args, 0, c.cost[i], c.back[i])
+			args = window.Append(args, 0, false, c.cost[i], c.back[i])
 		}
 	}
 	reply, err := client.Eval(t.Context(), script, keys, args...).Int64Slice()

@@ -51,7 +51,7 @@ func (d *process) spoilt(t testing.TB, part, instead string) *process {
 	}
 	script := newScript(text)
 	script.any = true
-	*d.session.(*session).windows = *script
+	*d.session.(*session).loops[windowed] = *script
 	return d
 }
 

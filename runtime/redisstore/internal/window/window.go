@@ -1,5 +1,5 @@
-// Package window writes the arguments that a script takes of windowed limits: when their windows end, and
-// what calls give back to windows.
+// Package window writes the arguments that a script takes of windowed limits, and of those with holds: when
+// windows end, and what calls give back.
 package window
 
 import (
@@ -23,6 +23,13 @@ type Args struct {
 // Extra is how many arguments more a limit with windows has than one that refills.
 const Extra = 5
 
+// These stand where a limit that refills has its rate.
+const (
+	inWindows     = 0
+	inFlight      = -1
+	heldInWindows = -2
+)
+
 const (
 	boundaries = 3
 	// ahead is how far the process's clock may be ahead of Redis's. Without it, Redis would miss a boundary that
@@ -33,23 +40,31 @@ const (
 )
 
 // Of returns the Args of the limits that has lists, at now, in ms. version is that of the overrides that they
-// are from.
+// are from. held is by limit, as store.Spec has it.
 func Of(
-	limits []bucket.Limit, version int64, has []int, calendars []*bucket.Calendar, now int64,
+	limits []bucket.Limit, version int64, has []int, held []bool, calendars []*bucket.Calendar, now int64,
 ) *Args {
 	a := &Args{calendars: slices.Clone(calendars), after: now - ahead, until: math.MaxInt64}
 	for _, i := range has {
-		if !limits[i].Windowed() {
-			a.List = append(a.List, text.Params(limits[i], version)...)
-			continue
+		switch l := limits[i]; {
+		case l.InFlight():
+			a.List = append(a.List, l.Burst, inFlight)
+		case !l.Windowed():
+			a.List = append(a.List, text.Params(l, version)...)
+		case Held(held, i):
+			a.add(l.Burst, heldInWindows, calendars[i])
+		default:
+			a.add(l.Burst, inWindows, calendars[i])
 		}
-		a.add(limits[i].Burst, calendars[i])
 	}
 	return a
 }
 
+// Held reports whether the i-th limit counts holds, given the Held of a store.Spec.
+func Held(held []bool, i int) bool { return held != nil && held[i] }
+
 // add appends the arguments of one windowed limit.
-func (a *Args) add(burst int64, c *bucket.Calendar) {
+func (a *Args) add(burst int64, kind int, c *bucket.Calendar) {
 	var next [boundaries]int64 // 0 opens no window
 	half, length := c.Half(), int64(0)
 	if c.Unit == bucket.FirstUse {
@@ -57,7 +72,7 @@ func (a *Args) add(burst int64, c *bucket.Calendar) {
 	} else if copy(next[:], c.Next(a.after, boundaries)) > 0 {
 		a.until = min(a.until, next[0])
 	}
-	a.List = append(a.List, burst, 0, half, length, a.after, next[0], next[1], next[2])
+	a.List = append(a.List, burst, kind, half, length, a.after, next[0], next[1], next[2])
 }
 
 // Serve reports whether a has the boundaries by calendars that a call at now needs. It allocates nothing.
@@ -68,48 +83,110 @@ func (a *Args) Serve(calendars []*bucket.Calendar, now int64) bool {
 		})
 }
 
-// GiveBack is what a call gives back to one window.
+// GiveBack is what a call gives back of one charge.
 type GiveBack struct {
-	Limit        int   // in schema order
-	Amount, Ends int64 // millitokens, and the end of the window in ms
+	Limit  int   // in schema order
+	Amount int64 // millitokens that are no longer used; below 0 for held ones that are used now
+	Ends   int64 // of the window that they were taken from, in ms; 0 in flight
+
+	// Of a limit with holds: the epoch of a hold that ends, and its millitokens; 0 if it counts no more.
+	Epoch, Held int64
 }
 
 // Split divides cost, what a settle adds to charges, in millitokens and schema order. Windowed limits get
 // back from the newest charges first, to the windows of these. All other costs stay in the vector that it
-// returns: cost itself unless anything is given back. calendars are by limit, nil for one that refills.
+// returns: cost itself unless anything is given back. calendars are by limit, nil for one without windows.
+//
+// A limit with holds gets back all that charges hold of it, whatever its cost. What the settle leaves of that
+// is used then, but for slots.
 func Split(
-	charges []bucket.Charge, calendars []*bucket.Calendar, cost []int64,
+	charges []bucket.Charge, calendars []*bucket.Calendar, held []bool, cost []int64,
 ) (rest []int64, back []GiveBack) {
 	rest = cost
-	for i, c := range calendars {
-		if c == nil || len(cost) == 0 || cost[i] >= 0 {
+	for i := range cost {
+		windowed := calendars != nil && calendars[i] != nil
+		given := bucket.Sub(0, cost[i])
+		if !Held(held, i) && (!windowed || given <= 0) {
 			continue
 		}
-		if &rest[0] == &cost[0] {
-			rest = slices.Clone(cost)
+		if given > 0 || !windowed && given < 0 {
+			if &rest[0] == &cost[0] {
+				rest = slices.Clone(cost)
+			}
+			rest[i] = 0
 		}
-		rest[i] = 0
-		for amount, ends := range bucket.Returned(bucket.Sub(0, cost[i]), i, charges) {
+		if Held(held, i) {
+			back = end(back, i, given, windowed, charges)
+			continue
+		}
+		for amount, ends := range bucket.Returned(given, i, charges) {
 			if last := len(back) - 1; last >= 0 && back[last].Limit == i && back[last].Ends == ends {
 				back[last].Amount += amount
 				continue
 			}
-			back = append(back, GiveBack{i, amount, ends})
+			back = append(back, GiveBack{Limit: i, Amount: amount, Ends: ends})
 		}
 	}
 	return rest, back
 }
 
-// Append appends to args the cost that a call has of a windowed limit, in millitokens, and those of its
-// give-backs that are of the limit.
-func Append(args []any, limit int, cost int64, back []GiveBack) []any {
+// end appends to back what ends the holds that charges have of the i-th limit, and gives back given tokens.
+func end(back []GiveBack, i int, given int64, windowed bool, charges []bucket.Charge) []GiveBack {
+	for _, c := range slices.Backward(charges) {
+		taken, next := c.Cost[i], GiveBack{Limit: i}
+		if c.Epochs != nil {
+			next.Epoch = c.Epochs[i]
+		}
+		if c.Ends != nil {
+			next.Ends = c.Ends[i]
+		}
+		if next.Epoch > 0 {
+			next.Held = max(0, taken)
+		}
+		if windowed {
+			part := max(0, min(given, taken))
+			given -= part
+			if next.Amount = part; next.Epoch != 0 {
+				next.Amount -= taken
+			}
+		}
+		if next.Amount != 0 || next.Held > 0 {
+			back = append(back, next)
+		}
+	}
+	return back
+}
+
+// Holds returns what extends the holds of a charge.
+func Holds(c bucket.Charge) (holds []GiveBack) {
+	for i, epoch := range c.Epochs {
+		if c.Cost[i] <= 0 || epoch <= 0 {
+			continue
+		}
+		next := GiveBack{Limit: i, Epoch: epoch, Held: c.Cost[i]}
+		if c.Ends != nil {
+			next.Ends = c.Ends[i]
+		}
+		holds = append(holds, next)
+	}
+	return holds
+}
+
+// Append appends to args the cost that a call has of a windowed limit or of one with holds, in millitokens,
+// and those of its give-backs that are of the limit.
+func Append(args []any, limit int, held bool, cost int64, back []GiveBack) []any {
 	args = append(args, cost, 0)
-	number := len(args) - 1
+	number, n := len(args)-1, 0
 	for _, b := range back {
-		if b.Limit == limit {
+		if b.Limit != limit {
+			continue
+		}
+		if n++; held {
+			args = append(args, b.Amount, b.Ends, b.Epoch, b.Held)
+		} else {
 			args = append(args, b.Amount, b.Ends)
 		}
 	}
-	args[number] = (len(args) - 1 - number) / 2
+	args[number] = n
 	return args
 }

@@ -31,7 +31,7 @@ func TestOf(t *testing.T) {
 			now + 64*hour}},
 		{[]int{2}, []any{int64(5000), 0, kept, hour, now - ahead, int64(0), int64(0), int64(0)}},
 	} {
-		if got := Of(all, 7, test.has, calendars, now).List; fmt.Sprint(got) != fmt.Sprint(test.want) {
+		if got := Of(all, 7, test.has, nil, calendars, now).List; fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%v: %v, want %v", test.has, got, test.want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestOf(t *testing.T) {
 // calendars that are equal.
 func TestServe(t *testing.T) {
 	all, calendars := limits()
-	a := Of(all, 0, []int{0, 1, 2}, calendars, now)
+	a := Of(all, 0, []int{0, 1, 2}, nil, calendars, now)
 	boundary := now + 16*hour
 	for at, want := range map[int64]bool{now - 1: false, now: true, boundary: true, boundary + ahead - 1: true,
 		boundary + ahead: false} {
@@ -56,7 +56,7 @@ func TestServe(t *testing.T) {
 	if !a.Serve(equal, now) || a.Serve(other, now) || (*Args)(nil).Serve(calendars, now) {
 		t.Error("they serve for other calendars, or not for equal ones")
 	}
-	if first := Of(all, 0, []int{0, 2}, calendars, now); !first.Serve(calendars, now+1000*day) {
+	if first := Of(all, 0, []int{0, 2}, nil, calendars, now); !first.Serve(calendars, now+1000*day) {
 		t.Error("those by first use do not serve for good")
 	}
 	if n := testing.AllocsPerRun(100, func() { a.Serve(equal, now) }); n != 0 {
@@ -67,7 +67,7 @@ func TestServe(t *testing.T) {
 // TestExtra holds Extra against the arguments.
 func TestExtra(t *testing.T) {
 	all, calendars := limits()
-	refilling, windowed := Of(all, 0, []int{0}, calendars, now), Of(all, 0, []int{1}, calendars, now)
+	refilling, windowed := Of(all, 0, []int{0}, nil, calendars, now), Of(all, 0, []int{1}, nil, calendars, now)
 	if got := len(windowed.List) - len(refilling.List); got != Extra {
 		t.Errorf("%d more, want %d", got, Extra)
 	}
@@ -86,14 +86,14 @@ func TestSplit(t *testing.T) {
 	}{
 		{5, nil},
 		{0, nil},
-		{-10, []GiveBack{{1, 10, 2}}},
-		{-25, []GiveBack{{1, 25, 2}}},
-		{-35, []GiveBack{{1, 30, 2}, {1, 5, 1}}},
-		{-60, []GiveBack{{1, 30, 2}, {1, 30, 1}}},
-		{-99, []GiveBack{{1, 30, 2}, {1, 30, 1}}},
+		{-10, []GiveBack{{Limit: 1, Amount: 10, Ends: 2}}},
+		{-25, []GiveBack{{Limit: 1, Amount: 25, Ends: 2}}},
+		{-35, []GiveBack{{Limit: 1, Amount: 30, Ends: 2}, {Limit: 1, Amount: 5, Ends: 1}}},
+		{-60, []GiveBack{{Limit: 1, Amount: 30, Ends: 2}, {Limit: 1, Amount: 30, Ends: 1}}},
+		{-99, []GiveBack{{Limit: 1, Amount: 30, Ends: 2}, {Limit: 1, Amount: 30, Ends: 1}}},
 	} {
 		cost := []int64{-3, test.cost, 4}
-		rest, back := Split(charges, calendars, cost)
+		rest, back := Split(charges, calendars, nil, cost)
 		if want := []int64{-3, max(0, test.cost), 4}; !slices.Equal(rest, want) || !slices.Equal(back, test.back) {
 			t.Errorf("%d: %v and %v, want %v and %v", test.cost, rest, back, want, test.back)
 		}
@@ -105,8 +105,8 @@ func TestSplit(t *testing.T) {
 
 // TestAppend: the number of give-backs stands in front of them.
 func TestAppend(t *testing.T) {
-	back := []GiveBack{{1, 30, 2}, {2, 7, 7}, {1, 5, 1}}
-	got := Append([]any{"1"}, 1, 40, back)
+	back := []GiveBack{{Limit: 1, Amount: 30, Ends: 2}, {Limit: 2, Amount: 7, Ends: 7}, {Limit: 1, Amount: 5, Ends: 1}}
+	got := Append([]any{"1"}, 1, false, 40, back)
 	if want := []any{"1", int64(40), 2, int64(30), int64(2), int64(5), int64(1)}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
