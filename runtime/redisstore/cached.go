@@ -158,8 +158,8 @@ func (s *limitSet) numbers(i int) int {
 	return 1
 }
 
-// image returns a bucket with what a reply has of the limits that it has, as seen at now, and the epochs of
-// what a call takes, by limit: nil without holds.
+// image returns a bucket with what a reply has of its limits, as seen at now. epochs are those of what a call
+// takes, by limit: nil without holds.
 func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []int64) {
 	img = &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
 	for _, i := range s.has {

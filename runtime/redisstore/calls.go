@@ -99,10 +99,10 @@ func (s *session) Settle(ctx context.Context, call *store.Call) error {
 func (s *session) Extend(ctx context.Context, call *store.Call) error {
 	b := &call.Parts[0].Buckets[0]
 	held := b.Charges[0]
-	r := s.newRequest(ctx, call, pathExtend, func(part *store.Part) []int64 { return make([]int64, len(part.Cost)) })
+	nothing := func(*store.Part) []int64 { return make([]int64, len(held.Cost)) }
+	r := s.newRequest(ctx, call, pathExtend, nothing)
 	p := &r.portions[0]
-	p.back = window.Holds(held)
-	if len(p.back) > 0 {
+	if p.back = window.Holds(held); len(p.back) > 0 {
 		if err := s.perform(r); err != nil {
 			return err
 		}

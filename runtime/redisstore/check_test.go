@@ -253,7 +253,7 @@ func TestEviction(t *testing.T) {
 		var log bytes.Buffer
 		s := &session{Store: New(config(test.policy, test.most)),
 			env: &store.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
-		checker{s}.warnOfEviction(t.Context(), test.info)
+		checkerOf(s).WarnOfEviction(t.Context(), test.info)
 		warned := strings.Contains(log.String(), "level=WARN")
 		if warned != (test.warned != "") || !strings.Contains(log.String(), test.warned) {
 			t.Errorf("%s: logged %q", name, log.String())
@@ -322,10 +322,10 @@ func cluster(t *testing.T, prefix string) *process {
 	return (&server{prefix: prefix}).process(t, client, gpt4())
 }
 
-// TestClusterPrefix: checkSlots rejects a prefix that would spread a chain's keys over slots.
+// TestClusterPrefix: CheckSlots rejects a prefix that would spread a chain's keys over slots.
 func TestClusterPrefix(t *testing.T) {
 	for prefix, fits := range map[string]bool{"sluice:": true, "{shared}:": true, "a{": false, "{}": false} {
-		err := checker{cluster(t, prefix).session.(*session)}.checkSlots()
+		err := checkerOf(cluster(t, prefix).session.(*session)).CheckSlots()
 		if fits && err != nil || !fits && !isA[*store.SetupError](err) {
 			t.Errorf("%q: %v", prefix, err)
 		}

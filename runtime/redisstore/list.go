@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 )
@@ -37,8 +38,22 @@ type StoredLimit struct {
 	Refilled int64 // ms since the Unix epoch, by Redis's clock
 
 	// Of a windowed limit, which has neither of the above: the millitokens used in the window that ends at Ends,
-	// in ms since the Unix epoch. Ends is 0 for a limit that refills.
+	// in ms since the Unix epoch. Ends is 0 for a limit without windows.
 	Used, Ends int64
+
+	// Of a limit that counts holds: the millitokens that open leases hold beside Used, and the lowest epoch that
+	// is counted, as bucket.Balance has them. Epoch is 0 for another limit.
+	Cells [2]int64
+	Epoch int64
+}
+
+// Balance returns s with the numbers of l, which are in force for it.
+func (s *StoredLimit) Balance(l bucket.Limit) bucket.Balance {
+	b := bucket.Balance{Limit: l, Tokens: s.Tokens, Ends: s.Ends, Cells: s.Cells, Epoch: s.Epoch}
+	if l.Windowed() || l.InFlight() {
+		b.Tokens = bucket.Sub(l.Burst, bucket.Add(s.Used, bucket.Add(s.Cells[0], s.Cells[1])))
+	}
+	return b
 }
 
 // Buckets lists the buckets of resource, without a schema: those of an entity, as stored, those of a kind,

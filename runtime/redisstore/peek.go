@@ -48,7 +48,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 		err = s.db.SetupError(errNotFinite)
 	}
 	if _, refused := errors.AsType[*store.SetupError](err); refused {
-		if wrong := s.findMalformed(context.WithoutCancel(ctx), err, r.portions); wrong != nil {
+		if wrong := findMalformed(context.WithoutCancel(ctx), s, err, r.portions); wrong != nil {
 			return wrong
 		}
 	}

@@ -14,8 +14,8 @@ type Scripter interface {
 	store.Definition
 	// Script returns the script that charges calls to a chain of that many buckets: any.lua with every key
 	// and every cost written out. ARGV does not have the number of keys. It returns "" if no call can have
-	// such a chain, if it has too many keys for Lua, if kinds differ in their limits, or if limits have
-	// windows or count holds.
+	// such a chain, or it has too many keys for Lua. So it does if kinds differ in their limits, or if limits
+	// have windows or count holds.
 	Script(chain int) string
 }
 

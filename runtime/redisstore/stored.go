@@ -17,7 +17,7 @@ import (
 // is one, and otherwise says what the error means.
 func (p *pipeline) explain(c *call) error {
 	first := c.requests[0]
-	if wrong := p.findMalformed(context.WithoutCancel(first.ctx), c.err, first.portions); wrong != nil {
+	if wrong := findMalformed(context.WithoutCancel(first.ctx), p.session, c.err, first.portions); wrong != nil {
 		return wrong
 	}
 	return p.db.SetupError(c.err)
@@ -25,7 +25,7 @@ func (p *pipeline) explain(c *call) error {
 
 // findMalformed returns an error that names the key of portions that is not a bucket, if Redis has rejected a
 // script with err for that reason; else nil.
-func (s *session) findMalformed(ctx context.Context, err error, portions []portion) error {
+func findMalformed(ctx context.Context, s *session, err error, portions []portion) error {
 	if said := err.Error(); !strings.Contains(said, database.WrongType) && !strings.Contains(said, "script") {
 		return nil
 	}
@@ -72,9 +72,16 @@ func decodeBucket(fields []any, err error) (*StoredLimit, error) {
 		return nil, err
 	}
 	l := &StoredLimit{}
-	if text.HasWindow(fields) {
+	held := text.HasHolds(fields)
+	if held {
+		if l.Cells, l.Epoch, err = text.Holds(fields); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case text.HasWindow(fields):
 		l.Used, l.Ends, err = text.Window(fields)
-	} else {
+	case !held:
 		l.Tokens, l.Refilled, err = text.Balance(fields)
 	}
 	return l, err

@@ -23,26 +23,50 @@ const (
 	EndField  = "end"  // when it ends, in ms
 )
 
-// BucketFields returns all fields, in the order that Balance and Window take.
+// Fields of the hash of a bucket's limit that counts holds.
+const (
+	EvenField  = "h0" // millitokens held in epochs of even numbers
+	OddField   = "h1"
+	EpochField = "e" // the lowest epoch that is counted
+)
+
+// BucketFields returns all fields, in the order that Balance, Window and Holds take.
 func BucketFields() []string {
-	return []string{TokensField, SinceField, filledByField, filledToField, filledAtField, UsedField, EndField}
+	return []string{TokensField, SinceField, filledByField, filledToField, filledAtField, UsedField, EndField,
+		EvenField, OddField, EpochField}
 }
 
 // Stored reports whether fields are those of a hash that is there.
-func Stored(fields []any) bool { return fields[0] != nil || HasWindow(fields) }
+func Stored(fields []any) bool { return fields[0] != nil || HasWindow(fields) || HasHolds(fields) }
+
+// HasHolds reports whether fields are those of a limit that counts holds.
+func HasHolds(fields []any) bool { return fields[7] != nil || fields[8] != nil || fields[9] != nil }
 
 // HasWindow reports whether fields are those of a windowed limit.
 func HasWindow(fields []any) bool { return fields[5] != nil || fields[6] != nil }
 
 // Window decodes the fields of a windowed limit. It fails, naming the field, for one that is not a number.
 func Window(fields []any) (used, ends int64, err error) {
-	numbers := [2]float64{}
-	for i, field := range []string{UsedField, EndField} {
-		if numbers[i], err = Number(field, fields[5+i]); err != nil {
-			return 0, 0, err
+	numbers, err := integers(fields, 5, 7)
+	return numbers[0], numbers[1], err
+}
+
+// Holds decodes the fields of a limit that counts holds. It fails as Window does.
+func Holds(fields []any) (cells [2]int64, epoch int64, err error) {
+	numbers, err := integers(fields, 7, 10)
+	return [2]int64(numbers[:2]), numbers[2], err
+}
+
+// integers decodes fields from first on, up to last.
+func integers(fields []any, first, last int) (numbers [3]int64, err error) {
+	for i := first; i < last; i++ {
+		n, err := Number(BucketFields()[i], fields[i])
+		if err != nil {
+			return [3]int64{}, err
 		}
+		numbers[i-first] = int64(n)
 	}
-	return int64(numbers[0]), int64(numbers[1]), nil
+	return numbers, nil
 }
 
 // Balance decodes the fields of a limit that refills: the millitokens at refilled, rounded down as in the

@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -22,16 +21,11 @@ func Override(spec *store.Spec, at string, hash map[string]string) (store.Stored
 		if limit, ok := hash[LimitField(name)]; ok && err == nil {
 			stored.Limits[i], err = ParseLimit(name, limit)
 		}
-		if l := stored.Limits[i]; err == nil && l != nil && l.Windowed() != windowed(spec, i) {
-			err = fmt.Errorf("limit %s: %v: in limits.yaml, it is the other of a window and a refill", name, l)
+		l := stored.Limits[i]
+		if err == nil && l != nil && (l.Windowed() != spec.Windowed(i) || l.InFlight() != spec.InFlight(i)) {
+			err = fmt.Errorf("limit %s: %v: in limits.yaml, it is another of a window, a refill and in flight",
+				name, l)
 		}
 	}
 	return stored, err
-}
-
-// windowed reports whether the i-th limit has windows. It has them in all kinds that have it.
-func windowed(spec *store.Spec, i int) bool {
-	return slices.ContainsFunc(spec.Kinds, func(k store.Kind) bool {
-		return k.Has(i) && k.Limits[i].Windowed()
-	})
 }

@@ -97,8 +97,8 @@ type GiveBack struct {
 // back from the newest charges first, to the windows of these. All other costs stay in the vector that it
 // returns: cost itself unless anything is given back. calendars are by limit, nil for one without windows.
 //
-// A limit with holds gets back all that charges hold of it, whatever its cost. What the settle leaves of that
-// is used then, but for slots.
+// A limit with holds gets back all that charges hold of it, whatever its cost. The part of it that stays
+// charged is used then, but for slots.
 func Split(
 	charges []bucket.Charge, calendars []*bucket.Calendar, held []bool, cost []int64,
 ) (rest []int64, back []GiveBack) {
@@ -172,8 +172,8 @@ func Holds(c bucket.Charge) (holds []GiveBack) {
 	return holds
 }
 
-// Append appends to args the cost that a call has of a windowed limit or of one with holds, in millitokens,
-// and those of its give-backs that are of the limit.
+// Append appends to args what a call has of a limit with windows or holds: its cost in millitokens, and those
+// of its give-backs that are of the limit.
 func Append(args []any, limit int, held bool, cost int64, back []GiveBack) []any {
 	args = append(args, cost, 0)
 	number, n := len(args)-1, 0
