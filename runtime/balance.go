@@ -36,9 +36,10 @@ func (l *lease) balances() []Balance {
 	if l.isZero() {
 		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return balancesAt(l.part.Def.Spec(), l.buckets, l.at)
+	r := l.record
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return balancesAt(r.resource.spec, r.buckets, r.at)
 }
 
 // Lookup returns the balances of the buckets that Acquire would charge, as far as this process has cached

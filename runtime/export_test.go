@@ -16,7 +16,7 @@ func LocalImage(l *Limiter, resource, entity string) *bucket.Image {
 
 // Unrecorded reports that l took nothing, neither from the store nor from a bucket in this process.
 func Unrecorded[C any](l *Lease[C]) bool {
-	_, ok := l.by.(outage.Unrecorded)
+	_, ok := l.record.by.(outage.Unrecorded)
 	return ok
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/internal/breaker"
 	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/internal/keeper"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -21,9 +22,16 @@ type Limiter struct{ core *core }
 // or with an *UnavailableError if the store does not answer, within 10 s for each thing that it asks.
 func (l *Limiter) Check(ctx context.Context) error { return l.core.session.Check(ctx) }
 
-// Close waits until background work has ended: lazy settles, and what calls left to be given back. It fails
-// with ctx's error if that ends first. Calls made afterwards are undefined.
-func (l *Limiter) Close(ctx context.Context) error { return l.core.session.Close(ctx) }
+// Close ends leases that hold something: first their contexts, then each as Keep does. It waits until
+// background work has ended: these, lazy settles, and what calls left to be given back. It fails with ctx's
+// error if that ends first. Calls made afterwards are undefined.
+func (l *Limiter) Close(ctx context.Context) error {
+	leases := l.core.keeper.Close(ctx)
+	if err := l.core.session.Close(ctx); err != nil {
+		return err
+	}
+	return leases
+}
 
 // Specs returns the descriptions of l's resources, in the order of limits.yaml. Regional sync takes them. The
 // Specs are shared: do not change them.
@@ -38,6 +46,7 @@ type core struct {
 	waiters  *waitlist.List
 	fallback *outage.Fallback
 	swaps    chains.Swaps
+	keeper   *keeper.Keeper
 
 	maxWaiters int // in a queue of waiters
 
@@ -92,7 +101,7 @@ func (b *Builder) Limiter() (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.core.session = session
+	b.core.session, b.core.keeper = session, keeper.New(&b.core.env, session.Extend)
 	for _, def := range b.defs {
 		b.core.specs = append(b.core.specs, def.Spec())
 	}

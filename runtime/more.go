@@ -17,6 +17,7 @@ import (
 //
 // It fails as Acquire does, and then leaves the lease as it was. It also fails with:
 //   - ErrSettled, if the lease has ended before, or is nil;
+//   - ErrLeaseLost, if the lease is lost;
 //   - an *InvalidError for a cost of nothing, and for the zero Lease.
 //
 // A call that the failure policy or shadow mode admits adds nothing: Settle charges it. A Degraded lease
@@ -25,28 +26,32 @@ func (l *Lease[C]) More(ctx context.Context, more C) error {
 	if err := (*lease)(l).check(); err != nil {
 		return err
 	}
-	return (*lease)(l).more(ctx, costsOf[C](l.resource).toVector(more, nil))
+	return (*lease)(l).more(ctx, costsOf[C](l.record.resource).toVector(more, nil))
 }
 
 // more has l take cost, in whole tokens, as well.
 func (l *lease) more(ctx context.Context, cost []int64) error {
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	if l.spent {
+	rec := l.record
+	rec.Lock()
+	defer rec.Unlock()
+	switch {
+	case rec.Spent():
 		return ErrSettled
+	case rec.holder != nil && rec.IsLost():
+		return ErrLeaseLost
 	}
-	r, call := l.resource, l.again()
+	r, call := rec.resource, rec.again()
 	part := &call.Parts[0]
 	part.Cost = cost
 	empty, err := tokens.Scale(r.spec, part.Buckets[0].Kind, false, part.Cost)
 	if err == nil && empty {
 		err = tokens.ErrEmpty(r.spec)
 	}
-	if err != nil || l.shadowed != nil {
+	if err != nil || rec.shadowed != nil {
 		return err
 	}
 	var how ending
-	switch held := l.by.(type) {
+	switch held := rec.by.(type) {
 	case outage.Unrecorded:
 		return nil
 	case *local.Held:
@@ -58,46 +63,46 @@ func (l *lease) more(ctx context.Context, cost []int64) error {
 		}
 		how.by = held
 	default:
-		if how.err = r.ready(ctx, call, l.options); how.err == nil {
-			how.by, how.err = r.attempt(ctx, call, l.options)
+		if how.err = r.ready(ctx, call, rec.options); how.err == nil {
+			how.by, how.err = r.attempt(ctx, call, rec.options)
 		}
-		how = endOf(call, r.inShadow(l.options), how.by, how.err)
+		how = endOf(call, r.inShadow(rec.options), how.by, how.err)
 	}
 	ended := r.core.env.Clock.Now()
 	r.report(ctx, store.OperationAcquire, call, ended, how)
-	if how.err == nil && how.shadowed == nil && outage.Degraded(how.by) == outage.Degraded(l.by) {
-		l.add(part, ended.UnixMilli())
+	if how.err == nil && how.shadowed == nil && outage.Degraded(how.by) == outage.Degraded(rec.by) {
+		rec.add(part, ended.UnixMilli())
+		rec.hold(l)
 	}
 	return how.err
 }
 
-// again returns a call on l's buckets, as they were found.
-func (l *lease) again() *request {
-	r := l.resource
+// again returns a call on the lease's buckets, as they were found.
+func (rec *record) again() *request {
+	r := rec.resource
 	call := requestOf(r.spec, r.core.env.Clock.Now(), store.Part{Def: r.def})
-	for _, b := range l.part.Buckets {
+	for _, b := range rec.Part().Buckets {
 		call.Parts[0].Buckets = append(call.Parts[0].Buckets,
 			store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows})
 	}
 	return call
 }
 
-// add adds more, which was taken at at (ms), to what l holds. A limit that a bucket did not have either
-// time is not settled: what was taken of it the other time stays taken.
-func (l *lease) add(more *store.Part, at int64) {
-	sum := *more
+// add adds more, which was taken at at (ms), to what the lease took. A limit that a bucket did not have
+// either time is not settled: what was taken of it the other time stays taken. The caller has locked rec.
+func (rec *record) add(more *store.Part, at int64) {
+	sum, before := *more, rec.Part()
 	more.NoteCharges()
 	sum.Cost, sum.Buckets = slices.Clone(more.Cost), slices.Clone(more.Buckets)
-	for i, c := range l.part.Cost {
+	for i, c := range before.Cost {
 		sum.Cost[i] = bucket.Add(sum.Cost[i], c)
 	}
 	for i := range sum.Buckets {
-		sum.Buckets[i].Dropped = either(sum.Buckets[i].Dropped, l.part.Buckets[i].Dropped)
-		sum.Buckets[i].Charges = slices.Concat(l.part.Buckets[i].Charges, more.Buckets[i].Charges)
+		sum.Buckets[i].Dropped = either(sum.Buckets[i].Dropped, before.Buckets[i].Dropped)
+		sum.Buckets[i].Charges = slices.Concat(before.Buckets[i].Charges, more.Buckets[i].Charges)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.part, l.buckets, l.at = &sum, sum.Buckets, at
+	rec.Set(&sum)
+	rec.wrote(sum.Buckets, at)
 }
 
 // either returns where a or b is true; a nil one is false throughout.

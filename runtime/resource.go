@@ -134,22 +134,30 @@ func (r *resource) acquire(
 	return r.lease(ctx, store.OperationAcquire, a, o, endOf(&a.call, shadow, by, err))
 }
 
-// Do acquires a lease, calls fn, and ends the lease:
+// Do acquires a lease, calls fn with the lease's context, and ends the lease:
 //   - as fn did, if fn has ended it;
 //   - by Release, if fn fails or panics;
 //   - by Keep otherwise.
 //
-// It returns Acquire's error, or fn's.
+// It returns Acquire's error, or fn's. That also matches ErrLeaseLost if the loss of the lease has ended fn's
+// context.
 func (r *Resource[E, C]) Do(
 	ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption,
 ) (err error) {
-	lease, err := r.Acquire(ctx, entity, cost, opts...)
+	l, err := r.Acquire(ctx, entity, cost, opts...)
 	if err != nil {
 		return err
 	}
-	defer lease.Release(ctx)
-	if err = fn(ctx, lease); err == nil {
-		lease.Keep(ctx)
+	defer l.Release(ctx)
+	own, end := (*lease)(l).during(ctx)
+	defer end()
+	if err = fn(own, l); err == nil {
+		end()
+		l.Keep(ctx)
+		return nil
+	}
+	if errors.Is(context.Cause(own), ErrLeaseLost) && !errors.Is(err, ErrLeaseLost) {
+		return fmt.Errorf("%w: %w", ErrLeaseLost, err)
 	}
 	return err
 }
@@ -273,12 +281,19 @@ func (r *resource) lease(
 		return nil, end.err
 	}
 	l, part := &a.lease, &a.part[0]
-	part.NoteCharges()
-	l.resource, l.by, l.part, l.options = r, end.by, part, o
-	l.buckets, l.at = part.Buckets, ended.UnixMilli()
-	if l.shadowed = end.shadowed; l.shadowed != nil {
-		l.buckets = seen(part.Buckets)
+	rec := &l.own
+	if mayHold(part, end.by) && end.shadowed == nil {
+		rec, part = newHolder(l, part, end.by, ended)
 	}
+	part.NoteCharges()
+	rec.resource, rec.by, rec.options, rec.shadowed = r, end.by, o, end.shadowed
+	rec.buckets, rec.at = part.Buckets, ended.UnixMilli()
+	if rec.shadowed != nil {
+		rec.buckets = seen(part.Buckets)
+	}
+	rec.Begin(part)
+	l.record = rec
+	rec.hold(l)
 	return l, nil
 }
 

@@ -14,6 +14,8 @@ import (
 //     reads of overrides;
 //   - Settled, Released and Failed, for a lazy settle or release.
 //
+// LeaseLost, and what follows from a lease that was dropped, run on a goroutine of the Limiter.
+//
 // They must not panic: on a goroutine of the store nothing recovers, and the process ends.
 //
 // Their context is the caller's, so that records belong to the right trace. Settles, releases and all calls
@@ -34,7 +36,10 @@ type Observer struct {
 	Failed   func(context.Context, Event)
 	Settled  func(context.Context, Event)
 	Released func(context.Context, Event)
-	Store    func(context.Context, StoreEvent)
+	// LeaseLost is called for a lease whose hold could not be extended, because of Err: its context has ended,
+	// and others may soon have what it held. Took is how long it was open.
+	LeaseLost func(context.Context, Event)
+	Store     func(context.Context, StoreEvent)
 	// Breaker is called when the circuit breaker opens, because of err and of silence during five calls, and
 	// when it closes, because the store answers again; err is then nil.
 	Breaker func(open bool, err error)
@@ -49,6 +54,7 @@ const (
 	OperationWait    = "wait"    // Took includes the wait
 	OperationSettle  = "settle"
 	OperationRelease = "release"
+	OperationExtend  = "extend" // of what a lease holds: LeaseLost
 )
 
 // Event is one outcome.
@@ -85,6 +91,8 @@ type StoreEvent struct { //nolint:revive // users know it as runtime.StoreEvent
 	// Coalesced is the number of acquires and settles that a write served together, a settle once for each
 	// bucket. It is 0 for none, as of a repair.
 	Coalesced int
+	// Swept is how many whole tokens came back of holds that were over: of processes that died, mostly.
+	Swept int64
 	// Read and Write are capacity units, with those of a failed condition or a cancelled transaction. They are
 	// not known for an unknown outcome.
 	Read, Write float64

@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+)
+
+// Context returns a copy of ctx that ends before another caller may have what the lease holds:
+//   - with cause ErrLeaseLost, if the lease is lost: three seconds before the end of what it holds, by this
+//     host's clock; and if the Limiter is closed;
+//   - with cause ErrSettled, when the lease ends.
+//
+// The contexts of Do and of middlewares last until their function returns, also after a Settle. A lease is
+// not collected while its context is in use. Context returns ctx itself if the lease's buckets count no
+// holds.
+func (l *Lease[C]) Context(ctx context.Context) context.Context {
+	if (*lease)(l).isZero() || l.record.holder == nil {
+		return ctx
+	}
+	return (*lease)(l).bind(ctx, false)
+}
+
+// during returns the context of a call under l, and what ends it.
+func (l *lease) during(ctx context.Context) (context.Context, func()) {
+	if l.record.holder == nil {
+		return ctx, func() {}
+	}
+	own := l.bind(ctx, true)
+	return own, func() { own.cancel(nil) }
+}
+
+// bind returns a copy of ctx that ends if l is lost and, unless it outlasts l, when l ends.
+func (l *lease) bind(ctx context.Context, outlasts bool) *leaseContext {
+	own, cancel := context.WithCancelCause(ctx)
+	l.bound.add(bound{cancel, outlasts})
+	return &leaseContext{Context: own, of: ctx, lease: l, cancel: cancel}
+}
+
+// leaseContext is a context of a lease. It keeps the lease reachable.
+type leaseContext struct {
+	context.Context
+
+	of     context.Context
+	lease  *lease
+	cancel context.CancelCauseFunc
+}
+
+// Outlast returns another copy of the context that c was made of, and what ends it. It does not end with the
+// lease. Middlewares call it.
+func (c *leaseContext) Outlast() (context.Context, func()) {
+	own := c.lease.bind(c.of, true)
+	return own, func() { own.cancel(nil) }
+}
+
+// contexts are those of a lease. They are not of its record: each refers to the context that it is a copy of,
+// which may have the lease among its values.
+type contexts struct {
+	mu    sync.Mutex
+	open  []bound
+	cause error // why they have ended; nil if they have not
+}
+
+// bound is one context: what ends it, and whether it outlasts its lease.
+type bound struct {
+	cancel   context.CancelCauseFunc
+	outlasts bool
+}
+
+// add ends b with the others, at once if they have ended.
+func (c *contexts) add(b bound) {
+	c.mu.Lock()
+	cause := c.cause
+	if cause == nil {
+		c.open = append(c.open, b)
+	}
+	c.mu.Unlock()
+	if cause != nil && !(b.outlasts && cause == ErrSettled) {
+		b.cancel(cause)
+	}
+}
+
+// end ends the contexts: those that outlast the lease only if all.
+func (c *contexts) end(cause error, all bool) {
+	c.mu.Lock()
+	open := c.open
+	if c.open = nil; c.cause == nil {
+		c.cause = cause
+	}
+	c.mu.Unlock()
+	for _, b := range open {
+		if all || !b.outlasts {
+			b.cancel(cause)
+		}
+	}
+}

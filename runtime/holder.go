@@ -1,0 +1,174 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"time"
+	"weak"
+
+	"github.com/sluice-go/sluice/runtime/internal/keeper"
+	"github.com/sluice-go/sluice/runtime/internal/local"
+	"github.com/sluice-go/sluice/runtime/internal/outage"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have what the lease holds:
+// the process could not extend it, or the Limiter was closed. More returns it for such a lease.
+var ErrLeaseLost = errors.New("sluice: the lease is lost: what it holds could not be extended")
+
+// errClosed is the cause if the Limiter was closed.
+var errClosed = fmt.Errorf("%w: the Limiter was closed", ErrLeaseLost)
+
+// holder is what a record needs whose lease may hold something.
+type holder struct {
+	lease    weak.Pointer[lease]
+	acquired callers
+	began    time.Time
+	kept     bool // the keeper has the record, and cleanup is set; the record's lock guards both
+	cleanup  goruntime.Cleanup
+}
+
+// mayHold reports whether buckets of part count what a lease holds that by settles. Only slots of in-flight
+// limits are held in buckets of this process.
+func mayHold(part *store.Part, by outage.Settler) bool {
+	spec := part.Def.Spec()
+	if spec.Held == nil {
+		return false
+	}
+	if _, local := by.(*local.Held); outage.Degraded(by) && !local {
+		return false
+	}
+	return slices.ContainsFunc(part.Buckets, func(b store.Bucket) bool { return spec.HasHolds(b.Kind) })
+}
+
+// newHolder returns a record apart from l and its acquisition, and what it took: a copy of part.
+func newHolder(l *lease, part *store.Part, by outage.Settler, began time.Time) (*record, *store.Part) {
+	own := &struct {
+		record  record
+		holder  holder
+		part    store.Part
+		buckets [2]store.Bucket // as in an acquisition
+		cost    [4]int64
+	}{part: *part}
+	own.part.Buckets = append(own.buckets[:0], part.Buckets...)
+	own.part.Cost = append(own.cost[:0], part.Cost...)
+	if outage.Degraded(by) {
+		for i := range own.part.Buckets { // of an attempt that got no answer
+			own.part.Buckets[i].Ends, own.part.Buckets[i].Epochs = nil, nil
+		}
+	}
+	own.holder.lease, own.holder.began = weak.Make(l), began
+	goruntime.Callers(3, own.holder.acquired[:])
+	own.record.holder = &own.holder
+	return &own.record, &own.part
+}
+
+// holds reports whether the lease holds anything that its end gives back.
+func (r *record) holds() bool {
+	part := r.Part()
+	if _, local := r.by.(*local.Held); !local {
+		return keeper.Holds(part)
+	}
+	for i, n := range part.Cost {
+		if n > 0 && part.Def.Spec().InFlight(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// hold has the keeper extend what l holds, if that is anything. The caller has locked r, which is the record
+// of l, or is alone with it.
+func (r *record) hold(l *lease) {
+	if r.holder == nil || r.holder.kept || !r.holds() {
+		return
+	}
+	k := r.resource.core.keeper
+	if !k.Add(&r.Record, r) {
+		l.bound.end(errClosed, true)
+		return
+	}
+	r.holder.kept = true
+	r.holder.cleanup = goruntime.AddCleanup(l, func(r *record) { k.Collected(&r.Record) }, r)
+}
+
+// end ends what hold began. The caller has locked r.
+func (h *holder) end(r *record) {
+	if h.kept {
+		r.resource.core.keeper.Remove(&r.Record)
+		h.cleanup.Stop()
+	}
+	h.endContexts(ErrSettled, false)
+}
+
+// endContexts ends the contexts of the lease: those that outlast it only if all.
+func (h *holder) endContexts(cause error, all bool) {
+	if l := h.lease.Value(); l != nil {
+		l.bound.end(cause, all)
+	}
+}
+
+// Lost implements keeper.Owner.
+func (r *record) Lost(err error) {
+	r.holder.endContexts(ErrLeaseLost, true)
+	if err == nil {
+		err = ErrLeaseLost
+	}
+	core, part := r.resource.core, r.Part()
+	ctx, now := context.Background(), core.env.Clock.Now()
+	if f := core.env.Observer.LeaseLost; f != nil {
+		b := &part.Buckets[0]
+		f(ctx, store.Event{
+			Operation: store.OperationExtend, Resource: r.resource.spec.Resource, Entity: b.Entity,
+			Kind: r.resource.spec.Kinds[b.Kind].Name, Took: now.Sub(r.holder.began), Err: err,
+		})
+	}
+	r.warn(ctx, "sluice: a lease is lost: what it holds could not be extended", slog.Any("error", err))
+}
+
+// Collected implements keeper.Owner.
+func (r *record) Collected() {
+	if !r.spend() {
+		return
+	}
+	ctx := context.Background()
+	r.warn(ctx, "sluice: a lease was dropped that holds something: settle, keep or release each lease")
+	r.finishKept(ctx)
+}
+
+// Closed implements keeper.Owner.
+func (r *record) Closed() { r.holder.endContexts(errClosed, true) }
+
+// Close implements keeper.Owner.
+func (r *record) Close(ctx context.Context) { r.keep(ctx) }
+
+// warn logs message about the lease, with the place of its acquire.
+func (r *record) warn(ctx context.Context, message string, attrs ...slog.Attr) {
+	r.resource.core.env.Logger.LogAttrs(ctx, slog.LevelWarn, message, append([]slog.Attr{
+		slog.String("resource", r.resource.spec.Resource),
+		slog.String("entity", store.Quote(r.Part().Buckets[0].Entity)),
+		slog.String("acquired", r.holder.acquired.String()),
+	}, attrs...)...)
+}
+
+// callers is the stack of an acquire.
+type callers [12]uintptr
+
+// library is the path of this package.
+const library = "github.com/sluice-go/sluice/runtime"
+
+// String returns the file and line of the code that acquired, outside of this library.
+func (c *callers) String() string {
+	frames := goruntime.CallersFrames(c[:slices.IndexFunc(append(c[:], 0), func(pc uintptr) bool { return pc == 0 })])
+	for {
+		f, more := frames.Next()
+		if rest, own := strings.CutPrefix(f.Function, library); !own || rest[0] != '.' && rest[0] != '/' || !more {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+	}
+}

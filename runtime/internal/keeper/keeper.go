@@ -1,0 +1,260 @@
+// Package keeper extends what the open leases of a Limiter hold, for as long as their calls take
+// (docs/design.md, "Holds").
+//
+// A hold is over at the end of its epoch. In the second half of that epoch the Keeper moves it to the next
+// one: one write for all that the process holds of a bucket. A hold that could not be extended is lost three
+// seconds before its end, by this host's clock.
+//
+// The Keeper refers to records of leases, not to leases. So a lease that its caller drops is collected, and
+// the Keeper ends it.
+package keeper
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+const (
+	half   = bucket.EpochLength / 2 // of an epoch, in which its holds are extended, ms
+	margin = 3_000                  // before the end of a hold, at which its lease is lost, ms
+
+	// poll is the longest pause of the goroutine. A cleanup cannot wake it: it runs outside of all bubbles of
+	// testing/synctest.
+	poll = 5 * time.Second
+	// again is the pause before another attempt to extend a lease that was in another write.
+	again = time.Second
+	// most bounds the writes of a Keeper at a time.
+	most = 32
+)
+
+// Keeper has the records of a Limiter's leases that hold something. It is safe for concurrent use.
+type Keeper struct {
+	env    *store.Env
+	extend func(context.Context, *store.Call) error
+
+	writes sync.WaitGroup // goroutines that write
+
+	mu        sync.Mutex
+	records   map[*Record]struct{}
+	collected []*Record
+	wake      chan struct{} // wakes the goroutine, and ends it if it is closed; nil if there is none
+	next      int64         // when the goroutine wakes by itself, ms
+	began     bool          // a goroutine was started
+	closed    bool
+}
+
+// New returns a Keeper without records. It extends holds by extend, as store.Session says. env may be
+// incomplete until the first record is added.
+func New(env *store.Env, extend func(context.Context, *store.Call) error) *Keeper {
+	return &Keeper{env: env, extend: extend, records: map[*Record]struct{}{}}
+}
+
+// Add has k extend what r holds, until it is removed. ok is false if k was closed.
+func (k *Keeper) Add(r *Record, owner Owner) (ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return false
+	}
+	r.owner = owner
+	k.records[r] = struct{}{}
+	due, _ := r.times()
+	switch {
+	case k.wake == nil:
+		k.wake, k.next, k.began = make(chan struct{}, 1), 0, true
+		go k.run(k.wake)
+	case due < k.next:
+		select {
+		case k.wake <- struct{}{}:
+		default: // it wakes anyway
+		}
+	}
+	return true
+}
+
+// Remove ends what Add began. The goroutine ends with the last record.
+func (k *Keeper) Remove(r *Record) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.records, r)
+	if len(k.records) == 0 {
+		k.stop()
+	}
+}
+
+// stop ends the goroutine. The caller holds mu.
+func (k *Keeper) stop() {
+	if k.wake != nil {
+		close(k.wake)
+		k.wake = nil
+	}
+}
+
+// Collected notes that r's lease was collected. It may be called on any goroutine, in no bubble.
+func (k *Keeper) Collected(r *Record) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, open := k.records[r]; open {
+		k.collected = append(k.collected, r)
+	}
+}
+
+// run extends what is due, until wake is closed.
+func (k *Keeper) run(wake chan struct{}) {
+	for {
+		pause, ok := k.look(wake)
+		if !ok {
+			return
+		}
+		select {
+		case <-k.env.Clock.After(pause):
+		case _, ok := <-wake:
+			if !ok {
+				return
+			}
+		}
+	}
+}
+
+// look begins what is to be done now, and returns the time until the next look. ok is false if the goroutine
+// that is woken by wake is to end.
+func (k *Keeper) look(wake chan struct{}) (pause time.Duration, ok bool) {
+	called := k.env.Clock.Now()
+	now := called.UnixMilli()
+	next := now + poll.Milliseconds()
+	var lost []*Record
+	var due []*task
+	k.mu.Lock()
+	if ok = k.wake == wake; !ok {
+		k.mu.Unlock()
+		return 0, false
+	}
+	for r := range k.records {
+		extend, over := r.times()
+		if over <= now {
+			lost = append(lost, r)
+			continue
+		}
+		if extend <= now {
+			extend = now + again.Milliseconds()
+			if r.try() {
+				extend = over
+				due = append(due, &task{record: r})
+			}
+		}
+		next = min(next, extend, over)
+	}
+	collected := k.collected
+	k.collected, k.next = nil, next
+	k.mu.Unlock()
+	for _, r := range lost {
+		if err, ok := r.lose(); ok {
+			r.owner.Lost(err)
+		}
+	}
+	if len(due) > 0 {
+		k.writes.Go(func() { k.extendAll(due, called) })
+	}
+	if len(collected) > 0 {
+		k.writes.Go(func() { atOnce(collected, func(r *Record) { r.owner.Collected() }) })
+	}
+	return time.Duration(next-now) * time.Millisecond, true
+}
+
+// Close ends the contexts of all leases, and then the leases. It waits until all writes have ended, or fails
+// with ctx's error if that ends first.
+func (k *Keeper) Close(ctx context.Context) error {
+	k.mu.Lock()
+	k.closed = true
+	all := slices.Collect(maps.Keys(k.records))
+	k.stop()
+	began := k.began
+	k.mu.Unlock()
+	if !began {
+		return nil
+	}
+	for _, r := range all {
+		r.owner.Closed()
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		atOnce(all, func(r *Record) { r.owner.Close(ctx) })
+		k.writes.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// task is a record whose holds are being extended: it is locked until then.
+type task struct {
+	record  *Record
+	pending atomic.Int32 // groups that it takes part in
+}
+
+// end ends one group's part of t.
+func (t *task) end() {
+	if t.pending.Add(-1) == 0 {
+		t.record.Unlock()
+	}
+}
+
+// extendAll extends all that is due of records that look has locked, and unlocks them.
+func (k *Keeper) extendAll(due []*task, called time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), k.env.SettleTimeout)
+	defer cancel()
+	for _, t := range due {
+		t.pending.Add(1) // until all groups are known
+	}
+	all := groups(due, called.UnixMilli())
+	for _, t := range due {
+		t.end()
+	}
+	atOnce(all, func(g *group) {
+		k.extendGroup(ctx, g, called.UnixMilli())
+		for _, m := range g.members {
+			m.end()
+		}
+	})
+}
+
+// extendGroup extends g, which was due at now, in ms. It leaves g as it is if there is no time left for that.
+func (k *Keeper) extendGroup(ctx context.Context, g *group, now int64) {
+	called := k.env.Clock.Now()
+	left := time.Duration(g.until()-called.UnixMilli()) * time.Millisecond
+	if left <= 0 || ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	call := g.call(called)
+	err := k.extend(ctx, call)
+	for _, m := range g.members {
+		m.record.extended(m.place, now, call.Parts[0].Buckets[0].Epochs, err)
+	}
+}
+
+// atOnce calls f for all, for a bounded number at a time.
+func atOnce[T any](all []T, f func(T)) {
+	turns := make(chan struct{}, most)
+	var calls sync.WaitGroup
+	for _, one := range all {
+		turns <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-turns }()
+			f(one)
+		})
+	}
+	calls.Wait()
+}

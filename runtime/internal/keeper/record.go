@@ -1,0 +1,208 @@
+package keeper
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Owner is what a Record is a part of. It does not refer to the lease. Its methods are called by goroutines
+// of the Keeper, which hold no lock.
+type Owner interface {
+	// Lost ends what the lease holds for its caller: others may soon have it. It is called once, and err is why
+	// the hold could not be extended. err is nil if there was no time for it.
+	Lost(err error)
+	// Collected ends a lease that its caller has dropped.
+	Collected()
+	// Closed ends the lease's contexts, as the Limiter is closed.
+	Closed()
+	// Close ends the lease as Keep does.
+	Close(ctx context.Context)
+}
+
+// Record is what an open lease took, and holds. The zero Record is of a lease that took nothing yet.
+type Record struct {
+	// turn is held for each write of the lease: by More and by an extension until it has ended, by Settle, Keep
+	// and Release until they have ended the lease. So no write is under way beside another one.
+	turn  sync.Mutex
+	spent bool // the lease has ended; guarded by turn
+
+	mu        sync.Mutex  // never held while the store is at work; turn is taken first
+	part      *store.Part // what was taken; writers hold turn too, and put another Part in its place
+	due, over int64       // when holds are to be extended, and when they are lost, ms; math.MaxInt64 for never
+	doubt     int64       // the first end of those that are not extended any more, ms; 0 for none
+	failure   error       // why they are not
+	lost      bool
+
+	owner Owner // set while a Keeper has the record; the Keeper's mu guards it
+}
+
+// Lock begins a write of the lease. It waits for the one under way.
+func (r *Record) Lock() { r.turn.Lock() }
+
+// try is Lock that does not wait. It fails if the lease has ended, too.
+func (r *Record) try() bool {
+	if !r.turn.TryLock() {
+		return false
+	}
+	if r.spent {
+		r.turn.Unlock()
+		return false
+	}
+	return true
+}
+
+// Unlock ends a write of the lease.
+func (r *Record) Unlock() { r.turn.Unlock() }
+
+// Spent reports whether the lease has ended. The caller has locked r.
+func (r *Record) Spent() bool { return r.spent }
+
+// Spend ends the lease. The caller has locked r, and the lease has not ended before.
+func (r *Record) Spend() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spent = true
+	r.due, r.over = math.MaxInt64, math.MaxInt64
+}
+
+// Part returns what the lease took. Nobody changes it.
+func (r *Record) Part() *store.Part {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.part
+}
+
+// Begin sets what the lease took, before it is shared.
+func (r *Record) Begin(part *store.Part) { r.set(part) }
+
+// Set replaces what the lease took. The caller has locked r.
+func (r *Record) Set(part *store.Part) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set(part)
+}
+
+// IsLost reports whether the lease is lost.
+func (r *Record) IsLost() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+// set is Set. The caller holds mu, or is alone with r.
+func (r *Record) set(part *store.Part) {
+	r.part, r.due, r.over = part, math.MaxInt64, math.MaxInt64
+	if r.doubt != 0 {
+		r.over = r.doubt - margin
+	}
+	for c := range charges(part) {
+		for i := range c.Cost {
+			if end, live := ends(c, i); live {
+				r.due, r.over = min(r.due, end-half), min(r.over, end-margin)
+			}
+		}
+	}
+	if r.doubt != 0 || r.lost { // another may have what it holds, whatever is extended
+		r.due = math.MaxInt64
+	}
+	if r.lost {
+		r.over = math.MaxInt64
+	}
+}
+
+// lose makes the lease lost, and returns why its holds were not extended. ok is false if it has ended.
+func (r *Record) lose() (err error, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spent {
+		return nil, false
+	}
+	r.lost = true
+	r.set(r.part)
+	return r.failure, true
+}
+
+// times returns when holds are due to be extended, and when they are lost, in ms.
+func (r *Record) times() (due, over int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.due, r.over
+}
+
+// extended notes the epochs of those holds of a charge that were due at now, by limit. err is why it is not
+// known which these are.
+func (r *Record) extended(at place, now int64, epochs []int64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	part := *r.part
+	part.Buckets = slices.Clone(part.Buckets)
+	b := &part.Buckets[at.bucket]
+	b.Charges = slices.Clone(b.Charges)
+	c := &b.Charges[at.charge]
+	own := slices.Clone(c.Epochs)
+	for i := range c.Cost {
+		if !isDue(c, i, now) {
+			continue
+		}
+		end, _ := ends(c, i)
+		if own[i] = bucket.Lost; err == nil && i < len(epochs) {
+			own[i] = epochs[i]
+		}
+		if own[i] == bucket.Lost && (r.doubt == 0 || end < r.doubt) {
+			r.doubt, r.failure = end, err
+		}
+	}
+	c.Epochs = own
+	r.set(&part)
+}
+
+// place is where a charge is in a Part.
+type place struct{ bucket, charge int }
+
+// charges yields all charges of part, and their places.
+func charges(part *store.Part) func(yield func(*bucket.Charge, place) bool) {
+	return func(yield func(*bucket.Charge, place) bool) {
+		for i := range part.Buckets {
+			for j := range part.Buckets[i].Charges {
+				if !yield(&part.Buckets[i].Charges[j], place{i, j}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Holds reports whether the lease of part holds anything, or has held what its end still has to charge:
+// tokens of windows whose holds are lost.
+func Holds(part *store.Part) bool {
+	for c := range charges(part) {
+		for i, n := range c.Cost {
+			if n <= 0 || i >= len(c.Epochs) || c.Epochs[i] == 0 {
+				continue
+			}
+			if c.Epochs[i] != bucket.Lost || !part.Def.Spec().InFlight(i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ends returns when the hold of c on the i-th limit is over, in ms. live is false if there is none.
+func ends(c *bucket.Charge, i int) (at int64, live bool) {
+	if i >= len(c.Epochs) || c.Cost[i] <= 0 || c.Epochs[i] <= 0 {
+		return 0, false
+	}
+	return bucket.EpochEnd(c.Epochs[i]), true
+}
+
+// isDue reports whether the hold of c on the i-th limit is to be extended at now, in ms.
+func isDue(c *bucket.Charge, i int, now int64) bool {
+	end, live := ends(c, i)
+	return live && end-half <= now
+}

@@ -1,0 +1,254 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/internal/balances"
+	"github.com/sluice-go/sluice/runtime/internal/keeper"
+	"github.com/sluice-go/sluice/runtime/internal/observers"
+	"github.com/sluice-go/sluice/runtime/internal/outage"
+	"github.com/sluice-go/sluice/runtime/internal/tokens"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// record is what an open lease took, and what its end needs. It does not refer to the lease: a lease that
+// holds something may be collected, and then its record ends it.
+type record struct {
+	keeper.Record
+
+	resource *resource
+	by       outage.Settler
+	options  *callOptions // of the acquire
+	shadowed error        // what would have refused it; then it took nothing
+	holder   *holder      // nil if its buckets count no holds
+
+	mu      sync.Mutex     // never held while the store is at work
+	buckets []store.Bucket // as the last write left them
+	at      int64          // when that write ended, ms
+}
+
+// closing is how a lease ends.
+type closing uint8
+
+const (
+	settling closing = iota
+	releasing
+	keeping
+)
+
+// cost returns what the lease took, in whole tokens.
+func (r *record) cost() []int64 { return balances.Whole(r.Part().Cost) }
+
+// remaining returns the least of each limit in the lease's buckets, in whole tokens: 0 if it knows none of
+// them.
+func (r *record) remaining() []int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return balances.Whole(balances.Least(r.resource.spec, r.buckets, r.at))
+}
+
+// wrote records what a write that ended at at (ms) left in buckets.
+func (r *record) wrote(buckets []store.Bucket, at int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.buckets, r.at = buckets, at
+}
+
+// spend ends the lease, and reports whether it was open. It waits for the write under way.
+func (r *record) spend() bool {
+	r.Lock()
+	defer r.Unlock()
+	if r.Spent() {
+		return false
+	}
+	r.end()
+	return true
+}
+
+// end ends the lease. The caller has locked r.
+func (r *record) end() {
+	r.Spend()
+	if r.holder != nil {
+		r.holder.end(r)
+	}
+}
+
+// settle turns the lease's cost into actual, in whole tokens, unless something is wrong with that or the
+// lease has ended. actual may be in v, which settle puts back.
+func (r *record) settle(ctx context.Context, actual []int64, v *vectors) error {
+	core, spec := r.resource.core, r.resource.spec
+	r.Lock()
+	if r.Spent() {
+		r.Unlock()
+		core.vectorPool.Put(v)
+		return ErrSettled
+	}
+	call := r.closing()
+	part := &call.Parts[0]
+	part.Actual = append(part.Actual, actual...)
+	core.vectorPool.Put(v)
+	ignoreSlots(spec, part.Actual, nil)
+	_, err := tokens.Scale(spec, part.Buckets[0].Kind, true, part.Actual)
+	if err == nil {
+		ignoreSlots(spec, part.Actual, part.Cost)
+		r.end()
+	}
+	r.Unlock()
+	if err == nil {
+		return r.finish(ctx, call, settling)
+	}
+	if f := core.env.Observer.Failed; f != nil {
+		f(ctx, observers.Event(store.OperationSettle, call, core.env.Clock.Now(), err))
+	}
+	return err
+}
+
+// ignoreSlots puts in place of actual, for in-flight limits, what was taken: nothing if taken is nil.
+func ignoreSlots(spec *store.Spec, actual, taken []int64) {
+	for i := range spec.Held { // nil if there is no such limit
+		switch {
+		case !spec.InFlight(i):
+		case taken == nil:
+			actual[i] = 0
+		default:
+			actual[i] = taken[i]
+		}
+	}
+}
+
+// keep ends the lease as it is, unless it has ended.
+func (r *record) keep(ctx context.Context) {
+	if r.spend() {
+		r.finishKept(ctx)
+	}
+}
+
+// finishKept closes a lease that has ended as it is. It writes nothing if the lease holds nothing.
+func (r *record) finishKept(ctx context.Context) {
+	if r.holder == nil || !r.holds() {
+		return
+	}
+	call := r.closing()
+	part := &call.Parts[0]
+	part.Actual = append(part.Actual, part.Cost...)
+	_ = r.finish(ctx, call, keeping) // the observer and the log have the error
+}
+
+// release gives all of the lease back, unless it has ended.
+func (r *record) release(ctx context.Context) {
+	if !r.spend() {
+		return
+	}
+	call := r.closing()
+	part := &call.Parts[0]
+	part.Actual = append(part.Actual, make([]int64, len(part.Cost))...)
+	_ = r.finish(ctx, call, releasing) // the observer and the log have the error
+}
+
+// closing returns a Call that closes the lease. Its Actual is still empty. Its Buckets are a copy, in which
+// the store records what it left.
+func (r *record) closing() *store.Call {
+	c := &struct {
+		call    store.Call
+		part    [1]store.Part
+		buckets [2]store.Bucket // as in an acquisition
+		actual  [4]int64
+	}{part: [1]store.Part{*r.Part()}}
+	part := &c.part[0]
+	part.Buckets, part.Actual = append(c.buckets[:0], part.Buckets...), c.actual[:0]
+	c.call.Called, c.call.Parts = r.resource.core.env.Clock.Now(), c.part[:]
+	return &c.call
+}
+
+// finish closes the lease by call. It outlives ctx's cancellation, within the settle time-out.
+func (r *record) finish(ctx context.Context, call *store.Call, how closing) error {
+	core := r.resource.core
+	ctx = context.WithoutCancel(ctx)
+	if r.shadowed != nil { // there is nothing to write
+		r.reportClosed(ctx, call, how, core.env.Clock.Now(), nil)
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, core.env.SettleTimeout)
+	taken := false // by the store, which then still needs bounded
+	defer func() {
+		if !taken {
+			cancel()
+		}
+	}()
+	lazy := r.options.lazy.or(r.resource.spec.LazySettle)
+	if lazy {
+		call.Later = func(err error) {
+			cancel()
+			r.closed(ctx, call, how, true, err)
+		}
+	}
+	err := r.by.Settle(bounded, call)
+	if taken = lazy && call.Later == nil; taken {
+		return err
+	}
+	r.closed(ctx, call, how, false, err)
+	return err
+}
+
+// closed records how call has ended, and reports it to waiters, the observer and the log. late means that no
+// caller waits for its error.
+func (r *record) closed(ctx context.Context, call *store.Call, how closing, late bool, err error) {
+	core := r.resource.core
+	ended, part := core.env.Clock.Now(), &call.Parts[0]
+	r.wrote(part.Buckets, ended.UnixMilli())
+	if err == nil {
+		r.noticeGiveBack(part)
+	}
+	r.reportClosed(ctx, call, how, ended, err)
+	if err == nil || how == settling && !late {
+		return
+	}
+	lost := [...]string{
+		settling:  "sluice: settle did not get through; its lease stands as charged or as settled",
+		releasing: "sluice: release did not get through; the tokens come back by refill",
+		keeping:   "sluice: keep did not get through; what the lease held comes back within two minutes",
+	}[how]
+	core.env.Logger.LogAttrs(ctx, slog.LevelWarn, lost,
+		slog.String("resource", r.resource.spec.Resource),
+		slog.String("entity", store.Quote(part.Buckets[0].Entity)), slog.Any("error", err))
+}
+
+// reportClosed calls the observer with how call has ended. A keep is a settle at the cost.
+func (r *record) reportClosed(
+	ctx context.Context, call *store.Call, how closing, ended time.Time, err error,
+) {
+	obs := r.resource.core.env.Observer
+	f, operation := obs.Settled, store.OperationSettle
+	if how == releasing {
+		f, operation = obs.Released, store.OperationRelease
+	}
+	if err != nil {
+		f = obs.Failed
+	}
+	if f == nil {
+		return
+	}
+	event := observers.Event(operation, call, ended, err)
+	event.Local, event.Shadow = outage.Degraded(r.by), r.shadowed != nil
+	f(ctx, event)
+}
+
+// noticeGiveBack wakes the waiters of part's buckets if tokens came back. A bucket that is as before was not
+// written to, so nothing was given back to it.
+func (r *record) noticeGiveBack(part *store.Part) {
+	waiters := r.resource.core.waiters
+	if waiters.Buckets() == 0 {
+		return
+	}
+	gaveBack := r.holder != nil && r.holds()
+	for i, actual := range part.Actual {
+		gaveBack = gaveBack || actual < part.Cost[i]
+	}
+	if gaveBack {
+		spec := r.resource.spec
+		waiters.GaveBack(spec.Resource, balances.Written(spec, r.Part().Buckets, part.Buckets), r.resource.now())
+	}
+}
