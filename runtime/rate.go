@@ -50,7 +50,7 @@ func (r *Rate) limit(own bucket.Limit, perCall int64) (l *bucket.Limit, wrong st
 	if r.Every != 0 {
 		l.Period = r.Every.Milliseconds()
 	}
-	if own.Windowed() {
+	if own.Windowed() || own.InFlight() {
 		l.Refill = 0
 	}
 	return l, l.Check(perCall)
@@ -63,7 +63,7 @@ func ratesOf(limits []*bucket.Limit) []*Rate {
 	for i, l := range limits {
 		switch {
 		case l == nil:
-		case l.Windowed():
+		case l.Windowed(), l.InFlight():
 			rates[i] = &Rate{Capacity: l.Capacity / bucket.Milli}
 		default:
 			refill, period := l.WholeRefill()
