@@ -79,8 +79,8 @@ func onCrashChanged(c *comparison) {
 				continue
 			}
 			before, after := "charge", "release"
-			does := "what a process has reserved when it dies comes back within 2 minutes, Keep writes, and a process " +
-				"extends what its leases hold, by one write of each bucket a minute"
+			does := "what a process has reserved when it dies comes back within 2 minutes, Keep writes, and a " +
+				"process extends what its leases hold, by one write of each bucket a minute"
 			if was.Release {
 				before, after = after, before
 				does = "what a process has reserved when it dies stays charged until the window ends"

@@ -116,10 +116,11 @@ func TestGuardsExplained(t *testing.T) {
 	}
 	w := window.Of("day")
 	windowed := model.ResourceOf(&schema.Resource{Name: "api", GoName: "API", Limits: []*schema.Limit{
-		{Name: "l00", GoName: "L"}, {Name: "w00", GoName: "W", Window: &w},
+		{Name: "l00", GoName: "L"}, {Name: "w00", GoName: "W", Window: &w, Release: true},
 	}})
 	clauses := []string{"attribute_not_exists(PK)", "rf = :rf0", "cv = :cv", "op <> :op",
-		"attribute_exists(_tk)", "attribute_not_exists(_tk) OR", "_we = :_we0", "attribute_not_exists(_we) OR"}
+		"attribute_exists(_tk)", "attribute_not_exists(_tk) OR", "_we = :_we0", "attribute_not_exists(_we) OR",
+		"_e = :_e0", "_e BETWEEN :_e0", "_h0 BETWEEN :_h0lo", "attribute_not_exists(_e) OR"}
 	for _, path := range expr.Paths(windowed) {
 		path.Condition = strings.NewReplacer("b_w00", "", ":w00", ":").Replace(path.Condition)
 		name := strings.ToLower(path.Method)

@@ -228,13 +228,13 @@ func empty(w *Write) {
 // N gives a placeholder an integer.
 func (w *Write) N(name string, v int64) {
 	w.digits = strconv.AppendInt(w.digits, v, 10)
-	w.number(name)
+	number(w, name)
 }
 
 // Bound gives a placeholder a bound of a BETWEEN, as the function Bound encodes it.
 func (w *Write) Bound(name string, v int64) {
 	if n, ok := noBound(v); ok {
-		w.number(name).number.Value = n
+		number(w, name).number.Value = n
 		return
 	}
 	w.N(name, v)
@@ -242,7 +242,7 @@ func (w *Write) Bound(name string, v int64) {
 
 // S gives a placeholder a string.
 func (w *Write) S(name, v string) {
-	o := w.next()
+	o := next(w)
 	o.text.Value = v
 	if o.name != name {
 		o.name, w.Values[name] = name, &o.text
@@ -261,8 +261,8 @@ func (w *Write) End() {
 }
 
 // number gives a placeholder a number, whose digits End fills in.
-func (w *Write) number(name string) *operand {
-	o := w.next()
+func number(w *Write, name string) *operand {
+	o := next(w)
 	if o.name != name {
 		o.name, w.Values[name] = name, &o.number
 	}
@@ -270,7 +270,7 @@ func (w *Write) number(name string) *operand {
 }
 
 // next returns an operand to fill in.
-func (w *Write) next() *operand {
+func next(w *Write) *operand {
 	if w.given == len(w.operands) {
 		w.operands = append(w.operands, new(operand))
 	}

@@ -56,8 +56,8 @@ func (w *Write) Bounds(i int, lo, hi string) {
 	w.Bound(hi, w.Hi[i])
 }
 
-// full returns the balance of limit i in a new bucket: the burst less the cost.
-func full(w *Write, i int) bucket.Balance {
+// Full returns the balance of limit i in a new bucket: the burst less the cost.
+func (w *Write) Full(i int) bucket.Balance {
 	tokens := bucket.Sub(w.Limits[i].Burst, w.Cost[i])
 	b := bucket.Balance{Limit: w.Limits[i], Tokens: tokens, Consumed: w.Cost[i]}
 	if w.Ends != nil {
@@ -77,11 +77,10 @@ func (w *Write) Create(resource, cond string, limits ...string) {
 	}
 	for i, name := range limits {
 		if name != "" {
-			img.Balances[i] = full(w, i)
+			img.Balances[i] = w.Full(i)
 		}
 	}
-	w.Item, w.Update, w.Cond = Marshal(w.Entity, resource, &img, limits...), "", cond
-	w.Names, w.Values = nil, nil
+	w.Put(Marshal(w.Entity, resource, &img, limits...), cond)
 }
 
 // Reshape makes w the update that stores Limits and takes Cost. Its text has the placeholders of package
@@ -117,4 +116,10 @@ func (w *Write) Reshape(update, cond string, limits ...string) {
 		}
 	}
 	w.End()
+}
+
+// Put makes w the put of a whole item, on a condition without placeholders.
+func (w *Write) Put(item Item, cond string) {
+	w.Item, w.Update, w.Cond = item, "", cond
+	w.Names, w.Values = nil, nil
 }

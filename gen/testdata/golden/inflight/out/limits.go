@@ -78,8 +78,8 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
-// Numbers of revision 1 (3111e4ccefb515e1), by which sluice generate notices a change under an old revision:
+// Numbers of revision 1 (b288de969d0f04ab), by which sluice generate notices a change under an old revision:
 //
-//	calls user fa69400429e31c9f
-//	calls org fa69400429e31c9f
+//	calls user 77a8a439135b8bf7
+//	calls org 77a8a439135b8bf7
 //	slots user 6ef86f447d69e8ba
