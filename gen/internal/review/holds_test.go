@@ -91,8 +91,8 @@ func TestHoldsTake40(t *testing.T) {
 	}
 }
 
-// TestItemOfAllKinds: an item with a limit that refills, one with windows and holds and one in flight takes at
-// most 690 bytes, with ids of 36.
+// TestItemOfAllKinds: an item with a limit that refills, one with windows and holds and one in flight takes
+// at most 690 bytes, with ids of 36.
 func TestItemOfAllKinds(t *testing.T) {
 	r, c := modelOf(t, inflightFile, "calls", "user")
 	if got := sizeOf(r, c, typicalID).Most; got > 690 {
@@ -125,7 +125,8 @@ func TestHoldsSaid(t *testing.T) {
 	r, _ := modelOf(t, inflightFile, "calls", "user")
 	said := strings.Join(strings.Fields(holds(r)+manner(r)), " ")
 	for _, want := range []string{
-		"A lease holds what it took of `month` and `parallel` until it ends", "1 to 2 minutes later", "4 after a reset",
+		"A lease holds what it took of `month` and `parallel` until it ends", "1 to 2 minutes later",
+		"4 after a reset",
 		"`keep` costs what a settle does", "one write of each bucket a minute",
 	} {
 		if !strings.Contains(said, want) {
