@@ -130,8 +130,9 @@ func TestReviewRemoved(t *testing.T) {
 	}
 	files := tree(t, filepath.Dir(document(t, r).Path))
 	for name, want := range map[string]string{
-		review.File:        "\n- `old` is removed: reshape drops what buckets still hold of it.\n",
-		"jobs_dynamodb.go": "\nREMOVE b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc`\n",
+		review.File: "\n- `old` is removed: reshape drops what buckets still hold of it.\n",
+		"jobs_dynamodb.go": "\nREMOVE b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc, " +
+			"b_old_we, b_old_h0, b_old_h1, b_old_e`\n",
 	} {
 		if strings.Count(files[name], want) != 1 {
 			t.Errorf("%s does not have once %q", name, want)

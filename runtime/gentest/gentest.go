@@ -48,8 +48,8 @@ func Overrides[L comparable](t *testing.T, to func(L, []*runtime.Rate) []*runtim
 	})
 }
 
-// Windowed is Overrides of a resource that has limits with windows. fields are the limits in schema order: a
-// **runtime.Rate each, or a **int64 for a limit with windows. An error names a field of neither type.
+// Windowed is Overrides of a resource that has limits with windows, or in flight. fields are the limits in
+// schema order: a **runtime.Rate each, or a **int64 for such a limit. An error names a field of neither type.
 func Windowed[L comparable](t *testing.T, to func(L, []*runtime.Rate) []*runtime.Rate,
 	from func([]*runtime.Rate) L, l *L, fields ...any) {
 	t.Helper()

@@ -275,9 +275,10 @@ func ResourceOf(r *schema.Resource) *Resource {
 			Attrs: attrs(l.Name, l.Window != nil, l.Holds()), Window: l.Window, InFlight: l.InFlight,
 		})
 	}
+	// A removed limit may have had windows or holds, and REMOVE of none does nothing. Attributes left behind would
+	// refuse every reshape that adds a limit of that name.
 	for _, name := range r.Removed {
-		// beside windows or holds, it may have had some; REMOVE of none does nothing
-		m.Removed = append(m.Removed, attrs(name, m.Windows != "", m.Holds))
+		m.Removed = append(m.Removed, attrs(name, true, true))
 	}
 	m.Variants = variants(m, r.Charged)
 	return m

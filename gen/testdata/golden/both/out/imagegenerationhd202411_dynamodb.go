@@ -116,9 +116,13 @@ ADD b_requests_per_minute_of_everybody_tc :requests_per_minute_of_everybody_use,
 REMOVE b_requests_per_second_of_everybody_tk, b_requests_per_second_of_everybody_cp,
     b_requests_per_second_of_everybody_bx, b_requests_per_second_of_everybody_ra,
     b_requests_per_second_of_everybody_rp, b_requests_per_second_of_everybody_tc,
+    b_requests_per_second_of_everybody_we, b_requests_per_second_of_everybody_h0,
+    b_requests_per_second_of_everybody_h1, b_requests_per_second_of_everybody_e,
     b_tokens_per_second_of_every_model_tk, b_tokens_per_second_of_every_model_cp,
     b_tokens_per_second_of_every_model_bx, b_tokens_per_second_of_every_model_ra,
-    b_tokens_per_second_of_every_model_rp, b_tokens_per_second_of_every_model_tc`
+    b_tokens_per_second_of_every_model_rp, b_tokens_per_second_of_every_model_tc,
+    b_tokens_per_second_of_every_model_we, b_tokens_per_second_of_every_model_h0,
+    b_tokens_per_second_of_every_model_h1, b_tokens_per_second_of_every_model_e`
 
 const imageGenerationHd202411ReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op

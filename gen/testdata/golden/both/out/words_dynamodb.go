@@ -123,7 +123,8 @@ ADD b_end_tc :end_use,
     b_end_burst_tc :end_burst_use,
     b_now_tc :now_use,
     b_a__tc :a__use
-REMOVE b_local_tk, b_local_cp, b_local_bx, b_local_ra, b_local_rp, b_local_tc`
+REMOVE b_local_tk, b_local_cp, b_local_bx, b_local_ra, b_local_rp, b_local_tc, b_local_we, b_local_h0, b_local_h1,
+    b_local_e`
 
 const wordsReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op

@@ -113,7 +113,7 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
 ADD b_rpm_tc :rpm_use,
     b_rpd_tc :rpd_use
 REMOVE b_tpm_tk, b_tpm_cp, b_tpm_bx, b_tpm_ra, b_tpm_rp, b_tpm_tc,
-    b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc`
+    b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc, b_old_we, b_old_h0, b_old_h1, b_old_e`
 
 const modelOfUserReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
@@ -222,7 +222,7 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
 ADD b_tpm_tc :tpm_use
 REMOVE b_rpm_tk, b_rpm_cp, b_rpm_bx, b_rpm_ra, b_rpm_rp, b_rpm_tc,
     b_rpd_tk, b_rpd_cp, b_rpd_bx, b_rpd_ra, b_rpd_rp, b_rpd_tc,
-    b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc`
+    b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc, b_old_we, b_old_h0, b_old_h1, b_old_e`
 
 const modelOfProjectReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
@@ -341,7 +341,7 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
 ADD b_tpm_tc :tpm_use,
     b_rpd_tc :rpd_use
 REMOVE b_rpm_tk, b_rpm_cp, b_rpm_bx, b_rpm_ra, b_rpm_rp, b_rpm_tc,
-    b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc`
+    b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc, b_old_we, b_old_h0, b_old_h1, b_old_e`
 
 const modelOfOrgReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op

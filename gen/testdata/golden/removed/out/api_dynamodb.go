@@ -94,8 +94,8 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
     b_rpd_cp = :rpd_cp, b_rpd_bx = :rpd_bx, b_rpd_ra = :rpd_ra, b_rpd_rp = :rpd_rp
 ADD b_rps_tc :rps_use,
     b_rpd_tc :rpd_use
-REMOVE b_rpm_tk, b_rpm_cp, b_rpm_bx, b_rpm_ra, b_rpm_rp, b_rpm_tc,
-    b_a_b_tk, b_a_b_cp, b_a_b_bx, b_a_b_ra, b_a_b_rp, b_a_b_tc`
+REMOVE b_rpm_tk, b_rpm_cp, b_rpm_bx, b_rpm_ra, b_rpm_rp, b_rpm_tc, b_rpm_we, b_rpm_h0, b_rpm_h1, b_rpm_e,
+    b_a_b_tk, b_a_b_cp, b_a_b_bx, b_a_b_ra, b_a_b_rp, b_a_b_tc, b_a_b_we, b_a_b_h0, b_a_b_h1, b_a_b_e`
 
 const apiReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op

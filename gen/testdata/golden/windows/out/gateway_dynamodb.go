@@ -135,7 +135,7 @@ ADD b_rpm_tc :rpm_use,
     b_tpd_tc :tpd_use,
     b_session_tc :session_use
 REMOVE b_cycle_tk, b_cycle_cp, b_cycle_bx, b_cycle_ra, b_cycle_rp, b_cycle_tc, b_cycle_we,
-    b_tpm_tk, b_tpm_cp, b_tpm_bx, b_tpm_ra, b_tpm_rp, b_tpm_tc, b_tpm_we`
+    b_tpm_tk, b_tpm_cp, b_tpm_bx, b_tpm_ra, b_tpm_rp, b_tpm_tc, b_tpm_we, b_tpm_h0, b_tpm_h1, b_tpm_e`
 
 const gatewayOfKeyReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
@@ -277,7 +277,7 @@ ADD b_cycle_tc :cycle_use,
     b_session_tc :session_use
 REMOVE b_rpm_tk, b_rpm_cp, b_rpm_bx, b_rpm_ra, b_rpm_rp, b_rpm_tc,
     b_tpd_tk, b_tpd_cp, b_tpd_bx, b_tpd_ra, b_tpd_rp, b_tpd_tc, b_tpd_we,
-    b_tpm_tk, b_tpm_cp, b_tpm_bx, b_tpm_ra, b_tpm_rp, b_tpm_tc, b_tpm_we`
+    b_tpm_tk, b_tpm_cp, b_tpm_bx, b_tpm_ra, b_tpm_rp, b_tpm_tc, b_tpm_we, b_tpm_h0, b_tpm_h1, b_tpm_e`
 
 const gatewayOfOrgReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op

@@ -177,7 +177,7 @@ ADD b_weekly_tc :weekly_use,
     b_quarterly_tc :quarterly_use,
     b_yearly_tc :yearly_use,
     b_rpm_tc :rpm_use
-REMOVE b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc, b_old_we`
+REMOVE b_old_tk, b_old_cp, b_old_bx, b_old_ra, b_old_rp, b_old_tc, b_old_we, b_old_h0, b_old_h1, b_old_e`
 
 const mailReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op

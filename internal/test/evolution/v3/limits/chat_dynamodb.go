@@ -94,7 +94,7 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
     b_tpm_cp = :tpm_cp, b_tpm_bx = :tpm_bx, b_tpm_ra = :tpm_ra, b_tpm_rp = :tpm_rp
 ADD b_tpd_tc :tpd_use,
     b_tpm_tc :tpm_use
-REMOVE b_rpm_tk, b_rpm_cp, b_rpm_bx, b_rpm_ra, b_rpm_rp, b_rpm_tc`
+REMOVE b_rpm_tk, b_rpm_cp, b_rpm_bx, b_rpm_ra, b_rpm_rp, b_rpm_tc, b_rpm_we, b_rpm_h0, b_rpm_h1, b_rpm_e`
 
 const chatReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
