@@ -275,8 +275,8 @@ func ResourceOf(r *schema.Resource) *Resource {
 			Attrs: attrs(l.Name, l.Window != nil, l.Holds()), Window: l.Window, InFlight: l.InFlight,
 		})
 	}
-	// A removed limit may have had windows or holds, and REMOVE of none does nothing. Attributes left behind would
-	// refuse every reshape that adds a limit of that name.
+	// A removed limit may have had windows or holds, and REMOVE of none does nothing. Every reshape that adds a
+	// limit of its name would be refused by what is left behind.
 	for _, name := range r.Removed {
 		m.Removed = append(m.Removed, attrs(name, true, true))
 	}

@@ -133,6 +133,12 @@ func TestHoldsSaid(t *testing.T) {
 			t.Errorf("the document does not say %q: %s", want, said)
 		}
 	}
+	m := &markdown{}
+	redis(m, r)
+	if text := m.text.String(); strings.Count(text, "`holds.lua` |") != len(r.Charged) ||
+		strings.Contains(text, "windows.lua") {
+		t.Errorf("on Redis, calls do not run holds.lua: %s", text)
+	}
 	plain, _ := modelOf(t, "../../testdata/golden/windows/limits.yaml", "mail", "org")
 	if got := holds(plain) + manner(plain); strings.Contains(got, "lease") {
 		t.Errorf("without holds, it says %s", got)

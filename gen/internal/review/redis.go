@@ -38,7 +38,10 @@ func redis(m *markdown, r *model.Resource) {
 		}
 		number := func(n int) string { return words.Digits(int64(n), ",") }
 		script := "`any.lua`"
-		if r.Windows != "" || r.Holds {
+		switch {
+		case r.Holds:
+			script = "`holds.lua`"
+		case r.Windows != "":
 			script = "`windows.lua`"
 		}
 		if text := scripts[len(chain)-1].Text; text != "" {
