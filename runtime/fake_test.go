@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -73,6 +74,7 @@ type fake struct {
 	defs    []store.Definition
 	buckets map[string]*bucket.Image
 	calls   []string // op and entities of all calls so far
+	wrong   []string // balances that do not add up to what leases hold
 
 	look      func(ctx context.Context, entity string) error // as before, ahead of Member
 	known     map[string]store.Member
@@ -134,18 +136,64 @@ func (f *fake) image(part *store.Part, b *store.Bucket) *bucket.Image {
 	return &bucket.Image{Refilled: f.now(), Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
 }
 
-// take writes an image, refilled to now and less cost.
-func (f *fake) take(spec *store.Spec, of []*store.Bucket, img *bucket.Image, cost []int64) {
+// take writes an image, refilled to now and less cost. Of a limit with holds, what an acquire takes is held,
+// and end is what a settle or an extension does: nil for an acquire.
+func (f *fake) take(spec *store.Spec, of []*store.Bucket, img *bucket.Image, cost []int64, end *ended) {
 	now := f.now()
 	after := &bucket.Image{Refilled: max(now, img.Refilled), Balances: slices.Clone(img.Balances),
 		Missing: img.Missing}
+	var epochs []int64
 	for i, balance := range img.Balances {
-		after.Balances[i].Tokens = bucket.Available(balance, img.Refilled, now) - cost[i]
+		if spec.Held == nil || !spec.Held[i] {
+			after.Balances[i].Tokens = bucket.Available(balance, img.Refilled, now) - cost[i]
+			continue
+		}
+		var until int64
+		if after.Balances[i], until = f.hold(balance, i, cost[i], end, now); epochs == nil {
+			epochs = make([]int64, len(cost))
+		}
+		epochs[i] = until
 	}
 	f.buckets[place(spec, of[0].Entity)] = after
 	for _, b := range of {
-		b.After = after
+		if b.After = after; end == nil {
+			b.Epochs = epochs
+		}
 	}
+}
+
+// ended is what a settle or an extension does to holds (bucket.EndOf, bucket.Extend). Either may be nil.
+type ended struct {
+	lapsed []int64
+	moves  []bucket.Moves
+}
+
+// hold is take for the i-th limit, which counts holds. It returns the epoch of what it takes.
+func (f *fake) hold(b bucket.Balance, i int, cost int64, end *ended, now int64) (bucket.Balance, int64) {
+	take, change, moves := cost, -cost, bucket.NoMoves
+	if end != nil {
+		take = 0
+		if end.lapsed != nil {
+			change -= end.lapsed[i]
+		}
+		if end.moves != nil {
+			moves = end.moves[i]
+		}
+	}
+	h, ok := bucket.NewHold(take, 0, now), true
+	if b.Holds() {
+		if h, ok = b.Hold(take, moves, now); !ok || take > b.Tokens {
+			var back int64
+			h, back = b.Sweep(take, moves, false, now)
+			change += back
+		}
+	}
+	b = b.Apply(h)
+	b.Tokens += change
+	if b.Tokens < 0 || b.InFlight() && b.Tokens+b.Cells[0]+b.Cells[1] != b.Burst {
+		f.wrong = append(f.wrong, fmt.Sprintf("%v with cells %v", b, b.Cells))
+	}
+	return b, h.Until
 }
 
 // demand is what a call asks of one bucket, its parts together.
@@ -215,7 +263,7 @@ func (f *fake) Acquire(ctx context.Context, call *store.Call) error {
 		return denied
 	}
 	for _, s := range all {
-		f.take(s.spec, s.of, s.img, s.cost)
+		f.take(s.spec, s.of, s.img, s.cost, nil)
 	}
 	return nil
 }
@@ -232,13 +280,27 @@ func (f *fake) Settle(ctx context.Context, call *store.Call) error {
 		difference[i] -= part.Cost[i]
 	}
 	for _, s := range f.demands(call) {
-		f.take(s.spec, s.of, s.img, difference)
+		var end ended
+		end.lapsed, end.moves = bucket.EndOf(s.img, difference, s.of[0].Charges, f.now())
+		f.take(s.spec, s.of, s.img, difference, &end)
 	}
 	return nil
 }
 
 func (f *fake) Extend(ctx context.Context, call *store.Call) error {
-	return f.begin(ctx, "extend", call)
+	if err := f.begin(ctx, "extend", call); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	part := &call.Parts[0]
+	b := &part.Buckets[0]
+	img := f.buckets[place(part.Def.Spec(), b.Entity)]
+	var end ended
+	if end.moves, b.Epochs = bucket.Extend(img, b.Charges[0], f.now()); img != nil {
+		f.take(part.Def.Spec(), []*store.Bucket{b}, img, make([]int64, len(img.Balances)), &end)
+	}
+	return nil
 }
 
 func (f *fake) Peek(ctx context.Context, call *store.Call) error {

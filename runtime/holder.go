@@ -62,6 +62,7 @@ func newHolder(l *lease, part *store.Part, by outage.Settler, began time.Time) (
 			own.part.Buckets[i].Ends, own.part.Buckets[i].Epochs = nil, nil
 		}
 	}
+	l.bound = &contexts{}
 	own.holder.lease, own.holder.began = weak.Make(l), began
 	goruntime.Callers(3, own.holder.acquired[:])
 	own.record.holder = &own.holder

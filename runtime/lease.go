@@ -19,9 +19,9 @@ type Lease[C any] lease
 
 // lease is an untyped Lease.
 type lease struct {
-	record *record // nil in the zero Lease
-	own    record  // the record of a lease whose buckets count no holds
-	bound  contexts
+	record *record   // nil in the zero Lease
+	own    record    // the record of a lease whose buckets count no holds
+	bound  *contexts // nil for such a lease
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The

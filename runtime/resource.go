@@ -291,7 +291,7 @@ func (r *resource) lease(
 	if rec.shadowed != nil {
 		rec.buckets = seen(part.Buckets)
 	}
-	rec.Begin(part)
+	rec.Begin(part, rec.holder != nil)
 	l.record = rec
 	rec.hold(l)
 	return l, nil

@@ -144,7 +144,7 @@ func (f *fake) change(entity string, tokens int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if img := f.buckets[entity]; img != nil {
-		f.take(gpt4().spec, []*store.Bucket{{Entity: entity}}, img, []int64{0, -tokens * bucket.Milli})
+		f.take(gpt4().spec, []*store.Bucket{{Entity: entity}}, img, []int64{0, -tokens * bucket.Milli}, nil)
 	}
 }
 

@@ -29,7 +29,11 @@ type Record struct {
 	// turn is held for each write of the lease: by More and by an extension until it has ended, by Settle, Keep
 	// and Release until they have ended the lease. So no write is under way beside another one.
 	turn  sync.Mutex
-	spent bool // the lease has ended; guarded by turn
+	spent bool // the lease has ended; guarded by turn, and by mu as well
+
+	// slow is in place of turn if the lease may hold something, so that extensions take turns. Unlike a Mutex, it
+	// lets the time of testing/synctest pass.
+	slow chan struct{}
 
 	mu        sync.Mutex  // never held while the store is at work; turn is taken first
 	part      *store.Part // what was taken; writers hold turn too, and put another Part in its place
@@ -42,22 +46,36 @@ type Record struct {
 }
 
 // Lock begins a write of the lease. It waits for the one under way.
-func (r *Record) Lock() { r.turn.Lock() }
+func (r *Record) Lock() {
+	if r.slow == nil {
+		r.turn.Lock()
+	} else {
+		r.slow <- struct{}{}
+	}
+}
 
 // try is Lock that does not wait. It fails if the lease has ended, too.
 func (r *Record) try() bool {
-	if !r.turn.TryLock() {
+	select {
+	case r.slow <- struct{}{}:
+	default:
 		return false
 	}
 	if r.spent {
-		r.turn.Unlock()
+		r.Unlock()
 		return false
 	}
 	return true
 }
 
 // Unlock ends a write of the lease.
-func (r *Record) Unlock() { r.turn.Unlock() }
+func (r *Record) Unlock() {
+	if r.slow == nil {
+		r.turn.Unlock()
+	} else {
+		<-r.slow
+	}
+}
 
 // Spent reports whether the lease has ended. The caller has locked r.
 func (r *Record) Spent() bool { return r.spent }
@@ -77,8 +95,13 @@ func (r *Record) Part() *store.Part {
 	return r.part
 }
 
-// Begin sets what the lease took, before it is shared.
-func (r *Record) Begin(part *store.Part) { r.set(part) }
+// Begin sets what the lease took, before it is shared. holder says that the lease may hold something.
+func (r *Record) Begin(part *store.Part, holder bool) {
+	if holder {
+		r.slow = make(chan struct{}, 1)
+	}
+	r.set(part)
+}
 
 // Set replaces what the lease took. The caller has locked r.
 func (r *Record) Set(part *store.Part) {

@@ -1,0 +1,218 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	goruntime "runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// log is a log that may be read while it is written.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *log) option() runtime.Option {
+	return runtime.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
+}
+
+// lineBefore returns the file and line above its caller's, as the log has the place of an acquire.
+func lineBefore() string {
+	_, file, line, _ := goruntime.Caller(1)
+	return fmt.Sprintf("acquired=%s:%d", file, line-1)
+}
+
+// TestLeaseLost: a lease whose hold is not extended is over three seconds before the hold's end, whatever the
+// reason: its context ends, More fails, and the observer and the log have it once. Its end writes nothing
+// more, and the slot comes back by itself.
+func TestLeaseLost(t *testing.T) {
+	down := errors.New("no reply")
+	reset := func(f *fake) { // as sluice reset does
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		b := &f.buckets["jobs user-1"].Balances[0]
+		b.Tokens, b.Cells, b.Epoch = b.Burst, [2]int64{}, b.Epoch+bucket.NewRing
+	}
+	for name, test := range map[string]struct {
+		extend func(f *fake, call *store.Call) error
+		free   int64 // a second before the end of the hold
+		want   error
+	}{
+		"unknown, not applied": {func(*fake, *store.Call) error { return down }, 19, down},
+		"unknown, applied": {func(f *fake, call *store.Call) error {
+			f.hook(nil)
+			return errors.Join(f.Extend(t.Context(), call), down)
+		}, 19, down},
+		"refused": {func(f *fake, _ *store.Call) error { reset(f); return nil }, 20, runtime.ErrLeaseLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				backend, out := &fake{}, &log{}
+				var events []runtime.Event
+				lim, r := openSlots(t, backend, out.option(), runtime.WithObserver(&runtime.Observer{
+					LeaseLost: func(_ context.Context, e runtime.Event) { events = append(events, e) },
+				}))
+				start := time.Now()
+				lease, err := r.Acquire(t.Context(), user{"1"}, cost{})
+				at := lineBefore()
+				check(t, err, "")
+				ctx := lease.Context(t.Context())
+				extensions := 0
+				backend.hook(func(_ context.Context, op string, call *store.Call) error {
+					if op == "extend" {
+						extensions++
+						return test.extend(backend, call)
+					}
+					return nil
+				})
+				<-ctx.Done()
+				equal(t, "lost after", time.Since(start), 117*time.Second)
+				equal(t, "cause", context.Cause(ctx), runtime.ErrLeaseLost)
+				check(t, lease.More(t.Context(), cost{TPM: 1}), runtime.ErrLeaseLost.Error())
+				if late := lease.Context(t.Context()); context.Cause(late) != runtime.ErrLeaseLost {
+					t.Error("a context of a lost lease is open")
+				}
+				elapse(2 * time.Second)
+				equal(t, "free before the end", backend.free("user-1"), test.free)
+				lease.Keep(t.Context())
+				equal(t, "extensions", extensions, 1)
+				equal(t, "events", len(events), 1)
+				e := events[0]
+				equal(t, "event", fmt.Sprint(e.Operation, e.Resource, e.Entity, e.Kind, e.Took), "extendjobsuser-1user1m57s")
+				if !errors.Is(e.Err, test.want) {
+					t.Errorf("event of %v, want %v", e.Err, test.want)
+				}
+				if got := out.String(); strings.Count(got, "\n") != 1 ||
+					!strings.Contains(got, "a lease is lost: what it holds could not be extended") ||
+					!strings.Contains(got, at+" ") {
+					t.Errorf("logged %q, want one loss and %s", got, at)
+				}
+				elapse(61 * time.Second)
+				equal(t, "free after it", backend.free("user-1"), 20)
+				check(t, lim.Close(t.Context()), "")
+				backend.addUp(t)
+			})
+		})
+	}
+}
+
+// TestBusyLease: an extension waits for a More under way, and is written once that has ended. A More that
+// takes too long loses the lease, and a settle waits for the extension.
+func TestBusyLease(t *testing.T) {
+	for name, test := range map[string]struct {
+		more time.Duration
+		lost bool
+	}{"short": {95 * time.Second, false}, "too long": {118 * time.Second, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				backend := &fake{}
+				_, r := openSlots(t, backend)
+				lease := acquire(t, r, user{"1"}, cost{})
+				ctx := lease.Context(t.Context())
+				backend.hook(func(_ context.Context, op string, _ *store.Call) error {
+					if op == "acquire" {
+						elapse(test.more - 80*time.Second)
+					}
+					return nil
+				})
+				elapse(80 * time.Second)
+				check(t, lease.More(t.Context(), cost{TPM: 1}), "")
+				equal(t, "lost after More", ctx.Err() != nil, test.lost)
+				elapse(time.Second + 1)
+				equal(t, "extensions", backend.of("extend"), map[bool]int{false: 1}[test.lost])
+				if test.lost {
+					equal(t, "cause", context.Cause(ctx), runtime.ErrLeaseLost)
+				}
+				lease.Keep(t.Context())
+				equal(t, "free", backend.free("user-1"), 20)
+				backend.addUp(t)
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		backend := &fake{}
+		_, r := openSlots(t, backend)
+		lease := acquire(t, r, user{"1"}, cost{})
+		backend.hook(func(_ context.Context, op string, _ *store.Call) error {
+			if op == "extend" {
+				elapse(2 * time.Second)
+			}
+			return nil
+		})
+		elapse(91 * time.Second)
+		start := time.Now()
+		check(t, lease.Settle(t.Context(), cost{}), "")
+		equal(t, "settle waited", time.Since(start), time.Second)
+		equal(t, "free", backend.free("user-1"), 20)
+		backend.addUp(t)
+	})
+}
+
+// TestCollected: leases that are dropped without an end are ended once they are collected, by one keep each,
+// and the log names the place of their acquire. Leases that something refers to are not: that is what a
+// keeper that refers to leases would do.
+func TestCollected(t *testing.T) {
+	for _, refers := range []bool{false, true} {
+		t.Run(fmt.Sprint("referred to ", refers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				backend, out := &fake{}, &log{}
+				lim, r := openSlots(t, backend, out.option())
+				var kept []any
+				var at string
+				for range 20 {
+					lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 1})
+					at = lineBefore()
+					check(t, err, "")
+					if refers {
+						kept = append(kept, lease.Context(t.Context())) // a context refers to its lease
+					}
+				}
+				back := false
+				for range 200 { // a cleanup runs some time after its collection
+					goruntime.GC()
+					elapse(5 * time.Second)
+					synctest.Wait()
+					if back = backend.free("user-1") == 20; back {
+						break
+					}
+					if goruntime.Gosched(); !refers {
+						continue
+					}
+				}
+				equal(t, "all slots are back", back, !refers)
+				if got := strings.Count(out.String(), at+"\n"); got != map[bool]int{false: 20}[refers] {
+					t.Errorf("the log has %s %d times:\n%s", at, got, out)
+				}
+				equal(t, "tokens", backend.buckets["jobs user-1"].Balances[1].Tokens >= 5980*bucket.Milli, true)
+				goruntime.KeepAlive(kept)
+				check(t, lim.Close(t.Context()), "")
+				equal(t, "free after Close", backend.free("user-1"), 20)
+				backend.addUp(t)
+			})
+		})
+	}
+}
