@@ -16,8 +16,8 @@ import (
 // Wait is Acquire that sleeps until the tokens are there. In one process, those who wait for an entity are
 // served first come first served. Tokens that a settle or a release of the process gives back, to the entity
 // or to an ancestor, wake them at once. Other tokens that are given back are noticed within a tenth of the
-// wait that is left, at least a second and at most 30 s (docs/design.md, "Waiting"). In shadow it does not
-// sleep. Beside Acquire's errors it fails:
+// wait that is left, at least a second and at most 30 s (docs/design.md, "Waiting"). A free slot of an
+// in-flight limit is noticed within a second. In shadow Wait does not sleep. Beside Acquire's errors it fails:
 //   - at once, with a *DeniedError that is also context.DeadlineExceeded, if the tokens will not be there
 //     before ctx's deadline or the end of MaxWait;
 //   - at once, with a *DeniedError, if there is neither and the tokens will not be there within a minute;
@@ -104,7 +104,7 @@ func (w *waiter) join() (ok bool) {
 	if bounded(w.waiting) {
 		tooLate = func(view *waitlist.View) bool {
 			denied := w.behind(view)
-			return denied != nil && pastDeadline(w.waiting, denied.RetryAfter)
+			return denied != nil && pastDeadline(w.waiting, w.atLeast(denied))
 		}
 	}
 	w.ticket, ok = w.core.waiters.Join(w.spec.Resource, w.part, tooLate)
@@ -128,7 +128,7 @@ func (w *waiter) step() (by outage.Settler, done bool, err error) {
 	}
 	switch {
 	case w.last == nil:
-	case pastDeadline(w.waiting, w.last.RetryAfter):
+	case pastDeadline(w.waiting, w.atLeast(w.last)):
 		return nil, true, store.PastDeadline(w.last)
 	case w.last.RetryAfter > longestWait && !bounded(w.waiting):
 		return nil, true, w.last
@@ -161,14 +161,34 @@ func bounded(ctx context.Context) bool { _, ends := ctx.Deadline(); return ends 
 func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 	wait := w.last.RetryAfter
 	i, limit := w.blockedBy()
-	watches, read := w.ticket.Block(i, limit, w.now(), wait)
+	slots := w.isSlots(limit)
+	watches, read := w.ticket.Block(i, limit, w.now(), wait, slots)
 	if !watches {
 		return nil, false
+	}
+	if slots { // the store is asked once a slot was seen to be free
+		return w.core.env.Clock.After(read), true
 	}
 	if regions := w.spec.Regions; regions != nil && wait == regions.Window {
 		read = wait // the quota is too small, and no write to the bucket changes that
 	}
 	return w.core.env.Clock.After(min(read, wait)), read < wait
+}
+
+// isSlots reports whether a limit is one of calls in flight.
+func (r *resource) isSlots(limit int) bool { return r.spec.Held != nil && r.spec.InFlight(limit) }
+
+// atLeast returns how long denied lasts at least. A slot may be free at any moment, whatever the hint.
+func (r *resource) atLeast(denied *DeniedError) (wait time.Duration) {
+	if r.spec.Held == nil {
+		return denied.RetryAfter
+	}
+	for _, one := range denied.Refusals {
+		if i := slices.Index(r.spec.Limits, one.Limit); i < 0 || !r.isSlots(i) {
+			wait = max(wait, one.RetryAfter)
+		}
+	}
+	return wait
 }
 
 // blockedBy returns the bucket of the chain, and its limit, that refuse w for longest.
@@ -283,6 +303,7 @@ func (w *waiter) behind(view *waitlist.View) (denied *DeniedError) {
 		// last write.
 		img := &bucket.Image{Refilled: max(now, refilled), Balances: own, Missing: b.After.Missing}
 		for j, balance := range own {
+			own[j].Cells = [2]int64{} // what is over of them is available
 			own[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), view.Ahead[i][j])
 		}
 		denied = store.Refuse(denied, w.spec, b.Entity, img, w.spec.CostOf(b.Kind, w.part.Cost), now)

@@ -31,7 +31,7 @@ func join(t *testing.T, l *List, user string, n int64, tooLate func(*View) bool)
 // block has a ticket look, and denies it by the first limit of the chain's i-th bucket.
 func block(ticket *Ticket, i int) (watches bool) {
 	ticket.Look()
-	watches, _ = ticket.Block(i, 0, 0, time.Hour)
+	watches, _ = ticket.Block(i, 0, 0, time.Hour, false)
 	return watches
 }
 
@@ -174,14 +174,14 @@ func TestNothingIsLostBetween(t *testing.T) {
 	a.Look()
 	l.GaveBack("gpt-4", chainOf("user-1", 5), 0)
 	a.Denied(chainOf("user-1", 1), 0) // as it was before
-	a.Block(1, 0, 0, time.Hour)
+	a.Block(1, 0, 0, time.Hour, false)
 	if woken([]*Ticket{a}) != 1 {
 		t.Error("it sleeps on what it saw before")
 	}
 	if got := a.Look().Seen[1].After.Balances[0].Tokens; got != 5 {
 		t.Errorf("the bucket has %d, want the 5 that were given back", got)
 	}
-	a.Block(1, 0, 0, time.Hour)
+	a.Block(1, 0, 0, time.Hour, false)
 	if woken([]*Ticket{a}) != 0 {
 		t.Error("it is woken for nothing new")
 	}
@@ -215,22 +215,25 @@ func TestTooLate(t *testing.T) {
 }
 
 // TestReads: the pauses double up to a tenth of the wait that is left, or 30 s, and are at least a second.
+// Those for a slot are 50 ms to a second.
 func TestReads(t *testing.T) {
 	for _, test := range []struct {
-		wait time.Duration
-		want string // s after the denial
+		wait  time.Duration
+		slots bool
+		want  string // s after the denial
 	}{
-		{12 * time.Hour, "[1 3 7 15 31 61 91 121]"},
-		{time.Minute, "[1 3 7 12.3 17.07 21.363 25.226 28.703]"},
-		{5 * time.Second, "[1 2 3 4]"},
-		{time.Second, "[]"},
+		{12 * time.Hour, false, "[1 3 7 15 31 61 91 121]"},
+		{time.Minute, false, "[1 3 7 12.3 17.07 21.363 25.226 28.703]"},
+		{5 * time.Second, false, "[1 2 3 4]"},
+		{time.Second, false, "[]"},
+		{time.Minute, true, "[0.05 0.15 0.35 0.75 1.55 2.55 3.55 4.55]"},
 	} {
 		var r reads
 		r.reset(0)
 		var at []float64
 		for now := int64(0); len(at) < 8; {
 			left := test.wait - time.Duration(now)*time.Millisecond
-			next := r.next(now, left)
+			next := r.next(now, left, test.slots)
 			if next >= left {
 				break
 			}

@@ -86,26 +86,39 @@ func (q *queue) withDeadline(now int64) (all []*Ticket) {
 
 // reads says when the bucket is read again.
 type reads struct {
-	last  int64         // when the store last showed the bucket to a waiter, ms
-	pause time.Duration // until the next read
-	count int           // rises with last
+	last    int64 // when the store last showed the bucket to a waiter, ms
+	doubled uint  // how often the pause has doubled since then
+	count   int   // rises with last
 }
 
 // A bucket is read a second after the store denied a waiter. The pause between reads doubles, up to a tenth
 // of the wait that is left or 30 s, whichever is less, and at least a second.
+//
+// A slot may be free at any moment. While an in-flight limit blocks a waiter, pauses go from 50 ms to a
+// second.
 const (
 	leastPause = time.Second
 	mostPause  = 30 * time.Second
 	pauses     = 10 // in the wait that is left
+
+	leastSlotPause = 50 * time.Millisecond
+	mostSlotPause  = time.Second
 )
 
-// reset starts the pauses again: the store has just shown the bucket.
-func (r *reads) reset(now int64) { r.last, r.pause, r.count = now, leastPause, r.count+1 }
+// mostDoublings suffices for the longest pauses.
+const mostDoublings = 5
 
-// next returns the time from now until the next read, for a waiter that would sleep for wait.
-func (r *reads) next(now int64, wait time.Duration) time.Duration {
+// reset starts the pauses again: the store has just shown the bucket.
+func (r *reads) reset(now int64) { r.last, r.doubled, r.count = now, 0, r.count+1 }
+
+// next returns the time from now until the next read, for a waiter that would sleep for wait. slots says that
+// an in-flight limit blocks it.
+func (r *reads) next(now int64, wait time.Duration, slots bool) time.Duration {
 	tenth := (wait / pauses).Truncate(time.Millisecond) // as clocks of stores count
-	pause := min(max(r.pause, leastPause), max(tenth, leastPause))
+	pause := min(leastPause<<r.doubled, mostPause, max(tenth, leastPause))
+	if slots {
+		pause = min(leastSlotPause<<r.doubled, mostSlotPause)
+	}
 	since := time.Duration(max(0, now-r.last)) * time.Millisecond
 	return max(0, pause-since)
 }
@@ -115,7 +128,7 @@ func (r *reads) claim(now int64, count int) bool {
 	if r.count != count {
 		return false
 	}
-	r.last, r.pause, r.count = now, min(2*max(r.pause, leastPause), mostPause), r.count+1
+	r.last, r.doubled, r.count = now, min(r.doubled+1, mostDoublings), r.count+1
 	return true
 }
 

@@ -123,8 +123,11 @@ func (t *Ticket) show(buckets []store.Bucket, now int64) {
 
 // Block notes that a limit of the chain's i-th bucket refuses t for longest, for wait from now (ms) on.
 // watches reports whether t watches the limit; otherwise it is woken when it is next to do so. read is the
-// time until the bucket is to be read, unless wait ends first.
-func (t *Ticket) Block(i, limit int, now int64, wait time.Duration) (watches bool, read time.Duration) {
+// time until the bucket is to be read, unless wait ends first. slots says that it is an in-flight limit, for
+// which wait is a hint.
+func (t *Ticket) Block(
+	i, limit int, now int64, wait time.Duration, slots bool,
+) (watches bool, read time.Duration) {
 	q := t.chain[i]
 	if t.by != &q.blocked[limit] {
 		t.unblock()
@@ -146,7 +149,7 @@ func (t *Ticket) Block(i, limit int, now int64, wait time.Duration) (watches boo
 	if q.seen.After == nil { // the denial did not say how the bucket is, so a read tells nothing
 		return true, wait
 	}
-	return true, q.reads.next(now, wait)
+	return true, q.reads.next(now, wait, slots)
 }
 
 // unblock ends t's place at the limit that blocks it, if there is one, and wakes the next one there.
