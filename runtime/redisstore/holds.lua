@@ -222,14 +222,16 @@ for k = 1, n do
   else
     local h0, h1, life = h[k][0], h[k][1], 0
     if opened[k] or used[k] ~= before[k][1] or h0 ~= before[k][2] or h1 ~= before[k][3] then
+      local fields = {}
       if low[k] then -- a minute longer than the last hold
-        redis.call('HSET', KEYS[k], 'h0', h0, 'h1', h1, 'e', low[k])
-        life = (low[k] + 2) * 60000
+        fields, life = {'h0', h0, 'h1', h1, 'e', low[k]}, (low[k] + 2) * 60000
       end
       if window[k] then
-        redis.call('HSET', KEYS[k], 'used', used[k], 'end', ends[k])
+        fields[#fields + 1], fields[#fields + 2], fields[#fields + 3], fields[#fields + 4] =
+          'used', used[k], 'end', ends[k]
         life = math.max(life, ends[k] + ARGV[window[k]])
       end
+      redis.call('HSET', KEYS[k], unpack(fields))
       redis.call('PEXPIREAT', KEYS[k], life)
     else
       swept[k] = 0

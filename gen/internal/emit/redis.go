@@ -40,6 +40,9 @@ func redis(f *file, r *model.Resource) {
 // scriptDoc is the doc comment of Script, with the chains that have scripts.
 func scriptDoc(r *model.Resource, written []string) string {
 	says := "Script implements redisstore.Scripter: the script for calls that charge so many buckets"
+	if r.Holds {
+		return says + ". It is \"\": buckets count what open leases hold, and the store has a script for that."
+	}
 	if r.Windows != "" {
 		return says + ". It is \"\": limits have windows, and the store has a script for these."
 	}

@@ -95,7 +95,7 @@ func (s *server) play(t testing.TB, sc scene, script string) string {
 }
 
 // TestSame: a script replies and leaves what redisstore's any.lua does, to the byte, whatever limits are
-// called. So does windows.lua, where no limit has windows.
+// called. So do windows.lua and holds.lua, where no limit has windows or holds.
 func TestSame(t *testing.T) {
 	s := newServer(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -105,6 +105,9 @@ func TestSame(t *testing.T) {
 		}
 		if diff := s.play(t, sc, s.dated); diff != "" {
 			rt.Fatalf("windows.lua: %s", diff)
+		}
+		if diff := s.play(t, sc, s.held); diff != "" {
+			rt.Fatalf("holds.lua: %s", diff)
 		}
 	})
 }
@@ -151,10 +154,18 @@ func TestSpoilt(t *testing.T) {
 	}
 }
 
-// TestSpoiltWindows is the control of TestSame: it finds a windows.lua that charges limits that refill in
-// another way.
+// TestSpoiltWindows is the control of TestSame: it finds a windows.lua, or a holds.lua, that charges limits
+// that refill in another way.
 func TestSpoiltWindows(t *testing.T) {
 	s := newServer(t)
+	for name, script := range map[string]string{"windows.lua": s.dated, "holds.lua": s.held} {
+		spoil(t, s, name, script)
+	}
+}
+
+// spoil plays scenes on spoilt forms of a script.
+func spoil(t *testing.T, s *server, name, script string) {
+	t.Helper()
 	for what, part := range map[string][2]string{
 		"tolerance":                {" + 1e-9 < cost", " < cost"},
 		"burst":                    {"math.min(burst[k], tokens[k] - cost[k])", "tokens[k] - cost[k]"},
@@ -162,9 +173,9 @@ func TestSpoiltWindows(t *testing.T) {
 		"burst of newer overrides": {"burst[k] = bucket[4] + 0", ""},
 		"call that need not fit":   {"fit == '1' and ", ""},
 	} {
-		spoilt, caught := strings.Replace(s.dated, part[0], part[1], 1), false
-		if spoilt == s.dated {
-			t.Fatalf("%s: nothing to spoil in\n%s", what, s.dated)
+		spoilt, caught := strings.Replace(script, part[0], part[1], 1), false
+		if spoilt == script {
+			t.Fatalf("%s: nothing to spoil in\n%s", what, script)
 		}
 		for seed := 0; seed < 400 && !caught; seed++ {
 			control := *s
@@ -172,7 +183,7 @@ func TestSpoiltWindows(t *testing.T) {
 			caught = control.play(t, scenes().Example(seed), spoilt) != ""
 		}
 		if !caught {
-			t.Errorf("%s: a windows.lua without is not told from any.lua", what)
+			t.Errorf("%s: a %s without is not told from any.lua", what, name)
 		}
 	}
 }

@@ -28,11 +28,13 @@ type server struct {
 	prefix string // of all keys
 	any    string // redisstore's script for any number of keys
 	dated  string // that for limits with windows
+	held   string // that for limits with holds
 }
 
 func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &server{prefix: "lua-" + rand.Text() + ":", any: looping(t, "any"), dated: looping(t, "windows")}
+	s := &server{prefix: "lua-" + rand.Text() + ":", any: looping(t, "any"), dated: looping(t, "windows"),
+		held: looping(t, "holds")}
 	var addr string
 	if redistest.OnServer(t) {
 		addr = redistest.Addr(t)
@@ -124,7 +126,7 @@ func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []b
 	calls ...call) []int64 {
 	t.Helper()
 	keys, args := make([]string, len(buckets)), []any(nil)
-	if script == s.any || script == s.dated {
+	if script == s.any || script == s.dated || script == s.held {
 		args = append(args, len(buckets))
 	}
 	args = append(args, age)

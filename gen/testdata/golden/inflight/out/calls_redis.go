@@ -3,6 +3,6 @@
 
 package inflight
 
-// Script implements redisstore.Scripter: the script for calls that charge so many buckets. It is "": limits have
-// windows, and the store has a script for these.
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets. It is "": buckets count what
+// open leases hold, and the store has a script for that.
 func (calls) Script(chain int) string { return "" }

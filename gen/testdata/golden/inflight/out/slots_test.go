@@ -18,7 +18,7 @@ func TestSlots(t *testing.T) {
 	gentest.Windowed(t, slotsLimitsVector, slotsLimitsOf, &l, &l.Parallel)
 	var b SlotsBucket
 	codectest.Test(t, slots{}, kindUser, &b, &b.Parallel)
-	gentest.Scripts(t, slots{}, 1)
+	gentest.Scripts(t, slots{})
 }
 
 // BenchmarkSlots measures one write of slots, and the decoding of one image.
