@@ -9,7 +9,7 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 		sole: c.soleWriter && !step.fresh, now: s.now, process: process,
 	}
 	if step.fresh {
-		s.known[process] = s.item
+		c.remember(s, process)
 	}
 	k.img = s.known[process]
 	switch step.act {
@@ -79,7 +79,7 @@ func (c *holdsChecker) hold(l *modelLease, epoch int8, ends int32) {
 // answered gives the reply to m to its client.
 func (c *holdsChecker) answered(s *modelState, m message, applied bool) {
 	l, it := &s.leases[m.lease], c.items.values[s.item]
-	s.known[c.processOf(m.lease)] = s.item
+	c.remember(s, c.processOf(m.lease))
 	switch {
 	case m.act == actTake && applied:
 		c.hold(l, m.to, it.ends)

@@ -315,6 +315,9 @@ func (c *holdsChecker) finishPlan(p *Plan, m message, usage int64) planned {
 	case sweepsAnyCell:
 		h.Lo, h.Hi = [2]int64{noLo, noLo}, [2]int64{noHi, noHi}
 	}
+	if m.act != actTake && !c.expires {
+		own.TTL = 0 // nobody asks for it
+	}
 	m.plan = c.digests.number(digestOf(&own))
 	if c.plans[m.plan] == nil {
 		c.plans[m.plan] = &own

@@ -134,7 +134,8 @@ func (c *holdsChecker) arrives(s *modelState, number uint32) bool {
 func (c *holdsChecker) clientSteps(all []modelStep, s *modelState, i int8) []modelStep {
 	l := &s.leases[i]
 	sends := func(act action, actual int8) {
-		if known := s.known[c.processOf(i)]; known != 0 && known != s.item {
+		fresh := *s
+		if c.remember(&fresh, c.processOf(i)); s.known[c.processOf(i)] != 0 && s.known != fresh.known {
 			all = append(all, modelStep{kind: send, lease: i, act: act, actual: actual})
 		}
 		all = append(all, modelStep{kind: send, lease: i, act: act, actual: actual, fresh: true})
@@ -223,9 +224,8 @@ func (c *holdsChecker) reset(s *modelState) string {
 
 // settle forgets what makes no difference any more, and has callers give up whose holds are about to end.
 func (c *holdsChecker) settle(s *modelState) {
-	it := c.items.values[s.item]
-	all := c.leases * modelProcesses
-	for i := range all {
+	it, asked := c.items.values[s.item], [modelLeases]bool{}
+	for i := range c.leases * modelProcesses {
 		l := &s.leases[i]
 		end := bucket.EpochEnd(epochOf(l.until)) - modelMargin
 		if l.until != 0 && c.broken != neverGivesUp && c.at(s.now, c.processOf(i)) >= end {
@@ -237,23 +237,42 @@ func (c *holdsChecker) settle(s *modelState) {
 		if l.phase == over || l.phase == idle {
 			*l = modelLease{phase: l.phase, holds: l.holds, exempt: l.exempt}
 		}
+		asked[i] = l.phase == trying || l.phase == reversing
 	}
+	for i, number := range s.late {
+		if number == 0 {
+			continue
+		}
+		m := c.messages.values[number]
+		if !c.expires && neverHolds(c.plans[m.plan], c.image(it)) || !c.arrives(s, number) {
+			s.late[i] = 0
+			continue
+		}
+		asked[m.lease] = asked[m.lease] || m.act == actTake
+	}
+	slices.Sort(s.late[:])
+	if it.op != opOther && !asked[it.op-1] {
+		it.op = opOther
+	}
+	if it.op == opOther && !c.expires {
+		it.ttl = 0 // nobody asks which write it was
+	}
+	s.item = c.items.number(it)
 	for p := range s.known {
 		first := int8(p) * c.leases
 		if !slices.ContainsFunc(s.leases[first:first+c.leases], func(l modelLease) bool { return l.phase != over }) {
 			s.known[p] = 0
 		}
 	}
-	for i, number := range s.late {
-		if number == 0 {
-			continue
-		}
-		never := !c.expires && neverHolds(c.plans[c.messages.values[number].plan], c.image(it))
-		if never || !c.arrives(s, number) {
-			s.late[i] = 0
-		}
+}
+
+// remember has a process know the item. Its ttl decides nothing, and its op only what a sole writer does.
+func (c *holdsChecker) remember(s *modelState, process int8) {
+	it := c.items.values[s.item]
+	if it.ttl = 0; !c.soleWriter {
+		it.op = opOther
 	}
-	slices.Sort(s.late[:])
+	s.known[process] = c.items.number(it)
 }
 
 // checkCallers checks that no more callers go by a hold than there are.

@@ -91,31 +91,63 @@ func (c *holdsChecker) describe(s modelState, step modelStep) string {
 		c.instants[after.now], step.lease, text, it, after.used, l.phase, l.epoch, l.until, uint64(l.holds))
 }
 
-func TestHoldsModelProbe(t *testing.T) {
+func TestHoldsModelControls(t *testing.T) {
 	minutes := []int32{30_000, 90_000, 150_000, 210_000}
 	edges := []int32{30_000, 59_500, 90_000, 119_500, 150_000}
 	skew := [2]int32{-1000, 1000}
-	far := []int32{30_000, 90_000, 7 * 60_000, 8 * 60_000}
-	for name, m := range map[string]holdsModel{
-		"a plain":   {instants: minutes, faults: 1},
-		"b plain2f": {instants: minutes, faults: 2},
-		"c skew":    {instants: edges, skew: skew, faults: 1},
-		"d skew-":   {instants: edges, skew: [2]int32{1000, -1000}, faults: 1},
-		"e reset":   {instants: minutes, faults: 1, resets: 1},
-		"f expire":  {instants: far, faults: 1, expires: true},
-		"g keep":    {instants: minutes, faults: 1, resets: 1, keepIdle: KeepIdle},
-		"h win":     {instants: minutes, faults: 1, windowed: true, capacity: 3, cost: 2, actuals: []int8{0, 1, 3}, ends: 100 * 60_000},
-		"i winend":  {instants: minutes, faults: 1, windowed: true, capacity: 3, cost: 2, actuals: []int8{1, 3}, ends: 100_000},
-		"j sole":    {instants: minutes, faults: 1, soleWriter: true},
+	_, _ = edges, skew
+	far := []int32{30_000, 90_000, 150_000, 7 * 60_000, 8 * 60_000}
+	for _, m := range []holdsModel{
+		{broken: takesInAnyEpoch},
+		{broken: returnsInAnyEpoch},
+		{broken: sweepsAnyCell},
+		{broken: neverGivesUp},
+		{broken: doubtIsFailure, faults: 1},
+		{broken: doubtIsFailure, faults: 1, windowed: true, capacity: 3, cost: 2, actuals: []int8{0, 1, 3}, ends: 100 * 60_000},
+		{broken: returnsInAnyEpoch, faults: 1, windowed: true, capacity: 3, cost: 2, actuals: []int8{0, 1, 3}, ends: 100 * 60_000},
+		{broken: sameTTL, faults: 2},
+		{broken: sameTTL, faults: 2, keepIdle: KeepIdle},
+		{broken: sameTTL, faults: 2, keepIdle: KeepIdle, resets: 1},
+		{broken: sameTTL, faults: 2, skew: skew, instants: edges},
+		{broken: returnsLost},
+		{broken: resetKeepsEpoch, resets: 1},
+		{broken: shortTTL, expires: true, instants: far},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(m.broken, func(t *testing.T) {
 			if m.capacity == 0 {
 				m.capacity, m.cost, m.actuals = 1, 1, []int8{1}
 			}
 			if m.first = 1; m.expires {
 				m.first = 0
 			}
+			if m.instants == nil {
+				m.instants = minutes
+			}
 			m.leases, m.reverses = 1, true
+			c := newHoldsChecker(m)
+			f := c.explore()
+			t.Logf("%d states, %d items, %d plans", f.states, len(c.items.values), len(c.plans))
+			t.Logf("%s:\n%s", f.broken, f.trace)
+		})
+	}
+}
+func TestHoldsModelProbe(t *testing.T) {
+	minutes := []int32{30_000, 90_000, 150_000, 210_000}
+	short := []int32{30_000, 90_000, 150_000}
+	for _, m := range []holdsModel{
+		{instants: minutes, faults: 3, leases: 1},
+		{instants: short, faults: 1, leases: 2},
+		{instants: minutes, faults: 2, leases: 1, resets: 1},
+{instants: minutes, faults: 2, leases: 1, capacity: 2},
+	} {
+		t.Run("", func(t *testing.T) {
+			if m.cost, m.actuals = 1, []int8{1}; m.capacity == 0 {
+				m.capacity = 1
+			}
+			if m.first = 1; m.expires {
+				m.first = 0
+			}
+			m.reverses = true
 			c := newHoldsChecker(m)
 			f := c.explore()
 			t.Logf("%d states, %d items, %d plans", f.states, len(c.items.values), len(c.plans))
