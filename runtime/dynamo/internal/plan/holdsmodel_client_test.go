@@ -1,11 +1,13 @@
 package plan
 
+import "slices"
+
 // send has the client of a lease plan a write by what its process knows, and send it. ok is false if that
 // needs a read first.
 func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bool) {
 	i, l, process := step.lease, &s.leases[step.lease], c.processOf(step.lease)
 	k := planKey{
-		act: step.act, actual: step.actual, epoch: l.epoch, ends: l.ends, confirmed: step.fresh, op: opNew,
+		act: step.act, actual: step.actual, epoch: l.epoch, ends: l.ends, confirmed: step.fresh,
 		sole: c.soleWriter && !step.fresh, now: s.now, process: process,
 	}
 	if step.fresh {
@@ -14,8 +16,8 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 	k.img = s.known[process]
 	switch step.act {
 	case actTake:
-		k.op, k.sent, k.epoch, k.ends = uint8(i+1), l.lastSent(), 0, 0
-		if it := c.items.values[s.item]; step.fresh && k.sent != 0 && it.there && it.op == k.op {
+		k.sent, k.epoch, k.ends = l.lastSent(), 0, 0
+		if it := c.items.values[s.item]; step.fresh && k.sent != 0 && it.op == opOf(i) {
 			return c.takeCovered(l, it), true
 		}
 		l.phase = trying
@@ -37,7 +39,7 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 			l.phase = over
 		}
 	case Write:
-		if m.lease = i; c.expires {
+		if c.expires {
 			m.at = s.now
 		}
 		if l.pending = c.messages.number(m); step.act == actTake {
@@ -76,14 +78,14 @@ func (c *holdsChecker) hold(l *modelLease, epoch int8, ends int32) {
 	*l = modelLease{phase: held, epoch: epoch, until: epoch, ends: ends, holds: l.holds, exempt: l.exempt}
 }
 
-// answered gives the reply to m to its client.
-func (c *holdsChecker) answered(s *modelState, m message, applied bool) {
-	l, it := &s.leases[m.lease], c.items.values[s.item]
-	c.remember(s, c.processOf(m.lease))
+// answered gives the reply to m to the client of a lease.
+func (c *holdsChecker) answered(s *modelState, lease int8, m message, applied bool) {
+	l, it := &s.leases[lease], c.items.values[s.item]
+	c.remember(s, c.processOf(lease))
 	switch {
 	case m.act == actTake && applied:
 		c.hold(l, m.to, it.ends)
-	case m.act == actTake && it.there && it.op == m.op && l.lastSent() != 0:
+	case m.act == actTake && it.op == opOf(lease) && l.lastSent() != 0:
 		c.takeCovered(l, it)
 	case m.act == actExtend:
 		if l.phase = held; applied {
@@ -96,7 +98,7 @@ func (c *holdsChecker) answered(s *modelState, m message, applied bool) {
 		l.phase = over
 	case m.act == actReverse: // the image says which one was the last write, if any
 		for c.dropSent(l); l.lastSent() != 0; c.dropSent(l) {
-			if at := c.attempts.values[l.lastSent()]; it.there && it.op == uint8(m.lease+1) && it.ttl == at.ttl {
+			if at := c.attempts.values[l.lastSent()]; it.op == opOf(lease) && it.ttl == at.ttl {
 				return
 			}
 		}
@@ -114,14 +116,10 @@ func (c *holdsChecker) dropSent(l *modelLease) {
 }
 
 // lose has the client of l wait no longer for the reply to its message.
-func (c *holdsChecker) lose(s *modelState, l *modelLease) {
+func (c *holdsChecker) lose(s *modelState, lease int8) {
+	l := &s.leases[lease]
 	m := c.messages.values[l.pending]
-	for i := range s.late {
-		if s.late[i] == 0 {
-			s.late[i] = l.pending
-			break
-		}
-	}
+	s.late[slices.Index(s.late[:], lateMessage{})] = lateMessage{l.pending, lease}
 	l.pending = 0
 	s.faults--
 	switch m.act {
@@ -149,16 +147,24 @@ func (c *holdsChecker) noteUnknown(l *modelLease, number uint32) {
 	}
 }
 
-// commit has the bucket apply m, if its condition holds.
-func (c *holdsChecker) commit(s *modelState, m message) (applied bool, broken string) {
-	before := c.items.values[s.item]
-	img, ok := evaluate(c.plans[m.plan], c.image(before), opName(m.op))
+// commit has the bucket apply m, which a lease sent, if its condition holds.
+func (c *holdsChecker) commit(s *modelState, lease int8, m message) (applied bool, broken string) {
+	before, p, op := c.items.values[s.item], c.plans[m.plan], opOf(lease)
+	if p.Reverses != "" {
+		own := *p
+		own.Reverses = opName(op)
+		p = &own
+	}
+	if m.act != actTake {
+		op = opNew
+	}
+	img, ok := evaluate(p, c.image(before), opName(op))
 	if !ok {
 		return false, ""
 	}
 	after := itemOf(img)
 	s.item = c.items.number(after)
-	l := &s.leases[m.lease]
+	l := &s.leases[lease]
 	if (m.act == actEnd || m.act == actExtend || m.act == actReverse) && m.moves {
 		l.holds.add(m.from, -c.cost)
 	}

@@ -20,6 +20,9 @@ const (
 	opNew   = 255 // of a write
 )
 
+// opOf returns the op of a lease's acquire.
+func opOf(lease int8) uint8 { return uint8(lease + 1) }
+
 func opName(op uint8) string { return strconv.Itoa(int(op)) }
 
 // modelItem is a bucket with one limit, in whole tokens. The zero modelItem is a missing one.

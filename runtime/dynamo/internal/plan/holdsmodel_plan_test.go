@@ -13,6 +13,7 @@ type holdsModel struct {
 	actuals          []int8
 	instants         []int32 // ms after t0
 	skew             [modelProcesses]int32
+	symmetric        bool  // states that are alike but for the names of processes and leases count once
 	first            int8  // the lowest epoch that the bucket counts at first; 0 for a missing bucket
 	ends             int32 // of its window, ms after t0
 	resets           int8
@@ -64,7 +65,6 @@ type planKey struct {
 	epoch        int8 // of the lease's hold; lost if it does not count
 	confirmed    bool
 	sole         bool
-	op           uint8
 	now, process int8
 	ends         int32  // of the lease's window
 	img          uint32 // the item that is known
@@ -78,11 +78,9 @@ type planned struct {
 	broken   string // the invariant that the plan breaks
 }
 
-// message is a write that was sent.
+// message is a write that was sent, whichever lease it is for.
 type message struct {
 	act      action
-	lease    int8
-	op       uint8
 	actual   int8
 	from, to int8 // the epoch that tokens are taken out of, and that in which the lease holds them then
 	moves    bool // it ends or moves a hold
@@ -208,7 +206,7 @@ func (c *holdsChecker) charge(k planKey) bucket.Charge {
 func (c *holdsChecker) newPlan(k planKey) planned {
 	now, img := c.at(k.now, k.process), c.image(c.items.values[k.img])
 	d, charge := Demand{Called: now, Shape: c.shape(), Windows: c.calendars()}, c.charge(k)
-	m, usage := message{act: k.act, op: k.op, actual: k.actual, from: k.epoch}, int64(0)
+	m, usage := message{act: k.act, actual: k.actual, from: k.epoch}, int64(0)
 	if img != nil {
 		b := img.Balances[0]
 		m.open = !c.windowed || b.Ends == charge.Ends[0] && !b.Over(now)
@@ -239,7 +237,7 @@ func (c *holdsChecker) newPlan(k planKey) planned {
 	if k.act == actTake {
 		m.to = relative(p.ChargedEpochs()[0])
 		c.raiseTTL(&p, k, m.to)
-		after := itemOf(p.Predict(opName(k.op)))
+		after := itemOf(p.Predict(opName(opOther)))
 		m.attempt = c.attempts.number(attempt{int32(p.TTL - t0/1000), m.to, after.ends, c.items.number(after)})
 	}
 	return c.finishPlan(&p, m, usage)
@@ -287,11 +285,8 @@ func (c *holdsChecker) newReversal(k planKey, charge bucket.Charge, now int64) p
 	charge.Epochs = []int64{epochOf(sent.epoch)}
 	charge.Ends = img.Ends()
 	p := NewAdjustWrite(charge, img, c.shape(), now)
-	p.Reverses, p.ReversesTTL = img.Op, img.TTL
-	b := img.Balances[0]
-	m := message{
-		act: actReverse, op: k.op, from: sent.epoch, moves: true, open: !c.windowed || !b.Over(now),
-	}
+	p.Reverses, p.ReversesTTL = "the lease's", img.TTL
+	m := message{act: actReverse, from: sent.epoch, open: !c.windowed || !img.Balances[0].Over(now)}
 	m.moves = p.Holds[0].Change != [2]int64{}
 	return c.finishPlan(&p, m, -charge.Cost[0])
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -41,7 +42,9 @@ func (l *modelLease) lastSent() uint32 {
 }
 
 // believes reports whether l's caller goes by its hold.
-func (l *modelLease) believes() bool { return l.until != 0 && (l.phase == held || l.phase == extending) }
+func (l *modelLease) believes() bool {
+	return l.until != 0 && (l.phase == held || l.phase == extending)
+}
 
 // modelState is everything at an instant. Two that are equal have the same future.
 type modelState struct {
@@ -52,7 +55,17 @@ type modelState struct {
 	item   uint32
 	known  [modelProcesses]uint32 // by process, the item as it saw it last; 0 for nothing
 	leases [modelLeases]modelLease
-	late   [3]uint32 // messages that nobody waits for
+	late   [3]lateMessage
+}
+
+// lateMessage is a message that nobody waits for.
+type lateMessage struct {
+	number uint32
+	lease  int8
+}
+
+func compareLate(a, b lateMessage) int {
+	return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.lease, b.lease))
 }
 
 // kind is what a step does.
@@ -110,7 +123,7 @@ func (c *holdsChecker) steps(s *modelState) (all []modelStep) {
 		all = c.clientSteps(all, s, i)
 	}
 	for i, m := range s.late {
-		if m != 0 && c.arrives(s, m) {
+		if m.number != 0 && c.arrives(s, m.number) {
 			all = append(all, modelStep{kind: arrive, lease: int8(i)})
 		}
 	}
@@ -147,9 +160,7 @@ func (c *holdsChecker) clientSteps(all []modelStep, s *modelState, i int8) []mod
 	}
 	switch l.phase {
 	case idle:
-		if i%c.leases == 0 || s.leases[i-1].phase != idle { // leases of a process are alike
-			sends(actTake, 0)
-		}
+		sends(actTake, 0)
 	case trying:
 		if l.sends < modelSends {
 			sends(actTake, 0)
@@ -183,15 +194,15 @@ func (c *holdsChecker) take(s modelState, step modelStep) (after modelState, bro
 	case deliver:
 		m := c.messages.values[l.pending]
 		l.pending = 0
-		applied, found := c.commit(&s, m)
-		c.answered(&s, m, applied)
+		applied, found := c.commit(&s, step.lease, m)
+		c.answered(&s, step.lease, m, applied)
 		broken = found
 	case lose:
-		c.lose(&s, l)
+		c.lose(&s, step.lease)
 	case arrive:
-		m := c.messages.values[s.late[step.lease]]
-		s.late[step.lease] = 0
-		_, broken = c.commit(&s, m)
+		late := s.late[step.lease]
+		s.late[step.lease] = lateMessage{}
+		_, broken = c.commit(&s, late.lease, c.messages.values[late.number])
 	case reset:
 		broken = c.reset(&s)
 	case expire:
@@ -239,18 +250,17 @@ func (c *holdsChecker) settle(s *modelState) {
 		}
 		asked[i] = l.phase == trying || l.phase == reversing
 	}
-	for i, number := range s.late {
-		if number == 0 {
+	for i, late := range s.late {
+		if late.number == 0 {
 			continue
 		}
-		m := c.messages.values[number]
-		if !c.expires && neverHolds(c.plans[m.plan], c.image(it)) || !c.arrives(s, number) {
-			s.late[i] = 0
+		m := c.messages.values[late.number]
+		if !c.expires && neverHolds(c.plans[m.plan], c.image(it)) || !c.arrives(s, late.number) {
+			s.late[i] = lateMessage{}
 			continue
 		}
-		asked[m.lease] = asked[m.lease] || m.act == actTake
+		asked[late.lease] = asked[late.lease] || m.act == actTake
 	}
-	slices.Sort(s.late[:])
 	if it.op != opOther && !asked[it.op-1] {
 		it.op = opOther
 	}
@@ -264,6 +274,57 @@ func (c *holdsChecker) settle(s *modelState) {
 			s.known[p] = 0
 		}
 	}
+	if c.symmetric {
+		c.rename(s)
+	}
+	slices.SortFunc(s.late[:], compareLate)
+}
+
+// rename orders leases and processes, so that states which are alike but for their names are equal.
+func (c *holdsChecker) rename(s *modelState) {
+	names := [modelLeases]int8{0, 1, 2, 3}
+	swap := func(i, j int8) {
+		s.leases[i], s.leases[j] = s.leases[j], s.leases[i]
+		names[i], names[j] = names[j], names[i]
+	}
+	n := c.leases
+	for first := int8(0); n == 2 && first < modelLeases; first += n {
+		if s.leases[first].compare(&s.leases[first+1]) > 0 {
+			swap(first, first+1)
+		}
+	}
+	order := cmp.Compare(s.known[0], s.known[1])
+	for i := int8(0); i < n && order == 0; i++ {
+		order = s.leases[i].compare(&s.leases[n+i])
+	}
+	if order > 0 {
+		s.known[0], s.known[1] = s.known[1], s.known[0]
+		for i := range n {
+			swap(i, n+i)
+		}
+	}
+	if names == [modelLeases]int8{0, 1, 2, 3} {
+		return
+	}
+	now := func(lease int8) int8 { return int8(slices.Index(names[:], lease)) }
+	for i := range s.late {
+		if late := &s.late[i]; late.number != 0 {
+			late.lease = now(late.lease)
+		}
+	}
+	if it := c.items.values[s.item]; it.op != opOther {
+		it.op = opOf(now(int8(it.op - 1)))
+		s.item = c.items.number(it)
+	}
+}
+
+// compare orders leases somehow.
+func (l *modelLease) compare(o *modelLease) int {
+	return cmp.Or(
+		cmp.Compare(l.phase, o.phase), cmp.Compare(l.pending, o.pending), cmp.Compare(l.holds, o.holds),
+		cmp.Compare(l.epoch, o.epoch), cmp.Compare(l.until, o.until), cmp.Compare(l.sends, o.sends),
+		slices.Compare(l.sent[:], o.sent[:]), cmp.Compare(l.ends, o.ends),
+	)
 }
 
 // remember has a process know the item. Its ttl decides nothing, and its op only what a sole writer does.

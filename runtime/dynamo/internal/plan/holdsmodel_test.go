@@ -78,17 +78,18 @@ func (c *holdsChecker) describe(s modelState, step modelStep) string {
 		}
 		before = after.leases[step.lease].pending
 	}
+	lease := step.lease
 	if step.kind == arrive {
-		before = s.late[step.lease]
+		before, lease = s.late[step.lease].number, s.late[step.lease].lease
 	}
 	if before != 0 {
 		m := c.messages.values[before]
-		text += fmt.Sprintf(" (%v of %d: %d -> %d, hold %+v)", c.plans[m.plan].Path, m.lease, m.from, m.to,
+		text += fmt.Sprintf(" (%v of %d: %d -> %d, hold %+v)", c.plans[m.plan].Path, lease, m.from, m.to,
 			c.plans[m.plan].Holds[0])
 	}
-	it, l := c.items.values[after.item], after.leases[step.lease]
+	it, l := c.items.values[after.item], after.leases[lease]
 	return fmt.Sprintf("%6d lease %d %s\n       then item %+v used %d, lease phase %d epoch %d until %d holds %x\n",
-		c.instants[after.now], step.lease, text, it, after.used, l.phase, l.epoch, l.until, uint64(l.holds))
+		c.instants[after.now], lease, text, it, after.used, l.phase, l.epoch, l.until, uint64(l.holds))
 }
 
 func TestHoldsModelControls(t *testing.T) {
@@ -137,8 +138,10 @@ func TestHoldsModelProbe(t *testing.T) {
 	for _, m := range []holdsModel{
 		{instants: minutes, faults: 3, leases: 1},
 		{instants: short, faults: 1, leases: 2},
-		{instants: minutes, faults: 2, leases: 1, resets: 1},
-{instants: minutes, faults: 2, leases: 1, capacity: 2},
+		{instants: short, faults: 1, leases: 2, capacity: 2},
+		{instants: short, faults: 2, leases: 2},
+		{instants: short, faults: 2, leases: 2, capacity: 2},
+		{instants: minutes, faults: 2, leases: 2},
 	} {
 		t.Run("", func(t *testing.T) {
 			if m.cost, m.actuals = 1, []int8{1}; m.capacity == 0 {
@@ -147,7 +150,7 @@ func TestHoldsModelProbe(t *testing.T) {
 			if m.first = 1; m.expires {
 				m.first = 0
 			}
-			m.reverses = true
+			m.reverses, m.symmetric = true, true
 			c := newHoldsChecker(m)
 			f := c.explore()
 			t.Logf("%d states, %d items, %d plans", f.states, len(c.items.values), len(c.plans))
