@@ -7,7 +7,8 @@ import "slices"
 func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bool) {
 	i, l, process := step.lease, &s.leases[step.lease], c.processOf(step.lease)
 	k := planKey{
-		act: step.act, actual: step.actual, epoch: l.epoch, ends: l.ends, confirmed: step.fresh,
+		request:   request{act: step.act, actual: step.actual, epoch: l.epoch, ends: l.ends},
+		confirmed: step.fresh, rides: step.rides,
 		sole: c.soleWriter && !step.fresh, now: s.now, process: process,
 	}
 	if step.fresh {
@@ -26,7 +27,19 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 	case actEnd:
 		l.phase, l.until = ending, 0
 	}
+	if step.rides {
+		other := &s.leases[i^1]
+		k.rider = request{act: step.rider, actual: step.riderActual, epoch: other.epoch, ends: other.ends}
+		if other.pending = riding; step.rider == actExtend {
+			other.phase = extending
+		} else {
+			other.phase, other.until = ending, 0
+		}
+	}
 	r := c.plan(k)
+	if step.rides && r.decision != Write { // each goes by itself
+		return r.broken, false
+	}
 	switch m := r.message; r.decision {
 	case Read:
 		return "", false
@@ -82,19 +95,18 @@ func (c *holdsChecker) hold(l *modelLease, epoch int8, ends int32) {
 func (c *holdsChecker) answered(s *modelState, lease int8, m message, applied bool) {
 	l, it := &s.leases[lease], c.items.values[s.item]
 	c.remember(s, c.processOf(lease))
+	if m.rides {
+		s.leases[lease^1].pending = 0
+		s.leases[lease^1].answered(m.rider, applied)
+	}
 	switch {
 	case m.act == actTake && applied:
 		c.hold(l, m.to, it.ends)
 	case m.act == actTake && it.op == opOf(lease) && l.lastSent() != 0:
 		c.takeCovered(l, it)
-	case m.act == actExtend:
-		if l.phase = held; applied {
-			l.epoch = m.to
-			if l.until != 0 && m.to != lost {
-				l.until = m.to
-			}
-		}
-	case applied:
+	case m.act == actEnd, m.act == actExtend:
+		l.answered(m.part, applied)
+	case m.act == actReverse && applied:
 		l.phase = over
 	case m.act == actReverse: // the image says which one was the last write, if any
 		for c.dropSent(l); l.lastSent() != 0; c.dropSent(l) {
@@ -103,6 +115,21 @@ func (c *holdsChecker) answered(s *modelState, lease int8, m message, applied bo
 			}
 		}
 		l.phase = over
+	}
+}
+
+// answered notes the reply to a write that ends or extends l.
+func (l *modelLease) answered(own part, applied bool) {
+	switch {
+	case own.act == actEnd && applied:
+		l.phase = over
+	case own.act == actExtend:
+		if l.phase = held; applied {
+			l.epoch = own.to
+			if l.until != 0 && own.to != lost {
+				l.until = own.to
+			}
+		}
 	}
 }
 
@@ -122,9 +149,19 @@ func (c *holdsChecker) lose(s *modelState, lease int8) {
 	s.late[slices.Index(s.late[:], lateMessage{})] = lateMessage{l.pending, lease}
 	l.pending = 0
 	s.faults--
-	switch m.act {
-	case actTake:
+	if m.act == actTake {
 		c.noteUnknown(l, m.attempt)
+	}
+	c.doubt(l, m.act)
+	if m.rides {
+		s.leases[lease^1].pending = 0
+		c.doubt(&s.leases[lease^1], m.rider.act)
+	}
+}
+
+// doubt notes that the outcome of a write for l is not known.
+func (c *holdsChecker) doubt(l *modelLease, act action) {
+	switch act {
 	case actEnd:
 		l.phase = over // it is never sent again
 	case actExtend:
@@ -164,9 +201,15 @@ func (c *holdsChecker) commit(s *modelState, lease int8, m message) (applied boo
 	}
 	after := itemOf(img)
 	s.item = c.items.number(after)
-	l := &s.leases[lease]
-	if (m.act == actEnd || m.act == actExtend || m.act == actReverse) && m.moves {
-		l.holds.add(m.from, -c.cost)
+	parts := [2]part{m.part, m.rider}
+	count := 1
+	if m.rides {
+		count = 2
+	}
+	for i, own := range parts[:count] {
+		if own.moves {
+			s.leases[lease^int8(i)].holds.add(own.from, -c.cost)
+		}
 	}
 	opens := after.ends != before.ends
 	for i := range s.leases {
@@ -177,16 +220,23 @@ func (c *holdsChecker) commit(s *modelState, lease int8, m message) (applied boo
 	if opens {
 		s.used = 0
 	}
-	switch {
-	case m.act == actTake:
-		l.exempt = false
-		l.holds.add(m.to, c.cost)
-	case m.act == actExtend && m.moves:
-		l.holds.add(m.to, c.cost)
-	case m.act == actEnd && c.windowed && m.open:
-		s.used += m.actual
-	case m.act == actEnd && c.windowed:
-		s.used += max(0, m.actual-c.cost)
+	for i, own := range parts[:count] {
+		c.count(s, &s.leases[lease^int8(i)], own)
 	}
 	return true, c.check(s)
+}
+
+// count counts what a part of a write that was applied takes, for l.
+func (c *holdsChecker) count(s *modelState, l *modelLease, own part) {
+	switch {
+	case own.act == actTake:
+		l.exempt = false
+		l.holds.add(own.to, c.cost)
+	case own.act == actExtend && own.moves:
+		l.holds.add(own.to, c.cost)
+	case own.act == actEnd && c.windowed && own.open:
+		s.used += own.actual
+	case own.act == actEnd && c.windowed:
+		s.used += max(0, own.actual-c.cost)
+	}
 }

@@ -18,6 +18,7 @@ type holdsModel struct {
 	ends             int32 // of its window, ms after t0
 	resets           int8
 	expires          bool // the item is deleted at its ttl
+	rides            bool // one write may be for both leases of a process
 	reverses         bool // callers leave, so that a charge of unknown outcome is given back
 	soleWriter       bool // give-backs depend on the last write, as far as a process knows
 	keepIdle         int64
@@ -58,15 +59,23 @@ const (
 	actReverse
 )
 
+// request is what a write is to do for one lease.
+type request struct {
+	act    action
+	actual int8  // of an end
+	epoch  int8  // of the lease's hold; lost if it does not count
+	ends   int32 // of the lease's window
+}
+
 // planKey is all that a plan depends on.
 type planKey struct {
-	act          action
-	actual       int8 // of an end
-	epoch        int8 // of the lease's hold; lost if it does not count
+	request
+
+	rider        request
+	rides        bool // rider is in the same write
 	confirmed    bool
 	sole         bool
 	now, process int8
-	ends         int32  // of the lease's window
 	img          uint32 // the item that is known
 	sent         uint32 // the last attempt of unknown outcome, or the one to reverse; 0 for none
 }
@@ -78,16 +87,24 @@ type planned struct {
 	broken   string // the invariant that the plan breaks
 }
 
-// message is a write that was sent, whichever lease it is for.
-type message struct {
+// part is what a message does for one lease.
+type part struct {
 	act      action
 	actual   int8
 	from, to int8 // the epoch that tokens are taken out of, and that in which the lease holds them then
 	moves    bool // it ends or moves a hold
 	open     bool // the lease's window is open
-	plan     uint32
-	attempt  uint32 // of a take
-	at       int8   // when it was sent, if items are deleted; else 0
+}
+
+// message is a write that was sent, whichever lease it is for. A rider is the other lease of the process.
+type message struct {
+	part
+
+	rider   part
+	rides   bool
+	plan    uint32
+	attempt uint32 // of a take
+	at      int8   // when it was sent, if items are deleted; else 0
 }
 
 // attempt is what a client notes of a take of unknown outcome.
@@ -96,6 +113,7 @@ type attempt struct {
 	epoch int8 // in which it holds what it takes
 	ends  int32
 	item  uint32 // that it leaves, if nobody else writes
+	rides bool   // it is for another lease too
 }
 
 // lost is the epoch of a hold that does not count.
@@ -194,57 +212,95 @@ func (c *holdsChecker) plan(k planKey) planned {
 	return result
 }
 
-// charge is what the lease of k has taken.
-func (c *holdsChecker) charge(k planKey) bucket.Charge {
-	charge := bucket.Charge{Cost: []int64{int64(c.cost) * bucket.Milli}, Epochs: []int64{epochOf(k.epoch)}}
+// charge is what the lease of r has taken.
+func (c *holdsChecker) charge(r request) bucket.Charge {
+	charge := bucket.Charge{Cost: []int64{int64(c.cost) * bucket.Milli}, Epochs: []int64{epochOf(r.epoch)}}
 	if c.windowed {
-		charge.Ends = []int64{t0 + int64(k.ends)}
+		charge.Ends = []int64{t0 + int64(r.ends)}
 	}
 	return charge
 }
 
 func (c *holdsChecker) newPlan(k planKey) planned {
 	now, img := c.at(k.now, k.process), c.image(c.items.values[k.img])
-	d, charge := Demand{Called: now, Shape: c.shape(), Windows: c.calendars()}, c.charge(k)
-	m, usage := message{act: k.act, actual: k.actual, from: k.epoch}, int64(0)
-	if img != nil {
-		b := img.Balances[0]
-		m.open = !c.windowed || b.Ends == charge.Ends[0] && !b.Over(now)
+	if k.act == actReverse {
+		return c.newReversal(k, now)
 	}
-	switch k.act {
-	case actTake:
-		d.Take, usage = charge.Cost, charge.Cost[0]
-		img = c.brokenImage(img, k, now)
-	case actEnd:
-		usage = int64(k.actual-c.cost) * bucket.Milli
-		d.Change = []int64{usage}
-		seen := c.brokenImage(img, k, now)
-		d.Lapsed, d.Moves = bucket.EndOf(seen, d.Change, []bucket.Charge{charge}, now)
-	case actExtend:
-		d.Change = []int64{0}
-		d.Moves, _ = bucket.Extend(img, charge, now)
-	case actReverse:
-		return c.newReversal(k, charge, now)
+	if k.act == actTake {
+		img = c.brokenImage(img, k.request, now)
+	}
+	d, m := Demand{Called: now, Shape: c.shape(), Windows: c.calendars()}, message{rides: k.rides}
+	usage := c.demand(&d, &m.part, k.request, img, now)
+	if k.rides {
+		usage += c.demand(&d, &m.rider, k.rider, img, now)
 	}
 	p := Choose(&d, State{Image: img, Confirmed: k.confirmed, SoleWriter: k.sole}, now)
-	if k.act == actExtend {
-		m.to = relative(p.Extended(&charge)[0])
-	}
-	if p.Decision != Write {
+	c.extended(&p, &m.part, k.request)
+	if c.extended(&p, &m.rider, k.rider); p.Decision != Write {
 		return planned{decision: p.Decision, message: m}
 	}
-	m.moves = d.Moves != nil && !d.Moves[0].IsZero()
 	if k.act == actTake {
 		m.to = relative(p.ChargedEpochs()[0])
 		c.raiseTTL(&p, k, m.to)
 		after := itemOf(p.Predict(opName(opOther)))
-		m.attempt = c.attempts.number(attempt{int32(p.TTL - t0/1000), m.to, after.ends, c.items.number(after)})
+		m.attempt = c.attempts.number(attempt{
+			int32(p.TTL - t0/1000), m.to, after.ends, c.items.number(after), k.rides,
+		})
 	}
 	return c.finishPlan(&p, m, usage)
 }
 
+// demand adds r, which becomes part of a message, to d. It returns the change in usage.
+func (c *holdsChecker) demand(d *Demand, own *part, r request, img *bucket.Image, now int64) (usage int64) {
+	charge := c.charge(r)
+	*own = part{act: r.act, actual: r.actual, from: r.epoch}
+	if img != nil {
+		b := img.Balances[0]
+		own.open = !c.windowed || b.Ends == charge.Ends[0] && !b.Over(now)
+	}
+	var lapsed []int64
+	var moves []bucket.Moves
+	switch change := []int64{0}; r.act {
+	case actTake:
+		d.Take = charge.Cost
+		return charge.Cost[0]
+	case actEnd:
+		usage = int64(r.actual-c.cost) * bucket.Milli
+		change[0] = usage
+		lapsed, moves = bucket.EndOf(c.brokenImage(img, r, now), change, []bucket.Charge{charge}, now)
+	case actExtend:
+		if img != nil {
+			moves, _ = bucket.Extend(img, charge, now)
+		}
+	}
+	if d.Change == nil {
+		d.Change = []int64{0}
+	}
+	d.Change[0] += usage
+	if lapsed != nil && d.Lapsed == nil {
+		d.Lapsed = []int64{0}
+	}
+	if lapsed != nil {
+		d.Lapsed[0] += lapsed[0]
+	}
+	if own.moves = moves != nil && !moves[0].IsZero(); d.Moves != nil && moves != nil {
+		moves[0] = d.Moves[0].And(moves[0])
+	}
+	if moves != nil {
+		d.Moves = moves
+	}
+	return usage
+}
+
+// extended notes in an extension the epoch up to which it holds.
+func (c *holdsChecker) extended(p *Plan, own *part, r request) {
+	if charge := c.charge(r); own.act == actExtend {
+		own.to = relative(p.Extended(&charge)[0])
+	}
+}
+
 // brokenImage returns img, or what a broken variant takes for it.
-func (c *holdsChecker) brokenImage(img *bucket.Image, k planKey, now int64) *bucket.Image {
+func (c *holdsChecker) brokenImage(img *bucket.Image, r request, now int64) *bucket.Image {
 	if img == nil {
 		return nil
 	}
@@ -252,10 +308,10 @@ func (c *holdsChecker) brokenImage(img *bucket.Image, k planKey, now int64) *buc
 	own.Balances = []bucket.Balance{img.Balances[0]}
 	b := &own.Balances[0]
 	switch {
-	case c.broken == takesInAnyEpoch && k.act == actTake:
+	case c.broken == takesInAnyEpoch && r.act == actTake:
 		b.Epoch = max(b.Epoch, bucket.Epoch(now))
-	case c.broken == returnsLost && k.act == actEnd && k.epoch > 0:
-		b.Epoch = min(b.Epoch, epochOf(k.epoch))
+	case c.broken == returnsLost && r.act == actEnd && r.epoch > 0:
+		b.Epoch = min(b.Epoch, epochOf(r.epoch))
 	default:
 		return img
 	}
@@ -272,21 +328,21 @@ func (c *holdsChecker) raiseTTL(p *Plan, k planKey, epoch int8) {
 	}
 	sent := c.attempts.values[k.sent]
 	least := t0/1000 + int64(sent.ttl)
-	if sent.epoch != epoch && c.broken != sameTTL {
+	if (sent.epoch != epoch || sent.rides != k.rides) && c.broken != sameTTL {
 		least++
 	}
 	p.TTL = max(p.TTL, least)
 }
 
 // newReversal plans to give back what an attempt of unknown outcome took.
-func (c *holdsChecker) newReversal(k planKey, charge bucket.Charge, now int64) planned {
+func (c *holdsChecker) newReversal(k planKey, now int64) planned {
 	sent := c.attempts.values[k.sent]
 	img := c.image(c.items.values[sent.item])
-	charge.Epochs = []int64{epochOf(sent.epoch)}
+	charge := c.charge(request{epoch: sent.epoch})
 	charge.Ends = img.Ends()
 	p := NewAdjustWrite(charge, img, c.shape(), now)
 	p.Reverses, p.ReversesTTL = "the lease's", img.TTL
-	m := message{act: actReverse, from: sent.epoch, open: !c.windowed || !img.Balances[0].Over(now)}
+	m := message{part: part{act: actReverse, from: sent.epoch}}
 	m.moves = p.Holds[0].Change != [2]int64{}
 	return c.finishPlan(&p, m, -charge.Cost[0])
 }

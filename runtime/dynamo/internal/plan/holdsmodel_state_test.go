@@ -27,11 +27,14 @@ type modelLease struct {
 	epoch   int8      // of its hold; lost if it does not count
 	until   int8      // the epoch up to whose end its caller believes that it holds tokens; 0 if it does not
 	ends    int32     // of the window that it charged
-	pending uint32    // the message that it waits for
+	pending uint32    // the message that it waits for; riding for that of the other lease
 	sent    [2]uint32 // takes of unknown outcome, with other ttls or windows, the oldest first
 	exempt  bool      // a reset has admitted others beside it
 	holds   modelHolds
 }
+
+// riding stands for the message of the other lease.
+const riding = 1<<32 - 1
 
 // lastSent returns the last take of unknown outcome.
 func (l *modelLease) lastSent() uint32 {
@@ -89,6 +92,10 @@ type modelStep struct {
 	act    action
 	fresh  bool // the process reads the bucket first
 	actual int8
+
+	rides       bool // the write is for the other lease too
+	rider       action
+	riderActual int8
 }
 
 // start returns the first state.
@@ -111,6 +118,9 @@ func (c *holdsChecker) steps(s *modelState) (all []modelStep) {
 	}
 	for i := range modelProcesses * c.leases {
 		l := &s.leases[i]
+		if l.pending == riding {
+			continue
+		}
 		if l.pending != 0 {
 			if c.arrives(s, l.pending) {
 				all = append(all, modelStep{kind: deliver, lease: i})
@@ -147,11 +157,12 @@ func (c *holdsChecker) arrives(s *modelState, number uint32) bool {
 func (c *holdsChecker) clientSteps(all []modelStep, s *modelState, i int8) []modelStep {
 	l := &s.leases[i]
 	sends := func(act action, actual int8) {
-		fresh := *s
+		fresh, step := *s, modelStep{kind: send, lease: i, act: act, actual: actual}
 		if c.remember(&fresh, c.processOf(i)); s.known[c.processOf(i)] != 0 && s.known != fresh.known {
-			all = append(all, modelStep{kind: send, lease: i, act: act, actual: actual})
+			all = c.withRiders(append(all, step), s, step)
 		}
-		all = append(all, modelStep{kind: send, lease: i, act: act, actual: actual, fresh: true})
+		step.fresh = true
+		all = c.withRiders(append(all, step), s, step)
 	}
 	ends := func() {
 		for _, actual := range c.actuals {
@@ -169,13 +180,42 @@ func (c *holdsChecker) clientSteps(all []modelStep, s *modelState, i int8) []mod
 			all = append(all, modelStep{kind: leave, lease: i})
 		}
 	case held:
-		if ends(); l.epoch > 0 && bucket.Epoch(c.at(s.now, c.processOf(i))) >= epochOf(l.epoch) {
+		if ends(); c.isDue(s, i) {
 			sends(actExtend, 0)
 		}
 	case ending:
 		ends()
 	case reversing:
 		all = append(all, modelStep{kind: send, lease: i, act: actReverse})
+	}
+	return all
+}
+
+// isDue reports whether the hold of a lease would be over within the minute.
+func (c *holdsChecker) isDue(s *modelState, lease int8) bool {
+	epoch := s.leases[lease].epoch
+	return epoch > 0 && bucket.Epoch(c.at(s.now, c.processOf(lease))) >= epochOf(epoch)
+}
+
+// withRiders adds step with what may ride in its write: that ends or extends the other lease of the process.
+// Nothing joins a write of unknown outcome.
+func (c *holdsChecker) withRiders(all []modelStep, s *modelState, step modelStep) []modelStep {
+	other := step.lease ^ 1
+	l := &s.leases[other]
+	switch {
+	case !c.rides, l.pending != 0, l.phase != held && l.phase != ending,
+		step.act == actTake && s.leases[step.lease].lastSent() != 0,
+		step.act == actReverse, step.act != actTake && step.lease > other:
+		return all
+	}
+	step.rides = true
+	for _, step.riderActual = range c.actuals {
+		step.rider = actEnd
+		all = append(all, step)
+	}
+	if l.phase == held && c.isDue(s, other) {
+		step.rider, step.riderActual = actExtend, 0
+		all = append(all, step)
 	}
 	return all
 }

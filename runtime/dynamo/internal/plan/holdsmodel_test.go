@@ -136,12 +136,10 @@ func TestHoldsModelProbe(t *testing.T) {
 	minutes := []int32{30_000, 90_000, 150_000, 210_000}
 	short := []int32{30_000, 90_000, 150_000}
 	for _, m := range []holdsModel{
-		{instants: minutes, faults: 3, leases: 1},
-		{instants: short, faults: 1, leases: 2},
-		{instants: short, faults: 1, leases: 2, capacity: 2},
-		{instants: short, faults: 2, leases: 2},
-		{instants: short, faults: 2, leases: 2, capacity: 2},
-		{instants: minutes, faults: 2, leases: 2},
+		{instants: minutes, faults: 2, leases: 1},
+		{instants: short, faults: 0, leases: 2, rides: true},
+		{instants: short, faults: 0, leases: 2, rides: true, capacity: 2},
+		{instants: short, faults: 1, leases: 2, rides: true},
 	} {
 		t.Run("", func(t *testing.T) {
 			if m.cost, m.actuals = 1, []int8{1}; m.capacity == 0 {
