@@ -1,6 +1,10 @@
-package plan
+package plan_test
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+)
 
 // send has the client of a lease plan a write by what its process knows, and send it. ok is false if that
 // needs a read first.
@@ -37,21 +41,22 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 		}
 	}
 	r := c.plan(k)
-	if step.rides && r.decision != Write { // each goes by itself
+	if step.rides && r.decision != plan.Write { // each goes by itself
 		return r.broken, false
 	}
 	switch m := r.message; r.decision {
-	case Read:
+	case plan.Read:
 		return "", false
-	case Deny, TooLarge: // a copy of an earlier attempt may still charge it
+	case plan.Deny, plan.TooLarge: // a copy of an earlier attempt may still charge it
 		c.giveUp(l)
-	case None:
+	case plan.None:
 		if step.act == actExtend {
+			c.seen.lost++
 			l.epoch = m.to
 		} else {
 			l.phase = over
 		}
-	case Write:
+	case plan.Write:
 		if c.expires {
 			m.at = s.now
 		}
@@ -79,8 +84,11 @@ func (c *holdsChecker) takeCovered(l *modelLease, it modelItem) (broken string) 
 	if it.ttl > at.ttl {
 		return "an attempt has a ttl that was not noted"
 	}
-	if first := c.attempts.values[l.sent[0]]; it.ttl <= first.ttl {
+	if first := c.attempts.values[l.sent[0]]; it.ttl <= first.ttl && l.sent[1] != 0 {
 		at = first
+		c.seen.covered[1]++
+	} else {
+		c.seen.covered[0]++
 	}
 	c.hold(l, at.epoch, it.ends)
 	return ""
@@ -94,7 +102,14 @@ func (c *holdsChecker) hold(l *modelLease, epoch int8, ends int32) {
 // answered gives the reply to m to the client of a lease.
 func (c *holdsChecker) answered(s *modelState, lease int8, m message, applied bool) {
 	l, it := &s.leases[lease], c.items.values[s.item]
-	c.remember(s, c.processOf(lease))
+	result := 0
+	if c.remember(s, c.processOf(lease)); applied {
+		result = 1
+	}
+	c.seen.answered[m.act][c.plans[m.plan].Path][result]++
+	if m.act == actExtend && m.to == lost {
+		c.seen.lost++
+	}
 	if m.rides {
 		s.leases[lease^1].pending = 0
 		s.leases[lease^1].answered(m.rider, applied)

@@ -1,14 +1,17 @@
-package plan
+package plan_test
 
 import (
 	"math"
 	"strconv"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
-// The model counts epochs from the one that ends at t0, and time from t0.
+// t0 is the beginning of an epoch, in ms. The model counts epochs from the one that ends there, and time from
+// there.
 const (
+	t0          = 1_700_000_040_000
 	modelEpoch  = t0 / bucket.EpochLength
 	modelPeriod = 24 * 3600 * 1000 // of windows, ms
 	modelEpochs = 16               // that a modelHolds counts
@@ -88,8 +91,8 @@ func modelLimit(burst int8, windowed bool) bucket.Limit {
 
 // evaluate returns img after p, as the text of its path writes it under op. ok is false if a condition does
 // not hold.
-func evaluate(p *Plan, img *bucket.Image, op string) (after *bucket.Image, ok bool) {
-	if p.Path == Create {
+func evaluate(p *plan.Plan, img *bucket.Image, op string) (after *bucket.Image, ok bool) {
+	if p.Path == plan.Create {
 		return p.Predict(op), img == nil
 	}
 	if img == nil || !conditionHolds(p, img, op) {
@@ -97,28 +100,28 @@ func evaluate(p *Plan, img *bucket.Image, op string) (after *bucket.Image, ok bo
 	}
 	own := *p
 	own.Image, own.Holds = img, []bucket.Hold{p.Holds[0]}
-	if p.Path == Retry || p.Path == Adjust { // their text does not set e
+	if p.Path == plan.Retry || p.Path == plan.Adjust { // their text does not set e
 		own.Holds[0].Epoch = img.Balances[0].Epoch
 	}
 	return own.Predict(op), true
 }
 
 // conditionHolds reports whether the condition of p, which updates a bucket, holds for img.
-func conditionHolds(p *Plan, img *bucket.Image, op string) bool {
+func conditionHolds(p *plan.Plan, img *bucket.Image, op string) bool {
 	b, seen, h := img.Balances[0], p.Image.Balances[0], p.Holds[0]
-	exact := p.Path == Normal || p.Path == Reshape
+	exact := p.Path == plan.Normal || p.Path == plan.Reshape
 	switch {
 	case img.Op == op, p.After != "" && img.Op != p.After,
 		p.Reverses != "" && (img.Op != p.Reverses || img.TTL != p.ReversesTTL):
 		return false
-	case p.Path != Adjust && img.Version != p.Image.Version,
-		p.Path != Adjust && !isBetween(b.Tokens, p.Lo[0], p.Hi[0]),
+	case p.Path != plan.Adjust && img.Version != p.Image.Version,
+		p.Path != plan.Adjust && !isBetween(b.Tokens, p.Lo[0], p.Hi[0]),
 		exact && img.Refilled != p.Image.Refilled,
 		b.Windowed() && b.Ends != seen.Ends:
 		return false
 	case exact && b.Epoch != seen.Epoch, !exact && !isBetween(b.Epoch, h.First, h.Last):
 		return false
-	case p.Path == Normal:
+	case p.Path == plan.Normal:
 		return isBetween(b.Cells[0], h.Lo[0], h.Hi[0]) && isBetween(b.Cells[1], h.Lo[1], h.Hi[1])
 	}
 	return true
@@ -128,13 +131,13 @@ func isBetween(n, lo, hi int64) bool { return n >= lo && n <= hi }
 
 // neverHolds reports whether no later image than img meets the condition of p, if the item is not deleted:
 // rf and e never fall.
-func neverHolds(p *Plan, img *bucket.Image) bool {
+func neverHolds(p *plan.Plan, img *bucket.Image) bool {
 	switch {
 	case img == nil:
 		return false
-	case p.Path == Create:
+	case p.Path == plan.Create:
 		return true
-	case p.Path == Normal || p.Path == Reshape:
+	case p.Path == plan.Normal || p.Path == plan.Reshape:
 		return img.Refilled > p.Image.Refilled || img.Balances[0].Epoch > p.Image.Balances[0].Epoch
 	}
 	return img.Balances[0].Epoch > p.Holds[0].Last
@@ -142,7 +145,7 @@ func neverHolds(p *Plan, img *bucket.Image) bool {
 
 // planDigest is all of a plan that decides what it does to an item.
 type planDigest struct {
-	path                    Path
+	path                    plan.Path
 	cost, fill, lo, hi      int64
 	ends, endsSeen          int64
 	hold                    bucket.Hold
@@ -152,22 +155,25 @@ type planDigest struct {
 	reverses, after         string
 }
 
-func digestOf(p *Plan) planDigest {
+func digestOf(p *plan.Plan) planDigest {
 	d := planDigest{
-		path: p.Path, cost: p.Cost[0], hold: p.Holds[0], ends: p.ends(0), version: p.Version, ttl: p.TTL,
+		path: p.Path, cost: p.Cost[0], hold: p.Holds[0], version: p.Version, ttl: p.TTL,
 		reversesTTL: p.ReversesTTL, reverses: p.Reverses, after: p.After, rf: p.Refilled,
 	}
-	if p.Path == Create || p.Path == Reshape {
+	if p.Ends != nil {
+		d.ends = p.Ends[0]
+	}
+	if p.Path == plan.Create || p.Path == plan.Reshape {
 		d.burst = p.Limits[0].Burst
 	}
-	if p.Path == Create {
+	if p.Path == plan.Create {
 		return d
 	}
 	d.fill, d.lo, d.hi, d.endsSeen = p.Fill[0], p.Lo[0], p.Hi[0], p.Image.Balances[0].Ends
-	if p.Path != Adjust {
+	if p.Path != plan.Adjust {
 		d.versionSeen = p.Image.Version
 	}
-	if d.rfSeen, d.eSeen = p.Image.Refilled, p.Image.Balances[0].Epoch; p.Path == Retry || p.Path == Adjust {
+	if d.rfSeen, d.eSeen = p.Image.Refilled, p.Image.Balances[0].Epoch; p.Path == plan.Retry || p.Path == plan.Adjust {
 		d.rf, d.rfSeen, d.eSeen, d.hold.Epoch = 0, 0, 0, 0
 	}
 	return d
@@ -250,9 +256,9 @@ func (c *holdsChecker) checkEnd(it modelItem, now, used int8) string {
 	if left <= 0 {
 		return ""
 	}
-	d := Demand{Take: []int64{left}, Called: at, Shape: c.shape(), Windows: c.calendars()}
-	p := Choose(&d, State{Image: img, Confirmed: true}, at)
-	if p.Decision != Write {
+	d := plan.Demand{Take: []int64{left}, Called: at, Shape: c.shape(), Windows: c.calendars()}
+	p := plan.Choose(&d, plan.State{Image: img, Confirmed: true}, at)
+	if p.Decision != plan.Write {
 		return invEnd
 	}
 	after, ok := evaluate(&p, img, opName(opNew))

@@ -1,7 +1,8 @@
-package plan
+package plan_test
 
 import (
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // holdsModel says what is modelled: processes whose leases hold tokens of one bucket.
@@ -34,19 +35,6 @@ const (
 	// modelDelay is the longest time for which a message is under way, ms, if items are deleted: after one more
 	// minute, the item may be another one that counts the same epochs.
 	modelDelay = 4 * bucket.EpochLength
-)
-
-// The controls.
-const (
-	takesInAnyEpoch   = "a take without e >= E-1"
-	returnsInAnyEpoch = "a return without e <= E"
-	sweepsAnyCell     = "a sweep without exact cells"
-	neverGivesUp      = "a holder that does not give up"
-	doubtIsFailure    = "an extension in doubt taken as failed"
-	sameTTL           = "another epoch without a higher ttl"
-	returnsLost       = "a lost hold returned all the same"
-	resetKeepsEpoch   = "a reset after which cells count from the same epoch"
-	shortTTL          = "a ttl before the end of the holds"
 )
 
 // action is what a message is to do.
@@ -82,7 +70,7 @@ type planKey struct {
 
 // planned is what comes of a plan.
 type planned struct {
-	decision Decision
+	decision plan.Decision
 	message  message
 	broken   string // the invariant that the plan breaks
 }
@@ -116,6 +104,15 @@ type attempt struct {
 	rides bool   // it is for another lease too
 }
 
+// seen counts what was explored.
+type seen struct {
+	answered [4][5][2]int // by action and path: refused, and applied
+	covered  [2]int       // takes of unknown outcome that were applied: the last attempt, and an earlier one
+	lost     int          // extensions of holds that were over
+	resets   int
+	deleted  int
+}
+
 // lost is the epoch of a hold that does not count.
 const lost = int8(bucket.Lost)
 
@@ -141,19 +138,20 @@ func (in *interned[T]) number(value T) uint32 {
 type holdsChecker struct {
 	holdsModel
 
+	seen     seen
 	images   map[modelItem]*bucket.Image
 	items    interned[modelItem]
 	messages interned[message]
 	attempts interned[attempt]
 	digests  interned[planDigest]
-	plans    map[uint32]*Plan // by the number of its digest
+	plans    map[uint32]*plan.Plan // by the number of its digest
 	planned  map[planKey]planned
 	ended    map[[3]uint32]string // what checkEnd has found
 }
 
 func newHoldsChecker(m holdsModel) *holdsChecker {
 	return &holdsChecker{
-		holdsModel: m, images: map[modelItem]*bucket.Image{}, plans: map[uint32]*Plan{},
+		holdsModel: m, images: map[modelItem]*bucket.Image{}, plans: map[uint32]*plan.Plan{},
 		planned: map[planKey]planned{}, ended: map[[3]uint32]string{},
 	}
 }
@@ -167,8 +165,8 @@ func (c *holdsChecker) image(it modelItem) *bucket.Image {
 	return img
 }
 
-func (c *holdsChecker) shape() *Shape {
-	return &Shape{
+func (c *holdsChecker) shape() *plan.Shape {
+	return &plan.Shape{
 		Limits: []bucket.Limit{modelLimit(c.capacity, c.windowed)}, Held: []bool{true},
 		Version: bucket.RevisionUnit, KeepIdle: c.keepIdle,
 	}
@@ -229,14 +227,14 @@ func (c *holdsChecker) newPlan(k planKey) planned {
 	if k.act == actTake {
 		img = c.brokenImage(img, k.request, now)
 	}
-	d, m := Demand{Called: now, Shape: c.shape(), Windows: c.calendars()}, message{rides: k.rides}
+	d, m := plan.Demand{Called: now, Shape: c.shape(), Windows: c.calendars()}, message{rides: k.rides}
 	usage := c.demand(&d, &m.part, k.request, img, now)
 	if k.rides {
 		usage += c.demand(&d, &m.rider, k.rider, img, now)
 	}
-	p := Choose(&d, State{Image: img, Confirmed: k.confirmed, SoleWriter: k.sole}, now)
+	p := plan.Choose(&d, plan.State{Image: img, Confirmed: k.confirmed, SoleWriter: k.sole}, now)
 	c.extended(&p, &m.part, k.request)
-	if c.extended(&p, &m.rider, k.rider); p.Decision != Write {
+	if c.extended(&p, &m.rider, k.rider); p.Decision != plan.Write {
 		return planned{decision: p.Decision, message: m}
 	}
 	if k.act == actTake {
@@ -251,7 +249,7 @@ func (c *holdsChecker) newPlan(k planKey) planned {
 }
 
 // demand adds r, which becomes part of a message, to d. It returns the change in usage.
-func (c *holdsChecker) demand(d *Demand, own *part, r request, img *bucket.Image, now int64) (usage int64) {
+func (c *holdsChecker) demand(d *plan.Demand, own *part, r request, img *bucket.Image, now int64) (usage int64) {
 	charge := c.charge(r)
 	*own = part{act: r.act, actual: r.actual, from: r.epoch}
 	if img != nil {
@@ -293,33 +291,14 @@ func (c *holdsChecker) demand(d *Demand, own *part, r request, img *bucket.Image
 }
 
 // extended notes in an extension the epoch up to which it holds.
-func (c *holdsChecker) extended(p *Plan, own *part, r request) {
+func (c *holdsChecker) extended(p *plan.Plan, own *part, r request) {
 	if charge := c.charge(r); own.act == actExtend {
 		own.to = relative(p.Extended(&charge)[0])
 	}
 }
 
-// brokenImage returns img, or what a broken variant takes for it.
-func (c *holdsChecker) brokenImage(img *bucket.Image, r request, now int64) *bucket.Image {
-	if img == nil {
-		return nil
-	}
-	own := *img
-	own.Balances = []bucket.Balance{img.Balances[0]}
-	b := &own.Balances[0]
-	switch {
-	case c.broken == takesInAnyEpoch && r.act == actTake:
-		b.Epoch = max(b.Epoch, bucket.Epoch(now))
-	case c.broken == returnsLost && r.act == actEnd && r.epoch > 0:
-		b.Epoch = min(b.Epoch, epochOf(r.epoch))
-	default:
-		return img
-	}
-	return &own
-}
-
 // raiseTTL gives a take the ttl that tells it from attempts of unknown outcome that hold in another epoch.
-func (c *holdsChecker) raiseTTL(p *Plan, k planKey, epoch int8) {
+func (c *holdsChecker) raiseTTL(p *plan.Plan, k planKey, epoch int8) {
 	if c.broken == shortTTL {
 		p.TTL = bucket.EpochEnd(bucket.Epoch(c.at(k.now, k.process))) / 1000
 	}
@@ -340,7 +319,7 @@ func (c *holdsChecker) newReversal(k planKey, now int64) planned {
 	img := c.image(c.items.values[sent.item])
 	charge := c.charge(request{epoch: sent.epoch})
 	charge.Ends = img.Ends()
-	p := NewAdjustWrite(charge, img, c.shape(), now)
+	p := plan.NewAdjustWrite(charge, img, c.shape(), now)
 	p.Reverses, p.ReversesTTL = "the lease's", img.TTL
 	m := message{part: part{act: actReverse, from: sent.epoch}}
 	m.moves = p.Holds[0].Change != [2]int64{}
@@ -348,24 +327,12 @@ func (c *holdsChecker) newReversal(k planKey, now int64) planned {
 }
 
 // finishPlan returns what is sent of p, which is to change usage by so much.
-func (c *holdsChecker) finishPlan(p *Plan, m message, usage int64) planned {
+func (c *holdsChecker) finishPlan(p *plan.Plan, m message, usage int64) planned {
 	if len(p.Holds) == 0 {
-		return planned{decision: Write, broken: invCells}
+		return planned{decision: plan.Write, broken: invCells}
 	}
 	own := p.Clone()
-	h := &own.Holds[0]
-	switch c.broken {
-	case takesInAnyEpoch:
-		if own.Path == Retry {
-			h.First = noLo
-		}
-	case returnsInAnyEpoch, returnsLost:
-		if m.act == actEnd {
-			h.Last = noHi
-		}
-	case sweepsAnyCell:
-		h.Lo, h.Hi = [2]int64{noLo, noLo}, [2]int64{noHi, noHi}
-	}
+	c.breakPlan(&own, m.act)
 	if m.act != actTake && !c.expires {
 		own.TTL = 0 // nobody asks for it
 	}
@@ -373,7 +340,7 @@ func (c *holdsChecker) finishPlan(p *Plan, m message, usage int64) planned {
 	if c.plans[m.plan] == nil {
 		c.plans[m.plan] = &own
 	}
-	result := planned{decision: Write, message: m}
+	result := planned{decision: plan.Write, message: m}
 	if own.Cost[0] != usage {
 		result.broken = invUsage
 	}

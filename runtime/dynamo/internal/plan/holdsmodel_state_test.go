@@ -1,4 +1,4 @@
-package plan
+package plan_test
 
 import (
 	"cmp"
@@ -246,6 +246,7 @@ func (c *holdsChecker) take(s modelState, step modelStep) (after modelState, bro
 	case reset:
 		broken = c.reset(&s)
 	case expire:
+		c.seen.deleted++
 		s.item, s.used = c.items.number(modelItem{}), 0
 		for i := range s.leases {
 			s.leases[i].holds = 0
@@ -260,8 +261,14 @@ func (c *holdsChecker) take(s modelState, step modelStep) (after modelState, bro
 // reset fills the bucket, as `sluice reset` does.
 func (c *holdsChecker) reset(s *modelState) string {
 	it := c.items.values[s.item]
-	if s.resets--; c.broken != resetKeepsEpoch {
+	c.seen.resets++
+	s.resets--
+	switch c.broken {
+	default:
 		it.first += bucket.NewRing
+	case resetFarAhead:
+		it.first += 4 * bucket.NewRing
+	case resetKeepsEpoch:
 	}
 	it.tokens, it.cells, it.op, s.used = it.burst, [2]int8{}, opOther, 0
 	s.item = c.items.number(it)

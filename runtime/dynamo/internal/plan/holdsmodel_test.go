@@ -1,10 +1,13 @@
-package plan
+package plan_test
 
 import (
 	"fmt"
 	"hash/maphash"
 	"strings"
 	"testing"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // found is what exploring a model has found.
@@ -92,69 +95,147 @@ func (c *holdsChecker) describe(s modelState, step modelStep) string {
 		c.instants[after.now], lease, text, it, after.used, l.phase, l.epoch, l.until, uint64(l.holds))
 }
 
-func TestHoldsModelControls(t *testing.T) {
-	minutes := []int32{30_000, 90_000, 150_000, 210_000}
-	edges := []int32{30_000, 59_500, 90_000, 119_500, 150_000}
-	skew := [2]int32{-1000, 1000}
-	_, _ = edges, skew
-	far := []int32{30_000, 90_000, 150_000, 7 * 60_000, 8 * 60_000}
-	for _, m := range []holdsModel{
-		{broken: takesInAnyEpoch},
-		{broken: returnsInAnyEpoch},
-		{broken: sweepsAnyCell},
-		{broken: neverGivesUp},
-		{broken: doubtIsFailure, faults: 1},
-		{broken: doubtIsFailure, faults: 1, windowed: true, capacity: 3, cost: 2, actuals: []int8{0, 1, 3}, ends: 100 * 60_000},
-		{broken: returnsInAnyEpoch, faults: 1, windowed: true, capacity: 3, cost: 2, actuals: []int8{0, 1, 3}, ends: 100 * 60_000},
-		{broken: sameTTL, faults: 2},
-		{broken: sameTTL, faults: 2, keepIdle: KeepIdle},
-		{broken: sameTTL, faults: 2, keepIdle: KeepIdle, resets: 1},
-		{broken: sameTTL, faults: 2, skew: skew, instants: edges},
-		{broken: returnsLost},
-		{broken: resetKeepsEpoch, resets: 1},
-		{broken: shortTTL, expires: true, instants: far},
-	} {
-		t.Run(m.broken, func(t *testing.T) {
-			if m.capacity == 0 {
-				m.capacity, m.cost, m.actuals = 1, 1, []int8{1}
-			}
-			if m.first = 1; m.expires {
-				m.first = 0
-			}
-			if m.instants == nil {
-				m.instants = minutes
-			}
-			m.leases, m.reverses = 1, true
-			c := newHoldsChecker(m)
-			f := c.explore()
-			t.Logf("%d states, %d items, %d plans", f.states, len(c.items.values), len(c.plans))
-			t.Logf("%s:\n%s", f.broken, f.trace)
-		})
+// The instants at which something happens, in ms after t0: once a minute; also just before a minute ends, so
+// that the clocks of two processes are in different minutes; and after the ttl.
+var (
+	three   = []int32{30_000, 90_000, 150_000}
+	minutes = []int32{30_000, 90_000, 150_000, 210_000}
+	edges   = []int32{30_000, 59_500, 90_000, 119_500, 150_000}
+	far     = []int32{30_000, 90_000, 150_000, 7 * 60_000, 8 * 60_000}
+)
+
+// slots is a model of an in-flight limit of one slot: each process has one lease.
+func slots(instants []int32, faults int8) holdsModel {
+	return holdsModel{
+		capacity: 1, leases: 1, faults: faults, cost: 1, actuals: []int8{1}, instants: instants,
+		first: 1, reverses: true, symmetric: true,
 	}
 }
-func TestHoldsModelProbe(t *testing.T) {
-	minutes := []int32{30_000, 90_000, 150_000, 210_000}
-	short := []int32{30_000, 90_000, 150_000}
-	for _, m := range []holdsModel{
-		{instants: minutes, faults: 2, leases: 1},
-		{instants: short, faults: 0, leases: 2, rides: true},
-		{instants: short, faults: 0, leases: 2, rides: true, capacity: 2},
-		{instants: short, faults: 1, leases: 2, rides: true},
-	} {
-		t.Run("", func(t *testing.T) {
-			if m.cost, m.actuals = 1, []int8{1}; m.capacity == 0 {
-				m.capacity = 1
+
+// reservations is a model of a windowed limit that gives back what dead processes reserved. Each lease
+// reserves 2 of 3 tokens and uses fewer, or more.
+func reservations(instants []int32, faults int8) holdsModel {
+	m := slots(instants, faults)
+	m.windowed, m.capacity, m.cost, m.actuals, m.ends = true, 3, 2, []int8{0, 1, 3}, modelPeriod
+	return m
+}
+
+// skewed returns m with clocks that differ from DynamoDB's.
+func (m holdsModel) skewed(first, second int32) holdsModel {
+	m.skew, m.symmetric = [modelProcesses]int32{first, second}, first == second
+	return m
+}
+
+func (m holdsModel) withReset() holdsModel {
+	m.resets = 1
+	return m
+}
+
+// withDeletion returns m with an item that is missing at first, and deleted at its ttl.
+func (m holdsModel) withDeletion() holdsModel {
+	m.expires, m.first = true, 0
+	return m
+}
+
+// of returns m with more slots, and more leases of each process.
+func (m holdsModel) of(capacity, leases int8) holdsModel {
+	m.capacity, m.leases = capacity, leases
+	return m
+}
+
+// withRiders returns m with writes for both leases of a process.
+func (m holdsModel) withRiders() holdsModel {
+	m.leases, m.rides = 2, true
+	return m
+}
+
+// with returns m after a change.
+func (m holdsModel) with(change func(*holdsModel)) holdsModel {
+	change(&m)
+	return m
+}
+
+// TestHoldsModel explores every order in which two processes take, extend and end what they hold. Each write
+// is planned by what its process knows, or by what it has just read. It arrives at once, later or never.
+// After each commit the invariants hold (invSum and the like).
+func TestHoldsModel(t *testing.T) {
+	inWindow := func(m *holdsModel) { m.ends = 100_000 }
+	released := func(m *holdsModel) { m.actuals = []int8{0, 1} }
+	sole := func(m *holdsModel) { m.soleWriter = true }
+	kept := func(m *holdsModel) { m.keepIdle = plan.KeepIdle }
+	models := []struct {
+		name  string
+		long  bool
+		model holdsModel
+	}{
+		{"a slot", false, slots(minutes, 1)},
+		{"a slot, kept or released", false, slots(three, 1).with(released)},
+		{"a slot, clocks apart", false, slots(edges, 1).skewed(-modelSkew, modelSkew)},
+		{"a slot, two faults, clocks apart", false, slots(edges[:4], 2).skewed(-modelSkew, modelSkew)},
+		{"a slot, a reset", false, slots(three, 1).withReset()},
+		{"a slot, a reset of an item that is kept", false, slots(three, 1).withReset().with(kept)},
+		{"a slot, deletion", false, slots(far, 1).withDeletion()},
+		{"a slot, sole writers", false, slots(minutes, 1).with(sole)},
+		{"a slot, riders", false, slots(three, 0).withRiders()},
+		{"two slots", false, slots(minutes, 1).of(2, 1)},
+		{"a window", false, reservations(minutes, 1)},
+		{"a window that ends", false, reservations(minutes, 1).with(inWindow)},
+		{"a slot, three faults", true, slots(minutes, 3)},
+		{"a slot, two faults, a reset", true, slots(minutes, 2).withReset()},
+		{"a slot, two faults, deletion", true, slots(far, 2).withDeletion()},
+		{"a slot, two leases, two faults", true, slots(three, 2).of(1, 2)},
+		{"a slot, riders, a fault", true, slots(three, 1).withRiders()},
+		{"two slots, two faults", true, slots(minutes, 2).of(2, 1)},
+		{"two slots, riders", true, slots(three, 0).withRiders().of(2, 2)},
+		{"a window, two faults", true, reservations(minutes, 2)},
+		{"a window that ends, two faults", true, reservations(minutes, 2).with(inWindow)},
+	}
+	var all seen
+	for _, test := range models {
+		t.Run(test.name, func(t *testing.T) {
+			if test.long {
+				longform.Only(t, "TestHoldsModel has fewer leases and faults")
 			}
-			if m.first = 1; m.expires {
-				m.first = 0
-			}
-			m.reverses, m.symmetric = true, true
-			c := newHoldsChecker(m)
+			c := newHoldsChecker(test.model)
 			f := c.explore()
-			t.Logf("%d states, %d items, %d plans", f.states, len(c.items.values), len(c.plans))
+			t.Logf("%d states, %d items", f.states, len(c.items.values)-1)
 			if f.broken != "" {
-				t.Errorf("%s:\n%s", f.broken, f.trace)
+				t.Errorf("after %d states, %s:\n%s", f.states, f.broken, f.trace)
 			}
+			all.add(&c.seen)
 		})
+	}
+	all.check(t)
+}
+
+// add adds what another model has explored.
+func (s *seen) add(o *seen) {
+	for act := range s.answered {
+		for path := range s.answered[act] {
+			s.answered[act][path][0] += o.answered[act][path][0]
+			s.answered[act][path][1] += o.answered[act][path][1]
+		}
+	}
+	s.covered[0], s.covered[1] = s.covered[0]+o.covered[0], s.covered[1]+o.covered[1]
+	s.lost, s.resets, s.deleted = s.lost+o.lost, s.resets+o.resets, s.deleted+o.deleted
+}
+
+// check checks that all that the models are about was explored.
+func (s *seen) check(t *testing.T) {
+	t.Helper()
+	for _, of := range []struct {
+		act  action
+		path plan.Path
+	}{
+		{actTake, plan.Create}, {actTake, plan.Normal}, {actTake, plan.Retry}, {actEnd, plan.Adjust},
+		{actEnd, plan.Normal}, {actEnd, plan.Retry}, {actExtend, plan.Adjust}, {actExtend, plan.Normal},
+		{actReverse, plan.Adjust},
+	} {
+		if n := s.answered[of.act][of.path]; n[0] == 0 || n[1] == 0 {
+			t.Errorf("action %d by %v was refused %d and applied %d times", of.act, of.path, n[0], n[1])
+		}
+	}
+	if s.covered[0] == 0 || s.covered[1] == 0 || s.lost == 0 || s.resets == 0 || s.deleted == 0 {
+		t.Errorf("not all was explored: %+v", s)
 	}
 }
