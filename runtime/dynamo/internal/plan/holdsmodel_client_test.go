@@ -60,7 +60,7 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 		if c.expires {
 			m.at = s.now
 		}
-		if l.pending = c.messages.number(m); step.act == actTake {
+		if l.pending = c.messages.number(m); m.act == actTake {
 			l.sends++
 		} else if step.act == actExtend {
 			l.phase = extending

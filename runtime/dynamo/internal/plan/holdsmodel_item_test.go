@@ -100,8 +100,8 @@ func evaluate(p *plan.Plan, img *bucket.Image, op string) (after *bucket.Image, 
 	}
 	own := *p
 	own.Image, own.Holds = img, []bucket.Hold{p.Holds[0]}
-	if p.Path == plan.Retry || p.Path == plan.Adjust { // their text does not set e
-		own.Holds[0].Epoch = img.Balances[0].Epoch
+	if p.Path == plan.Retry || p.Path == plan.Adjust { // their text sets neither e nor cv
+		own.Holds[0].Epoch, own.Version = img.Balances[0].Epoch, img.Version
 	}
 	return own.Predict(op), true
 }
@@ -221,7 +221,7 @@ func (c *holdsChecker) checkItem(it modelItem, all []modelLease, used int8) stri
 	switch {
 	case it.tokens+it.cells[0]+it.cells[1] != it.burst-used:
 		return invSum
-	case it.cells[0] < 0, it.cells[1] < 0, it.tokens < 0 && !c.windowed:
+	case it.cells[0] < 0, it.cells[1] < 0, it.tokens < 0 && !c.windowed && !c.reshapes:
 		return invNegative
 	}
 	for i, n := range it.cells {
@@ -256,7 +256,7 @@ func (c *holdsChecker) checkEnd(it modelItem, now, used int8) string {
 	if left <= 0 {
 		return ""
 	}
-	d := plan.Demand{Take: []int64{left}, Called: at, Shape: c.shape(), Windows: c.calendars()}
+	d := plan.Demand{Take: []int64{left}, Called: at, Shape: c.shape(0), Windows: c.calendars()}
 	p := plan.Choose(&d, plan.State{Image: img, Confirmed: true}, at)
 	if p.Decision != plan.Write {
 		return invEnd

@@ -18,6 +18,8 @@ type holdsModel struct {
 	first            int8  // the lowest epoch that the bucket counts at first; 0 for a missing bucket
 	ends             int32 // of its window, ms after t0
 	resets           int8
+	reshapes         bool // the second process has a newer revision
+	grows            int8 // which adds so much to the capacity
 	expires          bool // the item is deleted at its ttl
 	rides            bool // one write may be for both leases of a process
 	reverses         bool // callers leave, so that a charge of unknown outcome is given back
@@ -45,6 +47,7 @@ const (
 	actEnd
 	actExtend
 	actReverse
+	actReshape
 )
 
 // request is what a write is to do for one lease.
@@ -106,7 +109,7 @@ type attempt struct {
 
 // seen counts what was explored.
 type seen struct {
-	answered [4][5][2]int // by action and path: refused, and applied
+	answered [5][5][2]int // by action and path: refused, and applied
 	covered  [2]int       // takes of unknown outcome that were applied: the last attempt, and an earlier one
 	lost     int          // extensions of holds that were over
 	resets   int
@@ -165,11 +168,16 @@ func (c *holdsChecker) image(it modelItem) *bucket.Image {
 	return img
 }
 
-func (c *holdsChecker) shape() *plan.Shape {
-	return &plan.Shape{
+// shape returns what a process gives buckets.
+func (c *holdsChecker) shape(process int8) *plan.Shape {
+	s := &plan.Shape{
 		Limits: []bucket.Limit{modelLimit(c.capacity, c.windowed)}, Held: []bool{true},
 		Version: bucket.RevisionUnit, KeepIdle: c.keepIdle,
 	}
+	if c.reshapes && process != 0 {
+		s.Limits[0], s.Version = modelLimit(c.capacity+c.grows, c.windowed), s.Version+1
+	}
+	return s
 }
 
 func (c *holdsChecker) calendars() []*bucket.Calendar {
@@ -227,7 +235,7 @@ func (c *holdsChecker) newPlan(k planKey) planned {
 	if k.act == actTake {
 		img = c.brokenImage(img, k.request, now)
 	}
-	d, m := plan.Demand{Called: now, Shape: c.shape(), Windows: c.calendars()}, message{rides: k.rides}
+	d, m := plan.Demand{Called: now, Shape: c.shape(k.process), Windows: c.calendars()}, message{rides: k.rides}
 	usage := c.demand(&d, &m.part, k.request, img, now)
 	if k.rides {
 		usage += c.demand(&d, &m.rider, k.rider, img, now)
@@ -236,6 +244,10 @@ func (c *holdsChecker) newPlan(k planKey) planned {
 	c.extended(&p, &m.part, k.request)
 	if c.extended(&p, &m.rider, k.rider); p.Decision != plan.Write {
 		return planned{decision: p.Decision, message: m}
+	}
+	if p.Uncharged {
+		m.act = actReshape
+		return c.finishPlan(&p, m, 0)
 	}
 	if k.act == actTake {
 		m.to = relative(p.ChargedEpochs()[0])
@@ -319,7 +331,7 @@ func (c *holdsChecker) newReversal(k planKey, now int64) planned {
 	img := c.image(c.items.values[sent.item])
 	charge := c.charge(request{epoch: sent.epoch})
 	charge.Ends = img.Ends()
-	p := plan.NewAdjustWrite(charge, img, c.shape(), now)
+	p := plan.NewAdjustWrite(charge, img, c.shape(k.process), now)
 	p.Reverses, p.ReversesTTL = "the lease's", img.TTL
 	m := message{part: part{act: actReverse, from: sent.epoch}}
 	m.moves = p.Holds[0].Change != [2]int64{}

@@ -394,7 +394,7 @@ func (c *holdsChecker) checkCallers(s *modelState) string {
 			}
 		}
 	}
-	if !c.windowed && believers*c.cost > c.capacity {
+	if !c.windowed && believers*c.cost > max(c.capacity, c.capacity+c.grows) {
 		return invBelievers
 	}
 	return ""

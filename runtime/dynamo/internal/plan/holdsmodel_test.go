@@ -163,6 +163,8 @@ func TestHoldsModel(t *testing.T) {
 	released := func(m *holdsModel) { m.actuals = []int8{0, 1} }
 	sole := func(m *holdsModel) { m.soleWriter = true }
 	kept := func(m *holdsModel) { m.keepIdle = plan.KeepIdle }
+	grown := func(m *holdsModel) { m.reshapes, m.grows, m.symmetric = true, 1, false }
+	shrunk := func(m *holdsModel) { m.reshapes, m.grows, m.symmetric, m.capacity = true, -1, false, 2 }
 	models := []struct {
 		name  string
 		long  bool
@@ -180,6 +182,11 @@ func TestHoldsModel(t *testing.T) {
 		{"two slots", false, slots(minutes, 1).of(2, 1)},
 		{"a window", false, reservations(minutes, 1)},
 		{"a window that ends", false, reservations(minutes, 1).with(inWindow)},
+		{"one slot, then two", false, slots(three, 1).with(grown)},
+		{"two slots, then one", false, slots(three, 1).with(shrunk)},
+		{"a window, then a larger one", false, reservations(three, 1).with(grown)},
+		{"one slot, then two, two faults", true, slots(minutes, 2).with(grown)},
+		{"two slots, then one, two faults", true, slots(minutes, 2).with(shrunk)},
 		{"a slot, three faults", true, slots(minutes, 3)},
 		{"a slot, two faults, a reset", true, slots(minutes, 2).withReset()},
 		{"a slot, two faults, deletion", true, slots(far, 2).withDeletion()},
@@ -229,7 +236,7 @@ func (s *seen) check(t *testing.T) {
 	}{
 		{actTake, plan.Create}, {actTake, plan.Normal}, {actTake, plan.Retry}, {actEnd, plan.Adjust},
 		{actEnd, plan.Normal}, {actEnd, plan.Retry}, {actExtend, plan.Adjust}, {actExtend, plan.Normal},
-		{actReverse, plan.Adjust},
+		{actReverse, plan.Adjust}, {actTake, plan.Reshape}, {actReshape, plan.Reshape},
 	} {
 		if n := s.answered[of.act][of.path]; n[0] == 0 || n[1] == 0 {
 			t.Errorf("action %d by %v was refused %d and applied %d times", of.act, of.path, n[0], n[1])
