@@ -12,7 +12,7 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 	i, l, process := step.lease, &s.leases[step.lease], c.processOf(step.lease)
 	k := planKey{
 		request:   request{act: step.act, actual: step.actual, epoch: l.epoch, ends: l.ends},
-		confirmed: step.fresh, rides: step.rides,
+		confirmed: step.fresh, both: step.both,
 		sole: c.soleWriter && !step.fresh, now: s.now, process: process,
 	}
 	if step.fresh {
@@ -31,7 +31,7 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 	case actEnd:
 		l.phase, l.until = ending, 0
 	}
-	if step.rides {
+	if step.both {
 		other := &s.leases[i^1]
 		k.rider = request{act: step.rider, actual: step.riderActual, epoch: other.epoch, ends: other.ends}
 		if other.pending = riding; step.rider == actExtend {
@@ -41,7 +41,7 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 		}
 	}
 	r := c.plan(k)
-	if step.rides && r.decision != plan.Write { // each goes by itself
+	if step.both && r.decision != plan.Write { // each goes by itself
 		return r.broken, false
 	}
 	switch m := r.message; r.decision {
@@ -69,8 +69,7 @@ func (c *holdsChecker) send(s *modelState, step modelStep) (broken string, ok bo
 	return r.broken, true
 }
 
-// giveUp ends the acquire of l, whose caller has its answer. What a write of unknown outcome took is given
-// back.
+// giveUp ends the acquire of l, whose caller has its answer. A write of unknown outcome is reversed.
 func (c *holdsChecker) giveUp(l *modelLease) {
 	if l.phase = idle; l.sent != [2]uint32{} {
 		l.phase = reversing
@@ -110,7 +109,7 @@ func (c *holdsChecker) answered(s *modelState, lease int8, m message, applied bo
 	if m.act == actExtend && m.to == lost {
 		c.seen.lost++
 	}
-	if m.rides {
+	if m.both {
 		s.leases[lease^1].pending = 0
 		s.leases[lease^1].answered(m.rider, applied)
 	}
@@ -168,7 +167,7 @@ func (c *holdsChecker) lose(s *modelState, lease int8) {
 		c.noteUnknown(l, m.attempt)
 	}
 	c.doubt(l, m.act)
-	if m.rides {
+	if m.both {
 		s.leases[lease^1].pending = 0
 		c.doubt(&s.leases[lease^1], m.rider.act)
 	}
@@ -218,7 +217,7 @@ func (c *holdsChecker) commit(s *modelState, lease int8, m message) (applied boo
 	s.item = c.items.number(after)
 	parts := [2]part{m.part, m.rider}
 	count := 1
-	if m.rides {
+	if m.both {
 		count = 2
 	}
 	for i, own := range parts[:count] {

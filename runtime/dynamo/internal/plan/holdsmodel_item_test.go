@@ -173,7 +173,8 @@ func digestOf(p *plan.Plan) planDigest {
 	if p.Path != plan.Adjust {
 		d.versionSeen = p.Image.Version
 	}
-	if d.rfSeen, d.eSeen = p.Image.Refilled, p.Image.Balances[0].Epoch; p.Path == plan.Retry || p.Path == plan.Adjust {
+	d.rfSeen, d.eSeen = p.Image.Refilled, p.Image.Balances[0].Epoch
+	if p.Path == plan.Retry || p.Path == plan.Adjust {
 		d.rf, d.rfSeen, d.eSeen, d.hold.Epoch = 0, 0, 0, 0
 	}
 	return d

@@ -21,7 +21,7 @@ type holdsModel struct {
 	reshapes         bool // the second process has a newer revision
 	grows            int8 // which adds so much to the capacity
 	expires          bool // the item is deleted at its ttl
-	rides            bool // one write may be for both leases of a process
+	both             bool // one write may be for both leases of a process
 	reverses         bool // callers leave, so that a charge of unknown outcome is given back
 	soleWriter       bool // give-backs depend on the last write, as far as a process knows
 	keepIdle         int64
@@ -34,8 +34,8 @@ const (
 	modelSends     = 3 // of one acquire
 	modelSkew      = 1000
 	modelMargin    = 3000 // a holder gives up so long before its hold ends, ms
-	// modelDelay is the longest time for which a message is under way, ms, if items are deleted: after one more
-	// minute, the item may be another one that counts the same epochs.
+	// modelDelay is the longest time for which a message is under way, ms, if items are deleted. A minute later the
+	// item may be another one that counts the same epochs.
 	modelDelay = 4 * bucket.EpochLength
 )
 
@@ -63,7 +63,7 @@ type planKey struct {
 	request
 
 	rider        request
-	rides        bool // rider is in the same write
+	both         bool // rider is in the same write
 	confirmed    bool
 	sole         bool
 	now, process int8
@@ -92,7 +92,7 @@ type message struct {
 	part
 
 	rider   part
-	rides   bool
+	both    bool
 	plan    uint32
 	attempt uint32 // of a take
 	at      int8   // when it was sent, if items are deleted; else 0
@@ -104,7 +104,7 @@ type attempt struct {
 	epoch int8 // in which it holds what it takes
 	ends  int32
 	item  uint32 // that it leaves, if nobody else writes
-	rides bool   // it is for another lease too
+	both  bool   // it is for another lease too
 }
 
 // seen counts what was explored.
@@ -218,13 +218,13 @@ func (c *holdsChecker) plan(k planKey) planned {
 	return result
 }
 
-// charge is what the lease of r has taken.
-func (c *holdsChecker) charge(r request) bucket.Charge {
-	charge := bucket.Charge{Cost: []int64{int64(c.cost) * bucket.Milli}, Epochs: []int64{epochOf(r.epoch)}}
+// taken is the charge of the lease of r.
+func (c *holdsChecker) taken(r request) bucket.Charge {
+	taken := bucket.Charge{Cost: []int64{int64(c.cost) * bucket.Milli}, Epochs: []int64{epochOf(r.epoch)}}
 	if c.windowed {
-		charge.Ends = []int64{t0 + int64(r.ends)}
+		taken.Ends = []int64{t0 + int64(r.ends)}
 	}
-	return charge
+	return taken
 }
 
 func (c *holdsChecker) newPlan(k planKey) planned {
@@ -235,9 +235,9 @@ func (c *holdsChecker) newPlan(k planKey) planned {
 	if k.act == actTake {
 		img = c.brokenImage(img, k.request, now)
 	}
-	d, m := plan.Demand{Called: now, Shape: c.shape(k.process), Windows: c.calendars()}, message{rides: k.rides}
+	d, m := plan.Demand{Called: now, Shape: c.shape(k.process), Windows: c.calendars()}, message{both: k.both}
 	usage := c.demand(&d, &m.part, k.request, img, now)
-	if k.rides {
+	if k.both {
 		usage += c.demand(&d, &m.rider, k.rider, img, now)
 	}
 	p := plan.Choose(&d, plan.State{Image: img, Confirmed: k.confirmed, SoleWriter: k.sole}, now)
@@ -254,33 +254,35 @@ func (c *holdsChecker) newPlan(k planKey) planned {
 		c.raiseTTL(&p, k, m.to)
 		after := itemOf(p.Predict(opName(opOther)))
 		m.attempt = c.attempts.number(attempt{
-			int32(p.TTL - t0/1000), m.to, after.ends, c.items.number(after), k.rides,
+			int32(p.TTL - t0/1000), m.to, after.ends, c.items.number(after), k.both,
 		})
 	}
 	return c.finishPlan(&p, m, usage)
 }
 
 // demand adds r, which becomes part of a message, to d. It returns the change in usage.
-func (c *holdsChecker) demand(d *plan.Demand, own *part, r request, img *bucket.Image, now int64) (usage int64) {
-	charge := c.charge(r)
+func (c *holdsChecker) demand(
+	d *plan.Demand, own *part, r request, img *bucket.Image, now int64,
+) (usage int64) {
+	taken := c.taken(r)
 	*own = part{act: r.act, actual: r.actual, from: r.epoch}
 	if img != nil {
 		b := img.Balances[0]
-		own.open = !c.windowed || b.Ends == charge.Ends[0] && !b.Over(now)
+		own.open = !c.windowed || b.Ends == taken.Ends[0] && !b.Over(now)
 	}
 	var lapsed []int64
 	var moves []bucket.Moves
 	switch change := []int64{0}; r.act {
 	case actTake:
-		d.Take = charge.Cost
-		return charge.Cost[0]
+		d.Take = taken.Cost
+		return taken.Cost[0]
 	case actEnd:
 		usage = int64(r.actual-c.cost) * bucket.Milli
 		change[0] = usage
-		lapsed, moves = bucket.EndOf(c.brokenImage(img, r, now), change, []bucket.Charge{charge}, now)
+		lapsed, moves = bucket.EndOf(c.brokenImage(img, r, now), change, []bucket.Charge{taken}, now)
 	case actExtend:
 		if img != nil {
-			moves, _ = bucket.Extend(img, charge, now)
+			moves, _ = bucket.Extend(img, taken, now)
 		}
 	}
 	if d.Change == nil {
@@ -304,8 +306,8 @@ func (c *holdsChecker) demand(d *plan.Demand, own *part, r request, img *bucket.
 
 // extended notes in an extension the epoch up to which it holds.
 func (c *holdsChecker) extended(p *plan.Plan, own *part, r request) {
-	if charge := c.charge(r); own.act == actExtend {
-		own.to = relative(p.Extended(&charge)[0])
+	if taken := c.taken(r); own.act == actExtend {
+		own.to = relative(p.Extended(&taken)[0])
 	}
 }
 
@@ -319,7 +321,7 @@ func (c *holdsChecker) raiseTTL(p *plan.Plan, k planKey, epoch int8) {
 	}
 	sent := c.attempts.values[k.sent]
 	least := t0/1000 + int64(sent.ttl)
-	if (sent.epoch != epoch || sent.rides != k.rides) && c.broken != sameTTL {
+	if (sent.epoch != epoch || sent.both != k.both) && c.broken != sameTTL {
 		least++
 	}
 	p.TTL = max(p.TTL, least)
@@ -329,13 +331,13 @@ func (c *holdsChecker) raiseTTL(p *plan.Plan, k planKey, epoch int8) {
 func (c *holdsChecker) newReversal(k planKey, now int64) planned {
 	sent := c.attempts.values[k.sent]
 	img := c.image(c.items.values[sent.item])
-	charge := c.charge(request{epoch: sent.epoch})
-	charge.Ends = img.Ends()
-	p := plan.NewAdjustWrite(charge, img, c.shape(k.process), now)
+	taken := c.taken(request{epoch: sent.epoch})
+	taken.Ends = img.Ends()
+	p := plan.NewAdjustWrite(taken, img, c.shape(k.process), now)
 	p.Reverses, p.ReversesTTL = "the lease's", img.TTL
 	m := message{part: part{act: actReverse, from: sent.epoch}}
 	m.moves = p.Holds[0].Change != [2]int64{}
-	return c.finishPlan(&p, m, -charge.Cost[0])
+	return c.finishPlan(&p, m, -taken.Cost[0])
 }
 
 // finishPlan returns what is sent of p, which is to change usage by so much.

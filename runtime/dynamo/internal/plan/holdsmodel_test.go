@@ -91,12 +91,13 @@ func (c *holdsChecker) describe(s modelState, step modelStep) string {
 			c.plans[m.plan].Holds[0])
 	}
 	it, l := c.items.values[after.item], after.leases[lease]
-	return fmt.Sprintf("%6d lease %d %s\n       then item %+v used %d, lease phase %d epoch %d until %d holds %x\n",
+	const form = "%6d lease %d %s\n       then item %+v used %d, lease phase %d epoch %d until %d holds %x\n"
+	return fmt.Sprintf(form,
 		c.instants[after.now], lease, text, it, after.used, l.phase, l.epoch, l.until, uint64(l.holds))
 }
 
-// The instants at which something happens, in ms after t0: once a minute; also just before a minute ends, so
-// that the clocks of two processes are in different minutes; and after the ttl.
+// The instants at which something happens, in ms after t0: once a minute, and after the ttl. At some edges of
+// minutes, the clocks of two processes are in different ones.
 var (
 	three   = []int32{30_000, 90_000, 150_000}
 	minutes = []int32{30_000, 90_000, 150_000, 210_000}
@@ -145,7 +146,7 @@ func (m holdsModel) of(capacity, leases int8) holdsModel {
 
 // withRiders returns m with writes for both leases of a process.
 func (m holdsModel) withRiders() holdsModel {
-	m.leases, m.rides = 2, true
+	m.leases, m.both = 2, true
 	return m
 }
 
