@@ -62,7 +62,7 @@ func (s *Schema) Lists(store, instead string) error {
 func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 	spec := &store.Spec{
 		Resource: r.Name, Owner: from.Owner, Revision: from.Revision, Limits: r.Limits, Removed: r.Removed,
-		Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
+		Held: r.Held, Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
 	}
 	if g := r.Regions; g != nil {
 		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,

@@ -89,15 +89,26 @@ func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 	for n, a := range d.statements.Limits {
 		i := d.statements.At[n]
 		names[n] = a.Limit
-		b, missing := &dst.Balances[i], &dst.Missing[i]
-		if a.Ends != "" {
-			r.Window(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed, a.Ends)
-		} else {
-			r.Balance(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
-		}
+		balance(&r, &dst.Balances[i], &dst.Missing[i], a)
 	}
 	dst.Extra = r.Extra(names...)
 	return r.Err()
+}
+
+// balance reads the attributes of one limit. One that counts holds and has no windows is in flight.
+func balance(r *codec.Decoder, b *bucket.Balance, missing *bool, a gen.LimitAttributes) {
+	switch {
+	case a.Ends == "" && a.Epoch == "":
+		r.Balance(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
+	case a.Ends == "":
+		r.InFlight(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed, a.Cells[0], a.Cells[1],
+			a.Epoch)
+	default:
+		r.Window(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed, a.Ends)
+		if a.Epoch != "" {
+			r.Holds(b, missing, a.Cells[0], a.Cells[1], a.Epoch)
+		}
+	}
 }
 
 // DecodeBalances implements codec.Resource.
@@ -108,6 +119,9 @@ func (d *Definition) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 		b := &dst.Balances[d.statements.At[n]]
 		if b.Tokens = r.Int(a.Tokens); a.Ends != "" {
 			b.Ends = r.Int(a.Ends)
+		}
+		if a.Epoch != "" {
+			b.Cells, b.Epoch = [2]int64{r.Int(a.Cells[0]), r.Int(a.Cells[1])}, r.Int(a.Epoch)
 		}
 	}
 	return r.Err()
@@ -124,6 +138,10 @@ func (d *Definition) Create(w *codec.Write) {
 		codec.PutBalance(item, &full, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
 		if a.Ends != "" {
 			item[a.Ends] = codec.N(full.Ends)
+		}
+		if a.Epoch != "" && full.Holds() {
+			item[a.Cells[0]], item[a.Cells[1]] = codec.N(full.Cells[0]), codec.N(full.Cells[1])
+			item[a.Epoch] = codec.N(full.Epoch)
 		}
 	}
 	w.Put(item, d.statements.Create.Condition)
@@ -172,11 +190,32 @@ func fill(w *codec.Write, s gen.Statement) {
 			w.Bound(o.Placeholder, w.Lo[o.Limit])
 		case gen.OperandHi:
 			w.Bound(o.Placeholder, w.Hi[o.Limit])
+		case gen.OperandCell0Lo, gen.OperandCell0Hi, gen.OperandCell1Lo, gen.OperandCell1Hi, gen.OperandEpochLo,
+			gen.OperandEpochHi:
+			w.Bound(o.Placeholder, boundOf(&w.Holds[o.Limit], o.Value))
 		default:
 			w.N(o.Placeholder, number(w, o))
 		}
 	}
 	w.End()
+}
+
+// boundOf returns a bound of the cells or of the lowest epoch of a limit.
+func boundOf(h *bucket.Hold, v gen.OperandValue) int64 {
+	switch v {
+	case gen.OperandCell0Lo:
+		return h.Lo[0]
+	case gen.OperandCell0Hi:
+		return h.Hi[0]
+	case gen.OperandCell1Lo:
+		return h.Lo[1]
+	case gen.OperandCell1Hi:
+		return h.Hi[1]
+	case gen.OperandEpochLo:
+		return h.First
+	default:
+		return h.Last
+	}
 }
 
 // number returns the value of an operand that is a number and no bound.
@@ -208,6 +247,14 @@ func number(w *codec.Write, o gen.Operand) int64 {
 		return w.Ends[o.Limit]
 	case gen.OperandEndsSeen:
 		return w.Image.Balances[o.Limit].Ends
+	case gen.OperandCell0:
+		return w.Holds[o.Limit].Change[0]
+	case gen.OperandCell1:
+		return w.Holds[o.Limit].Change[1]
+	case gen.OperandEpoch:
+		return w.Holds[o.Limit].Epoch
+	case gen.OperandEpochSeen:
+		return w.Image.Balances[o.Limit].Epoch
 	default:
 		return w.Limits[o.Limit].Period
 	}

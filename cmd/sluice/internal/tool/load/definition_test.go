@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/gen"
+	inflight "github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	limits "github.com/sluice-go/sluice/generated"
@@ -160,13 +161,39 @@ func TestDefinitionOfWindows(t *testing.T) {
 	}
 }
 
+// TestDefinitionOfHolds: so it is with limits of which open leases hold tokens.
+func TestDefinitionOfHolds(t *testing.T) {
+	if checked := sameByKind(t, inflight.New, "inflight"); checked != 3 {
+		t.Errorf("%d kinds with a bucket, want 3", checked)
+	}
+}
+
+// withHolds gives w, which is of a kind of spec, what it does to cells.
+func withHolds(t *rapid.T, w *codec.Write, spec *store.Spec, kind int) {
+	number := func(name string) int64 { return rapid.Int64Range(0, math.MaxInt64/4).Draw(t, name) }
+	pair := func(name string) [2]int64 { return [2]int64{number(name + "0"), number(name + "1")} }
+	w.Holds = make([]bucket.Hold, len(w.Limits))
+	for i, limit := range spec.Kinds[kind].Limits {
+		if spec.Held == nil || !spec.Held[i] {
+			continue
+		}
+		if limit.InFlight() {
+			w.Limits[i].Refill, w.Limits[i].Period = 0, limit.Period
+		}
+		w.Image.Balances[i].Epoch = number("e0")
+		w.Holds[i] = bucket.Hold{Change: pair("d"), Lo: pair("lo"), Hi: pair("hi"), First: number("first"),
+			Last: number("last"), Epoch: 1 + number("e")}
+	}
+}
+
 // inWindows gives w, which is of a kind, the ends of windows.
 func inWindows(t *rapid.T, w *codec.Write, kind *store.Kind) {
 	ends := func(name string) int64 { return rapid.Int64Range(0, math.MaxInt64).Draw(t, name) }
 	w.Ends, w.Image.Balances = make([]int64, len(w.Limits)), make([]bucket.Balance, len(w.Limits))
 	for i, limit := range kind.Limits {
 		if limit.Windowed() {
-			w.Limits[i].Refill, w.Ends[i], w.Image.Balances[i].Ends = 0, ends("we"), ends("we0")
+			w.Limits[i].Refill, w.Limits[i].Period = 0, limit.Period
+			w.Ends[i], w.Image.Balances[i].Ends = ends("we"), ends("we0")
 		}
 	}
 }
@@ -197,6 +224,7 @@ func sameByKind[L any](
 			rapid.Check(t, func(t *rapid.T) {
 				w := drawn(t, len(spec.Limits))
 				inWindows(t, &w, &spec.Kinds[kind])
+				withHolds(t, &w, spec, kind)
 				v := w
 				for _, build := range []func(codec.Resource, *codec.Write){codec.Resource.Create, codec.Resource.Normal,
 					codec.Resource.Retry, codec.Resource.Adjust, codec.Resource.Reshape} {
@@ -214,6 +242,14 @@ func sameByKind[L any](
 				}
 				if diff := cmp.Diff(a, b); diff != "" {
 					t.Fatalf("- generated, + ours:\n%s", diff)
+				}
+				clear(a.Balances)
+				clear(b.Balances)
+				if err := errors.Join(generated.DecodeBalances(&a, w.Item), mine.DecodeBalances(&b, w.Item)); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(a, b); diff != "" {
+					t.Fatalf("- generated, + ours, balances:\n%s", diff)
 				}
 			})
 		}
