@@ -241,8 +241,8 @@ func newBucket(
 		}
 	}
 	return &perlimit.Bucket{
-		Entity: entity, Resource: spec.Resource, Names: spec.Limits, Limits: shape.Limits, Version: shape.Version,
-		Op: wire.NewOp(), Items: items, Now: now,
+		Entity: entity, Resource: spec.Resource, Names: spec.Limits, Limits: shape.Limits, Held: shape.Held,
+		Version: shape.Version, Op: wire.NewOp(), Items: items, Now: now,
 	}, nil
 }
 

@@ -2,11 +2,13 @@ package bucketstore
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -24,13 +26,42 @@ func Balances(b Bucket) [][]string {
 	rows := [][]string{{"LIMIT", "AVAILABLE", "CAPACITY", "BURST", "REFILL", "FULL IN"}}
 	for _, l := range b.Limits {
 		row := append([]string{l.Name, format.Tokens(l.Available)}, format.Limit(l.Limit)...)
-		full := format.FullIn(l.FullIn)
-		if !l.Resets.IsZero() {
-			full = format.Resets(l.Resets, l.ResetsIn)
-		}
-		rows = append(rows, append(row, full))
+		rows = append(rows, append(row, l.fullIn()))
 	}
 	return rows
+}
+
+// fullIn says when l is full, and what open leases hold of it until when.
+func (l Limit) fullIn() string {
+	if l.InFlight() {
+		return l.Slots() + until(": ", l.Held, time.UTC)
+	}
+	full, zone := format.FullIn(l.FullIn), time.UTC
+	if !l.Resets.IsZero() {
+		full, zone = format.Resets(l.Resets, l.ResetsIn), l.Resets.Location()
+	}
+	return full + until("; reserved: ", l.Held, zone)
+}
+
+// until says what is held until when, after a text, in a zone. It returns an empty string if nothing is held.
+func until(before string, all []Hold, zone *time.Location) string {
+	if len(all) == 0 {
+		return ""
+	}
+	parts := make([]string, len(all))
+	for i, h := range all {
+		parts[i] = format.Tokens(h.Tokens) + " until " + h.Until.In(zone).Format("15:04")
+	}
+	return before + strings.Join(parts, ", ") + " " + zone.String()
+}
+
+// Slots says how many slots of an in-flight limit are taken.
+func (l Limit) Slots() string {
+	var taken int64
+	for _, h := range l.Held {
+		taken = bucket.Add(taken, h.Tokens)
+	}
+	return format.Tokens(taken) + " of " + format.Tokens(l.Capacity) + " in flight"
 }
 
 // LimitJSON is the parameters of a limit in JSON.
@@ -46,9 +77,24 @@ type BalanceJSON struct {
 	Limit     string `json:"limit"`
 	Available int64  `json:"available_milli"`
 	LimitJSON
-	FullIn int64 `json:"full_in_ms"`
+	FullIn int64      `json:"full_in_ms"`
+	Held   []HoldJSON `json:"held,omitempty"` // by open leases
 	// Resets is the end of the open window. It is left out if none is open, or if the limit refills.
 	Resets time.Time `json:"resets,omitzero"`
+}
+
+// HoldJSON is what open leases hold of a limit until the same instant, unless their processes extend it.
+type HoldJSON struct {
+	Tokens int64     `json:"tokens_milli"`
+	Until  time.Time `json:"until"`
+}
+
+// HeldJSON returns what JSON has of l's holds: nil if there are none.
+func (l Limit) HeldJSON() (all []HoldJSON) {
+	for _, h := range l.Held {
+		all = append(all, HoldJSON(h))
+	}
+	return all
 }
 
 // BucketJSON is a bucket in JSON.
@@ -65,9 +111,21 @@ func JSONOf(b Bucket) BucketJSON {
 	out := BucketJSON{b.Entity, b.Resource, b.Root, b.Pending, []BalanceJSON{}}
 	for _, l := range b.Limits {
 		out.Limits = append(out.Limits,
-			BalanceJSON{l.Name, l.Available, LimitJSON(l.Limit), l.FullIn.Milliseconds(), l.Resets.UTC()})
+			BalanceJSON{l.Name, l.Available, LimitJSON(l.Limit), l.FullIn.Milliseconds(), l.HeldJSON(), l.Resets.UTC()})
 	}
 	return out
+}
+
+// LeasesLost says what becomes of the calls that hold tokens of the named limits of b, once these are filled.
+// It returns an empty string if nothing is held, or if b no longer has those limits.
+func LeasesLost(b Bucket, filled []string) string {
+	for _, name := range filled {
+		if l := b.At(name); l != nil && len(l.Held) > 0 {
+			return "open leases hold nothing any more: those from before are lost within two minutes, and their calls " +
+				"may run beside new ones until then"
+		}
+	}
+	return ""
 }
 
 // TakenUp says when running processes use a changed override or parent: they cache both.

@@ -3,6 +3,7 @@ package bucketstore
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
@@ -53,7 +54,10 @@ type Limit struct {
 	Name string
 	bucket.Limit
 	Available int64 // millitokens
-	FullIn    time.Duration
+	// FullIn is the time until the balance is full if nothing is taken and nobody extends a hold.
+	FullIn time.Duration
+	// Held is what open leases hold, the hold that ends first coming first.
+	Held []Hold
 
 	// Resets is the end of the open window, in UTC unless InZones has set another zone. It is zero if none is
 	// open, or if the limit refills.
@@ -61,10 +65,36 @@ type Limit struct {
 	ResetsIn time.Duration
 }
 
+// Hold is what open leases hold of a limit until the same instant. Processes that are alive extend theirs.
+type Hold struct {
+	Tokens int64 // millitokens
+	Until  time.Time
+}
+
+// heldOf returns what open leases hold of a balance at now, in ms.
+func heldOf(b bucket.Balance, now int64) (all []Hold) {
+	for cell, tokens := range b.Cells {
+		if end := bucket.EpochEnd(b.HeldIn(cell)); tokens != 0 && end > now {
+			all = append(all, Hold{tokens, time.UnixMilli(end).UTC()})
+		}
+	}
+	slices.SortFunc(all, func(x, y Hold) int { return x.Until.Compare(y.Until) })
+	return all
+}
+
 // nowOf returns the limit of a balance at now. refilled is the time of the last refill; both are in ms.
 func nowOf(name string, b bucket.Balance, refilled, now int64) Limit {
 	l := Limit{Name: name, Limit: b.Limit, Available: bucket.Available(b, refilled, now),
 		FullIn: bucket.RetryAfter(b, refilled, now, b.Burst)}
+	if b.Windowed() && b.Over(now) {
+		return l // nothing that was held counts any more
+	}
+	if l.Held = heldOf(b, now); b.InFlight() {
+		l.FullIn = 0
+		if n := len(l.Held); n > 0 {
+			l.FullIn = l.Held[n-1].Until.Sub(time.UnixMilli(now))
+		}
+	}
 	if at := store.Resets(b, now); !at.IsZero() {
 		l.Resets, l.ResetsIn = at.UTC(), at.Sub(time.UnixMilli(now))
 	}

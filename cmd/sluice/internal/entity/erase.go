@@ -23,7 +23,8 @@ type eraseCommand struct {
 // Help describes the command.
 func (eraseCommand) Help() string {
 	return "Deletes the buckets, overrides, regional quotas and usage of an entity, and the link to its " +
-		"parent. End its calls first. A run that was interrupted goes on when it is repeated.\n\n" +
+		"parent. End its calls first: slots that open leases hold would be given out again. A run that was " +
+		"interrupted goes on when it is repeated.\n\n" +
 		"Example: sluice entity erase user-123 --dry-run"
 }
 

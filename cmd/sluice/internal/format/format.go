@@ -14,12 +14,15 @@ import (
 const First = 10
 
 // Limit returns the columns of a limit in a table: capacity, burst, refill. In place of the refill, a limit
-// with windows has their nominal length.
+// with windows has their nominal length, and one of calls in flight says so.
 func Limit(l bucket.Limit) []string {
 	period := Span(time.Duration(l.Period) * time.Millisecond)
 	refill := Tokens(l.Refill) + " every " + period
-	if l.Windowed() {
+	switch {
+	case l.Windowed():
 		refill = "windows of " + period
+	case l.InFlight():
+		refill = "in flight"
 	}
 	return []string{Tokens(l.Capacity), Tokens(l.Burst), refill}
 }

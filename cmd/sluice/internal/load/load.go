@@ -64,6 +64,8 @@ func (Command) Help() string {
 		"it is still due in the end, it is not made, and the report says so. Without --rate, each " +
 		"caller calls again as soon as it is answered. That measures the throughput of a place, but " +
 		"hides how long others would wait.\n\n" +
+		"An admitted call ends at once, by Settle or Keep. So it holds slots of limits in flight only for as " +
+		"long as the write takes that gives them back.\n\n" +
 		"It writes real buckets at their real cost: those of entities user-load-0, user-load-1 and " +
 		"so on, which nothing else uses, and of their parents. They expire as usual, or are deleted " +
 		"with --cleanup. A table is known to be for tests if it is on this machine or has one of " +

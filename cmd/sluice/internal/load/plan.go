@@ -49,6 +49,9 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 		return nil, err
 	}
 	for _, text := range c.Settle {
+		if err := settled(s, text); err != nil {
+			return nil, err
+		}
 		if err := c.costs(s, plan, "settle", text, func(portion *load.Portion) []load.Range {
 			if portion.Settle == nil {
 				portion.Settle = slices.Repeat([]load.Range{load.AsAcquired}, len(portion.Cost))
@@ -81,6 +84,20 @@ func payable(plan *load.Plan) error {
 			if spec.Cascade == store.CascadeNone {
 				break
 			}
+		}
+	}
+	return nil
+}
+
+// settled returns a usage error for a --settle of a limit in flight, which a settle does not change.
+func settled(s *schemafile.Schema, text string) error {
+	what, _, _ := strings.Cut(text, "=")
+	cut := strings.LastIndexByte(what, ':')
+	resource, limit := what[:max(0, cut)], what[cut+1:]
+	for _, spec := range s.Specs {
+		if i := slices.Index(spec.Limits, limit); i >= 0 && spec.InFlight(i) && (cut < 0 || resource == spec.Resource) {
+			return program.Usagef("--settle %q: %s of %s is of calls in flight, whose slots come back when the call "+
+				"ends: leave it out", text, limit, spec.Resource)
 		}
 	}
 	return nil

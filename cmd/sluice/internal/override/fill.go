@@ -25,6 +25,9 @@ func (o overrides) fill(ctx context.Context, p program.Env, asked bool) error {
 			return o.store.Explain(err)
 		}
 		p.Say("%s: filled\n", b.Title(all))
+		if lost := bucketstore.LeasesLost(b, o.Spec.Limits); lost != "" {
+			p.Say("%s\n", lost)
+		}
 	}
 	if len(all) == 0 {
 		p.Say("%s\n", bucketstore.NotStored(o.At, o.Spec.Resource))

@@ -107,8 +107,10 @@ type setCommand struct {
 // Help describes the arguments.
 func (setCommand) Help() string {
 	return "As in limits.yaml, burst and refill are the capacity unless given. EVERY is that of " +
-		"limits.yaml unless given. Of a limit with windows, only the capacity can be given. Limits that are not " +
-		"named do not change.\n\n" +
+		"limits.yaml unless given. Of a limit with windows or in flight, only the capacity can be given. Limits " +
+		"that are not named do not change.\n\n" +
+		"After a lower capacity of a limit in flight, running calls go on, and new ones are denied until there " +
+		"is room.\n\n" +
 		"Example: sluice override set user-123 gpt-4 rpm=200,burst=300 tpm=20_000/1m"
 }
 

@@ -34,6 +34,9 @@ func (Command) Help() string {
 	return "The bucket is then as full as one that was never used: debt is forgiven. It is filled up to " +
 		"the burst that it has now. After raising an override, wait until override explain says that " +
 		"the bucket has the limits in force. The exit code is 1 if there is no bucket.\n\n" +
+		"Slots of limits in flight are free at once, and so is what calls reserved of limits with on_crash: " +
+		"release. Leases from before are lost within two minutes. Until then, their calls may run beside " +
+		"new ones.\n\n" +
 		"A table that records an owner is changed for that owner only. Without limits.yaml, pass --owner.\n\n" +
 		bucketstore.RootHelp +
 		"Example: sluice reset user-123 gpt-4 --limit rpm"
@@ -115,6 +118,9 @@ func (c Command) fill(
 	}
 	if err != nil {
 		return err
+	}
+	if lost := bucketstore.LeasesLost(b, filled); lost != "" {
+		say("%s\n", lost)
 	}
 	kind, _, _ := strings.Cut(c.Entity, "-")
 	stored, err := at.Overrides().Get(ctx, &store.Spec{Resource: c.Resource}, c.Entity, kind)

@@ -14,7 +14,7 @@ import (
 
 // Parse reads LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N] and returns the index of the limit. As in
 // limits.yaml, burst and refill are the capacity unless given; the period is that of the schema unless
-// given. Of a limit with windows, only the capacity can be given.
+// given. Of a limit that does not refill, only the capacity can be given.
 func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -30,8 +30,8 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	}
 	own := l.Own().Limits[i]
 	limit, wrong := restate(own, value)
-	if own.Windowed() {
-		limit, wrong = inWindows(name, own, value)
+	if beside := noRefill(own); beside != "" {
+		limit, wrong = capacityOf(name, beside, own, value)
 	}
 	if wrong == "" {
 		wrong = limit.Check(l.Own().PerCall[i])
@@ -42,9 +42,20 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	return i, limit, nil
 }
 
-// inWindows returns own, which has windows, with value, a CAPACITY. A non-empty text says what is wrong with
-// value.
-func inWindows(name string, own bucket.Limit, value string) (l bucket.Limit, wrong string) {
+// noRefill says why a limit has no refill, or returns an empty string.
+func noRefill(l bucket.Limit) string {
+	switch {
+	case l.Windowed():
+		return "has windows"
+	case l.InFlight():
+		return "is of calls in flight"
+	}
+	return ""
+}
+
+// capacityOf returns own, which does not refill because of beside, with value, a CAPACITY. A non-empty text
+// says what is wrong with value.
+func capacityOf(name, beside string, own bucket.Limit, value string) (l bucket.Limit, wrong string) {
 	capacity, _, _ := strings.Cut(value, ",")
 	capacity, _, _ = strings.Cut(capacity, "/")
 	n, why := gen.ParseCount(capacity)
@@ -52,8 +63,12 @@ func inWindows(name string, own bucket.Limit, value string) (l bucket.Limit, wro
 	case why != "":
 		wrong = fmt.Sprintf("capacity %q %s", capacity, why)
 	case capacity != value:
-		wrong = fmt.Sprintf("%s has windows, which are those of limits.yaml: there is no every, burst or "+
-			"refill to change, write %s=%s", name, name, capacity)
+		which := ""
+		if own.Windowed() {
+			which = ", which are those of limits.yaml"
+		}
+		wrong = fmt.Sprintf("%s %s%s: there is no every, burst or refill to change, write %s=%s", name, beside,
+			which, name, capacity)
 	}
 	n = bucket.Mul(n, bucket.Milli)
 	return bucket.Limit{Capacity: n, Burst: n, Period: own.Period}, wrong
@@ -62,12 +77,15 @@ func inWindows(name string, own bucket.Limit, value string) (l bucket.Limit, wro
 // Fits says why limit, such as one of a file, cannot override the i-th limit, or returns an empty string.
 func (l Scope) Fits(i int, limit bucket.Limit) string {
 	own := l.Own().Limits[i]
-	switch restated := (bucket.Limit{Capacity: limit.Capacity, Burst: limit.Capacity, Period: own.Period}); {
-	case own.Windowed() && limit != restated:
-		return fmt.Sprintf("it has windows, so only its capacity can differ from limits.yaml: write "+
-			"burst_milli %d, refill_milli 0 and period_ms %d", limit.Capacity, own.Period)
-	case !own.Windowed() && limit.Windowed():
-		return "refill 0 is for limits with windows, and it refills: write the refill, such as the capacity"
+	beside, restated := noRefill(own),
+		bucket.Limit{Capacity: limit.Capacity, Burst: limit.Capacity, Period: own.Period}
+	switch {
+	case beside != "" && limit != restated:
+		return fmt.Sprintf("it %s, so only its capacity can differ from limits.yaml: write burst_milli %d, "+
+			"refill_milli 0 and period_ms %d", beside, limit.Capacity, own.Period)
+	case beside == "" && noRefill(limit) != "":
+		return "refill 0 is for limits with windows or of calls in flight, and it refills: write the refill, such " +
+			"as the capacity"
 	}
 	return limit.Check(l.Own().PerCall[i])
 }
@@ -133,7 +151,7 @@ func (l Scope) Restate(i int, limit bucket.Limit) (text, wrong string) {
 	if limit.Burst != limit.Capacity {
 		text += fmt.Sprintf(",burst=%d", limit.Burst/bucket.Milli)
 	}
-	if limit.Refill != limit.Capacity && !limit.Windowed() {
+	if limit.Refill != limit.Capacity && noRefill(limit) == "" {
 		text += fmt.Sprintf(",refill=%d", limit.Refill/bucket.Milli)
 	}
 	return text, ""

@@ -52,6 +52,10 @@ type row struct {
 	Available int64   `json:"available_milli"`
 	Burst     int64   `json:"burst_milli"`
 	FullIn    int64   `json:"full_in_ms"`
+
+	Held []bucketstore.HoldJSON `json:"held,omitempty"` // by open leases
+
+	slots string // how many are taken; empty but for an in-flight limit
 }
 
 // add adds the buckets of a page.
@@ -79,7 +83,10 @@ func (b *board) add(page bucketstore.Page) {
 // rowOf returns the row of a limit of a bucket.
 func rowOf(b bucketstore.Bucket, l bucketstore.Limit) row {
 	r := row{Entity: b.Entity, Limit: l.Name, Available: l.Available, Burst: l.Burst,
-		FullIn: l.FullIn.Milliseconds()}
+		FullIn: l.FullIn.Milliseconds(), Held: l.HeldJSON()}
+	if l.InFlight() {
+		r.slots = l.Slots()
+	}
 	if b.Root != b.Entity {
 		r.Root = b.Root
 	}
@@ -170,11 +177,18 @@ func (b *board) table(w io.Writer, bar term.Bar) error {
 	for i, r := range b.Rows {
 		rows = append(rows, []string{
 			names[i], r.Limit, bar.Of(r.parts(uint64(bar.Width))), strconv.FormatUint(r.parts(100), 10) + "%",
-			format.Tokens(r.Available), format.Tokens(r.Burst),
-			format.FullIn(time.Duration(r.FullIn) * time.Millisecond),
+			format.Tokens(r.Available), format.Tokens(r.Burst), r.fullIn(),
 		})
 	}
 	return texttable.Write(w, "", "lllrrrl", rows)
+}
+
+// fullIn says when the limit is full, or how many slots are taken: nobody knows when a call ends.
+func (r row) fullIn() string {
+	if r.slots != "" {
+		return r.slots
+	}
+	return format.FullIn(time.Duration(r.FullIn) * time.Millisecond)
 }
 
 // titles names the entities of the rows. It adds the root if rows have the same entity under several roots.

@@ -54,10 +54,11 @@ func (c Command) drawsTime() bool {
 }
 
 // refills returns how many tokens of a limit refill during d, by the schema. It returns 0 if the schema,
-// which may be nil, does not have the limit: usage outlives changes of the schema.
+// which may be nil, does not have the limit: usage outlives changes of the schema. A limit that does not
+// refill has no such line: the capacity of one in flight bounds calls at the same time, not in an hour.
 func refills(s *schemafile.Schema, entity, resource, limit string, d time.Duration) float64 {
 	l, ok := limitOf(s, entity, resource, limit)
-	if !ok || l.Windowed() {
+	if !ok || l.Windowed() || l.InFlight() {
 		return 0
 	}
 	return float64(l.Refill) / bucket.Milli * float64(d.Milliseconds()) / float64(l.Period)

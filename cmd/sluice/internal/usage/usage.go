@@ -61,7 +61,8 @@ func (Command) Help() string {
 	return "`sluice aggregate` adds windows up from the table's stream. Tokens that are given back " +
 		"count in the window in which they are given back, so a window can be negative. A window " +
 		"that has not ended is marked as running and may still grow. Refills and allowances are those " +
-		"of the schema, without overrides.\n\n" +
+		"of the schema, without overrides. Of a limit in flight, usage has the slots that calls took when " +
+		"they were admitted: its capacity is no bound for an hour, so charts have no line for it.\n\n" +
 		"--by window (or --span window) shows each windowed limit by its own windows: those that end " +
 		"after --since. Their sum is all that the limit consumed. Usage from before a bucket's first " +
 		"window is shown as such. A reset ends a window and begins another that ends 1 ms " +

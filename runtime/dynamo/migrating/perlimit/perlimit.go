@@ -132,6 +132,7 @@ type Bucket struct {
 	Entity, Resource string
 	Names            []string       // of its limits
 	Limits           []bucket.Limit // their numbers, by schema and overrides; Absent where the kind has none
+	Held             []bool         // by limit: the bucket counts what open leases hold of it; nil if of none
 	Version          int64          // cv
 	Op               string
 	Items            []Item // those that it takes over, each Counts; some may be of limits that it does not have
@@ -139,7 +140,8 @@ type Bucket struct {
 }
 
 // Image returns the bucket. Each item is refilled by its own numbers until Now, and clamped to the lower of
-// its own burst and the burst in force. A limit without an item is full. Consumption is carried over.
+// its own burst and the burst in force. A limit without an item is full, and so is one in flight: no lease
+// holds anything of it yet. Consumption is carried over.
 func (b *Bucket) Image() *bucket.Image {
 	img := &bucket.Image{
 		Refilled: b.Now, Version: b.Version, Op: b.Op,
@@ -148,7 +150,13 @@ func (b *Bucket) Image() *bucket.Image {
 	for i := range img.Balances {
 		balance := &img.Balances[i]
 		if item := b.item(i); item != nil && !balance.Absent() {
-			balance.Tokens, balance.Consumed = min(item.At(b.Now), balance.Burst), item.Consumed
+			balance.Consumed = item.Consumed
+			if !balance.InFlight() {
+				balance.Tokens = min(item.At(b.Now), balance.Burst)
+			}
+		}
+		if b.Held != nil && b.Held[i] && !balance.Absent() {
+			*balance = balance.Apply(bucket.NewHold(0, 0, b.Now))
 		}
 		img.TTL = max(img.TTL, bucket.Expiry(*balance, b.Now))
 	}

@@ -236,7 +236,11 @@ func (r *Run) acquire(ctx context.Context, l *limiter, call Call, due time.Time)
 	observed := &seen{}
 	lease, err := on.Acquire(context.WithValue(ctx, seenKey{}, observed), call.Entity, call.Cost)
 	r.book.acquired(call, r.Clock.Now().Sub(due), lease.Degraded(), observed, err)
-	if err != nil || call.Settle == nil {
+	if err != nil {
+		return
+	}
+	if call.Settle == nil { // writes only if the lease holds tokens
+		lease.Keep(ctx)
 		return
 	}
 	began := r.Clock.Now()
