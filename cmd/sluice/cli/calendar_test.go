@@ -247,8 +247,7 @@ func TestOverrideWindows(t *testing.T) {
 			"its capacity can differ from limits.yaml: write burst_milli 5000, refill_milli 0 and period_ms " +
 			"86400000"},
 		"a refill of 0": {`"refill_milli":7000`, `"refill_milli":0`, "limit rpm of key-1: refill 0 is for " +
-			"limits with " +
-			"windows, and it refills: write the refill, such as the capacity"},
+			"limits with windows or of calls in flight, and it refills: write the refill, such as the capacity"},
 	} {
 		file := filepath.Join(t.TempDir(), "overrides.jsonl")
 		if err := os.WriteFile(file, []byte(strings.Replace(exported, test.old, test.new, 1)), 0o600); err != nil {

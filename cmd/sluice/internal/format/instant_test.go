@@ -48,3 +48,10 @@ func TestLimitOfWindows(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestLimitInFlight(t *testing.T) {
+	got := Limit(bucket.InFlight(1_200))
+	if got[0] != "1,200" || got[1] != "1,200" || got[2] != "in flight" {
+		t.Error(got)
+	}
+}

@@ -1,10 +1,12 @@
 package schemafile
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/gen"
+	inflight "github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -44,6 +46,37 @@ func TestCalendars(t *testing.T) {
 	got := calendars(loaded.Resources[0].Windows)[1]
 	if same(got, &bucket.Calendar{Unit: got.Unit, At: got.At}) {
 		t.Error("control: a calendar without its zone is the same")
+	}
+}
+
+// TestSpecInFlight: commands have the numbers of limits in flight that generated code has, and know of which
+// limits buckets count holds.
+func TestSpecInFlight(t *testing.T) {
+	s, err := Flag{"../../../../gen/testdata/golden/inflight/limits.yaml"}.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defs, err := definitions.Of(inflight.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := 0
+	for i, def := range defs {
+		want, got := def.Spec(), s.Specs[i]
+		if !slices.Equal(got.Held, want.Held) {
+			t.Errorf("%s: held %v, want %v", want.Resource, got.Held, want.Held)
+		}
+		for k := range want.Kinds {
+			if !slices.Equal(got.Kinds[k].Limits, want.Kinds[k].Limits) {
+				t.Errorf("%s: %v, want %v", want.Resource, got.Kinds[k].Limits, want.Kinds[k].Limits)
+			}
+			if want.HasHolds(k) {
+				held++
+			}
+		}
+	}
+	if held != 3 {
+		t.Errorf("%d kinds with holds were compared, want 3", held)
 	}
 }
 

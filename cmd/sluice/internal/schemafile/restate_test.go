@@ -53,6 +53,32 @@ func TestRestated(t *testing.T) {
 	}
 }
 
+// TestRestatedInFlight: a limit in flight is restated by its capacity alone, and others cannot become one.
+func TestRestatedInFlight(t *testing.T) {
+	own := bucket.InFlight(20)
+	l := Scope{
+		Spec: &store.Spec{Resource: "api", Limits: []string{"parallel", "rpm"}, Kinds: []store.Kind{{
+			Name: "user", Limits: []bucket.Limit{own, bucket.Per(100, time.Minute)}, PerCall: []int64{1, 1},
+		}}},
+		At: "user-1",
+	}
+	text, wrong := l.Restate(0, bucket.InFlight(30))
+	if text != "parallel=30" || wrong != "" {
+		t.Errorf("%s, %s", text, wrong)
+	}
+	if _, got, err := l.Parse(text); err != nil || got != bucket.InFlight(30) {
+		t.Errorf("%v, %v", got, err)
+	}
+	const cure = "it is of calls in flight, so only its capacity can differ from limits.yaml: write burst_milli " +
+		"100000, refill_milli 0 and period_ms 1"
+	if text, wrong := l.Restate(0, bucket.Per(100, time.Minute)); wrong != cure {
+		t.Errorf("a limit that refills: %s, %s", text, wrong)
+	}
+	if text, wrong := l.Restate(1, own); !strings.Contains(wrong, "write the refill, such as the capacity") {
+		t.Errorf("a limit in flight in place of one that refills: %s, %s", text, wrong)
+	}
+}
+
 // TestLimitOfOtherKinds: a limit that the kind does not have is not read.
 func TestLimitOfOtherKinds(t *testing.T) {
 	l := Scope{

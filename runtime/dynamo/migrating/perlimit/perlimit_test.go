@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	inflight "github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -131,6 +132,28 @@ func TestPut(t *testing.T) {
 	if diff := cmp.Diff(want, b.put(img), cmpopts.IgnoreUnexported(types.AttributeValueMemberN{},
 		types.AttributeValueMemberS{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestImageInFlight: a limit in flight starts with all its slots, whatever an item had of it, and counts holds
+// from then on. Without cells, generated code could not read the bucket.
+func TestImageInFlight(t *testing.T) {
+	item, err := Decode(stored("user-1", "slots", "parallel"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Bucket{
+		Entity: "user-1", Resource: "slots", Names: []string{"parallel"}, Limits: []bucket.Limit{bucket.InFlight(5)},
+		Held: []bool{true}, Version: 3, Op: "op", Items: []Item{item}, Now: 4_000,
+	}
+	want := bucket.Balance{Limit: bucket.InFlight(5), Tokens: 5_000, Consumed: 10_000, Epoch: 1}
+	var read inflight.SlotsBucket
+	if err := read.UnmarshalItem(b.put(b.Image())); err != nil || read.Parallel != want {
+		t.Errorf("%+v, %v, want %+v", read.Parallel, err, want)
+	}
+	b.Held = nil
+	if err := read.UnmarshalItem(b.put(b.Image())); err == nil {
+		t.Error("control: a bucket that counts no holds is read")
 	}
 }
 
