@@ -23,7 +23,11 @@ type Command struct {
 }
 
 // Help describes the command.
-func (Command) Help() string { return bucketstore.RootHelp + "Example: sluice peek user-123 gpt-4" }
+func (Command) Help() string {
+	return "Of a limit in flight it shows how many slots are taken, and until when: processes that are alive " +
+		"extend theirs. Of a limit with on_crash: release, it shows what calls have reserved.\n\n" +
+		bucketstore.RootHelp + "Example: sluice peek user-123 gpt-4"
+}
 
 // Run reads the bucket consistently and prints its balances.
 func (c Command) Run(ctx context.Context, p program.Env) error {
