@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
