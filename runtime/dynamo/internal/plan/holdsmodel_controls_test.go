@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
@@ -63,6 +64,7 @@ func (c *holdsChecker) breakPlan(p *plan.Plan, act action) {
 
 // TestHoldsModelCatches: each control is found, by the invariant that it breaks first.
 func TestHoldsModelCatches(t *testing.T) {
+	longform.NoRace(t, "it has one goroutine")
 	for name, test := range map[string]struct {
 		model holdsModel
 		want  string

@@ -34,8 +34,8 @@ const (
 	modelSends     = 3 // of one acquire
 	modelSkew      = 1000
 	modelMargin    = 3000 // a holder gives up so long before its hold ends, ms
-	// modelDelay is the longest time for which a message is under way, ms, if items are deleted. A minute later the
-	// item may be another one that counts the same epochs.
+	// modelDelay is the longest time for which a message is under way, ms, if items are deleted. A minute later
+	// the item may be another one that counts the same epochs.
 	modelDelay = 4 * bucket.EpochLength
 )
 

@@ -160,6 +160,7 @@ func (m holdsModel) with(change func(*holdsModel)) holdsModel {
 // is planned by what its process knows, or by what it has just read. It arrives at once, later or never.
 // After each commit the invariants hold (invSum and the like).
 func TestHoldsModel(t *testing.T) {
+	longform.NoRace(t, "it has one goroutine")
 	inWindow := func(m *holdsModel) { m.ends = 100_000 }
 	released := func(m *holdsModel) { m.actuals = []int8{0, 1} }
 	sole := func(m *holdsModel) { m.soleWriter = true }
