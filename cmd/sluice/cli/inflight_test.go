@@ -20,8 +20,8 @@ func heldIn(epoch, first, next int64) (cells [2]int64) {
 	return cells
 }
 
-// inFlight runs commands against a table of package inflight. user-1 has 17 of 20 slots, and reserved 12 of its
-// month, of which 100 are used. user-2 died: its slots are over, and were not swept.
+// inFlight runs commands against a table of package inflight. user-1 has 17 of 20 slots, and reserved 12 of
+// its month, of which 100 are used. user-2 died: its slots are over, and were not swept.
 func inFlight(t *testing.T) session {
 	t.Helper()
 	r := newRanking(t)
@@ -87,8 +87,8 @@ user-2  parallel  --------------------    0%         20     20  0 of 20 in fligh
 `) {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
-	code, out, errs = sluice(t, start, "top", "calls", "--limit", "parallel", "--most", "1", "--json", s.flags[0],
-		s.flags[1])
+	code, out, errs = sluice(t, start, "top", "calls", "--limit", "parallel", "--most", "1", "--json",
+		s.flags[0], s.flags[1])
 	if code != 0 || errs != "" || strings.Count(out, `"until": "2026-03-01T12:0`) != 2 {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
@@ -144,8 +144,8 @@ func TestOverrideInFlight(t *testing.T) {
 		s.run("override set user-1 calls "+value, 2, "", `sluice: "`+value+`": parallel is of calls in flight: `+
 			"there is no every, burst or refill to change, write parallel=5; run `sluice override set --help`\n")
 	}
-	code, out, errs := sluice(t, start, append([]string{"override", "set", "user-1", "calls", "parallel=5", "rpm=7",
-		"--refill"}, s.flags...)...)
+	code, out, errs := sluice(t, start, append([]string{"override", "set", "user-1", "calls", "parallel=5",
+		"rpm=7", "--refill"}, s.flags...)...)
 	if code != 0 || errs != "" || !strings.Contains(out, "was        20     20  in flight       schema\n") ||
 		!strings.Contains(out, "now         5      5  in flight       user-1\n") ||
 		!strings.HasSuffix(out, "user-1 on calls: filled\n"+lost) {
@@ -159,10 +159,11 @@ func TestOverrideInFlight(t *testing.T) {
 	_, exported, _ := sluice(t, start, append([]string{"override", "export"}, s.flags...)...)
 	for name, test := range map[string]struct{ old, new, want string }{
 		"as it is": {"", "", ""},
-		"slots that refill": {`"refill_milli":0`, `"refill_milli":5`, "limit parallel of user-1: it is of calls in " +
-			"flight, so only its capacity can differ from limits.yaml: write burst_milli 5000, refill_milli 0 and " +
+		"slots that refill": {`"refill_milli":0`, `"refill_milli":5`, "limit parallel of user-1: it is of calls " +
+			"in flight, so only its capacity can differ from limits.yaml: write burst_milli 5000, refill_milli 0 " +
+			"and period_ms 1\n"},
+		"a window": {`"period_ms":1}`, `"period_ms":60000}`, "write burst_milli 5000, refill_milli 0 and " +
 			"period_ms 1\n"},
-		"a window": {`"period_ms":1}`, `"period_ms":60000}`, "write burst_milli 5000, refill_milli 0 and period_ms 1\n"},
 		"no refill": {`"refill_milli":7000,"period_ms":60000`, `"refill_milli":0,"period_ms":1`, "limit rpm of " +
 			"user-1: refill 0 is for limits with windows or of calls in flight, and it refills: write the refill, " +
 			"such as the capacity\n"},

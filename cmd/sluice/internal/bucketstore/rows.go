@@ -111,7 +111,8 @@ func JSONOf(b Bucket) BucketJSON {
 	out := BucketJSON{b.Entity, b.Resource, b.Root, b.Pending, []BalanceJSON{}}
 	for _, l := range b.Limits {
 		out.Limits = append(out.Limits,
-			BalanceJSON{l.Name, l.Available, LimitJSON(l.Limit), l.FullIn.Milliseconds(), l.HeldJSON(), l.Resets.UTC()})
+			BalanceJSON{l.Name, l.Available, LimitJSON(l.Limit), l.FullIn.Milliseconds(), l.HeldJSON(),
+				l.Resets.UTC()})
 	}
 	return out
 }
@@ -121,8 +122,8 @@ func JSONOf(b Bucket) BucketJSON {
 func LeasesLost(b Bucket, filled []string) string {
 	for _, name := range filled {
 		if l := b.At(name); l != nil && len(l.Held) > 0 {
-			return "open leases hold nothing any more: those from before are lost within two minutes, and their calls " +
-				"may run beside new ones until then"
+			return "open leases hold nothing any more: those from before are lost within two minutes, and their " +
+				"calls may run beside new ones until then"
 		}
 	}
 	return ""

@@ -95,7 +95,8 @@ func settled(s *schemafile.Schema, text string) error {
 	cut := strings.LastIndexByte(what, ':')
 	resource, limit := what[:max(0, cut)], what[cut+1:]
 	for _, spec := range s.Specs {
-		if i := slices.Index(spec.Limits, limit); i >= 0 && spec.InFlight(i) && (cut < 0 || resource == spec.Resource) {
+		i := slices.Index(spec.Limits, limit)
+		if i >= 0 && spec.InFlight(i) && (cut < 0 || resource == spec.Resource) {
 			return program.Usagef("--settle %q: %s of %s is of calls in flight, whose slots come back when the call "+
 				"ends: leave it out", text, limit, spec.Resource)
 		}

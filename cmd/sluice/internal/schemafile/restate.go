@@ -84,8 +84,8 @@ func (l Scope) Fits(i int, limit bucket.Limit) string {
 		return fmt.Sprintf("it %s, so only its capacity can differ from limits.yaml: write burst_milli %d, "+
 			"refill_milli 0 and period_ms %d", beside, limit.Capacity, own.Period)
 	case beside == "" && noRefill(limit) != "":
-		return "refill 0 is for limits with windows or of calls in flight, and it refills: write the refill, such " +
-			"as the capacity"
+		return "refill 0 is for limits with windows or of calls in flight, and it refills: write the refill, " +
+			"such as the capacity"
 	}
 	return limit.Check(l.Own().PerCall[i])
 }

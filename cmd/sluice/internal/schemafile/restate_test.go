@@ -69,8 +69,8 @@ func TestRestatedInFlight(t *testing.T) {
 	if _, got, err := l.Parse(text); err != nil || got != bucket.InFlight(30) {
 		t.Errorf("%v, %v", got, err)
 	}
-	const cure = "it is of calls in flight, so only its capacity can differ from limits.yaml: write burst_milli " +
-		"100000, refill_milli 0 and period_ms 1"
+	const cure = "it is of calls in flight, so only its capacity can differ from limits.yaml: write " +
+		"burst_milli 100000, refill_milli 0 and period_ms 1"
 	if text, wrong := l.Restate(0, bucket.Per(100, time.Minute)); wrong != cure {
 		t.Errorf("a limit that refills: %s, %s", text, wrong)
 	}

@@ -135,16 +135,17 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestImageInFlight: a limit in flight starts with all its slots, whatever an item had of it, and counts holds
-// from then on. Without cells, generated code could not read the bucket.
+// TestImageInFlight: a limit in flight starts with all its slots, whatever an item had of it, and counts
+// holds from then on. Without cells, generated code could not read the bucket.
 func TestImageInFlight(t *testing.T) {
 	item, err := Decode(stored("user-1", "slots", "parallel"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &Bucket{
-		Entity: "user-1", Resource: "slots", Names: []string{"parallel"}, Limits: []bucket.Limit{bucket.InFlight(5)},
-		Held: []bool{true}, Version: 3, Op: "op", Items: []Item{item}, Now: 4_000,
+		Entity: "user-1", Resource: "slots", Names: []string{"parallel"},
+		Limits: []bucket.Limit{bucket.InFlight(5)}, Held: []bool{true},
+		Version: 3, Op: "op", Items: []Item{item}, Now: 4_000,
 	}
 	want := bucket.Balance{Limit: bucket.InFlight(5), Tokens: 5_000, Consumed: 10_000, Epoch: 1}
 	var read inflight.SlotsBucket

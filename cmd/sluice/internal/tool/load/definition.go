@@ -101,8 +101,8 @@ func balance(r *codec.Decoder, b *bucket.Balance, missing *bool, a gen.LimitAttr
 	case a.Ends == "" && a.Epoch == "":
 		r.Balance(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed)
 	case a.Ends == "":
-		r.InFlight(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed, a.Cells[0], a.Cells[1],
-			a.Epoch)
+		r.InFlight(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed, a.Cells[0],
+			a.Cells[1], a.Epoch)
 	default:
 		r.Window(b, missing, a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed, a.Ends)
 		if a.Epoch != "" {
