@@ -277,6 +277,7 @@ func (h *holdHistory) operate(t *testing.T, table *simTable, judge *holdJudge, s
 	rng := rand.New(rand.NewPCG(seed, 7))
 	p := h.start(t, table, judge, 0, rng.Uint64(), context.Background())
 	defer p.lim.Close(context.Background())
+	before := map[string]time.Time{} // resets, by entity
 	for {
 		time.Sleep(time.Duration(rng.Int64N(int64(2 * max(h.reset, h.override)))))
 		if !time.Now().Before(until) {
@@ -288,6 +289,10 @@ func (h *holdHistory) operate(t *testing.T, table *simTable, judge *holdJudge, s
 			entity = "org-1"
 		}
 		if h.reset > 0 && (h.override == 0 || rng.IntN(2) == 0) {
+			if last, ok := before[entity]; ok && time.Since(last) < 2*time.Minute {
+				continue // each such reset would keep slots for two minutes more
+			}
+			before[entity] = time.Now()
 			var api wire.API = table
 			if h.resets != nil {
 				api = h.resets(api)
