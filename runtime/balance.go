@@ -18,10 +18,10 @@ type Balance struct {
 	Available int64        // whole tokens, rounded down, 0 in debt
 
 	// Full is the time until the bucket has its burst again. If the region's quota is 0, it is the time until
-	// the quota may be raised.
+	// the quota may be raised. It is 0 for an in-flight limit: nobody knows when its calls end.
 	Full time.Duration
 
-	// Resets is the end of the open window. It is zero if none is open, or if the limit refills.
+	// Resets is the end of the open window. It is zero if none is open, or if the limit has no windows.
 	Resets time.Time
 }
 
@@ -65,7 +65,7 @@ func balancesAt(spec *store.Spec, buckets []store.Bucket, now int64) []Balance {
 			if b.Absent() {
 				continue
 			}
-			full := bucket.RetryAfter(b, refilled, now, b.Burst)
+			full := balances.Full(b, refilled, now)
 			if spec.Regions != nil && b.Closed() { // as in store.Refuse
 				full = spec.Regions.Window
 			}

@@ -73,6 +73,9 @@ func (l *lease) more(ctx context.Context, cost []int64) error {
 	if how.err == nil && how.shadowed == nil && outage.Degraded(how.by) == outage.Degraded(rec.by) {
 		rec.add(part, ended.UnixMilli())
 		rec.hold(l)
+	} else if here, ok := how.by.(*local.Held); ok && how.err == nil {
+		part.Actual = part.Cost // but for slots, which nobody else would give back
+		_ = here.Settle(ctx, &call.Call)
 	}
 	return how.err
 }

@@ -13,6 +13,6 @@ type Snapshot[C any] struct {
 type BucketSnapshot[C any] struct {
 	Entity                     string        // as stored: user-123
 	Available, Capacity, Burst C             // Available is rounded down, 0 in debt
-	Full                       time.Duration // until the slowest limit is full
+	Full                       time.Duration // until the slowest limit is full; in-flight limits do not count
 	Exists                     bool
 }

@@ -59,7 +59,8 @@ func TestFields(t *testing.T) {
 				rapid.StringN(0, 5, -1).Filter(func(s string) bool { return s != "" })).Draw(t, "name")
 			balance := runtime.Balance{
 				Limit: name, Available: numbers.Draw(t, "available"), Full: time.Duration(numbers.Draw(t, "full")),
-				Params: rapid.OneOf(rapid.Custom(params).Filter(schematic), rapid.Custom(inWindows)).Draw(t, "params"),
+				Params: rapid.OneOf(rapid.Custom(params).Filter(schematic), rapid.Custom(inWindows),
+					rapid.Just(bucket.InFlight(20))).Draw(t, "params"),
 			}
 			l.balances = append(l.balances, balance)
 			if _, twice := limitOf[name]; !twice {
@@ -80,12 +81,25 @@ func TestFields(t *testing.T) {
 			t.Fatalf("Retry-After %d, %v of %v", retry, err, exact)
 		}
 		for _, item := range list(t, h, "RateLimit") {
+			if limitOf[item.Value.(string)].InFlight() {
+				if _, timed := item.Params.Get("t"); timed || number(t, item, "r") < 0 {
+					t.Errorf("slots: %v %v", item.Value, item.Params)
+				}
+				continue
+			}
 			if at := number(t, item, "t"); at > retry || number(t, item, "r") < 0 {
 				t.Errorf("%v %v, Retry-After %d", item.Value, item.Params, retry)
 			}
 		}
 		for _, item := range list(t, h, "RateLimit-Policy") {
-			quota, window, l := number(t, item, "q"), number(t, item, "w"), limitOf[item.Value.(string)]
+			quota, l := number(t, item, "q"), limitOf[item.Value.(string)]
+			if l.InFlight() {
+				if _, timed := item.Params.Get("w"); timed || quota != 20 {
+					t.Errorf("slots: %v %v", item.Value, item.Params)
+				}
+				continue
+			}
+			window := number(t, item, "w")
 			if l.Windowed() {
 				if quota != l.Capacity/bucket.Milli || window*1000 < l.Period || (window-1)*1000 >= l.Period {
 					t.Errorf("%d in %d s of %+v", quota, window, l)
@@ -112,7 +126,7 @@ func params(t *rapid.T) bucket.Limit {
 // inWindows draws the parameters of a limit with windows.
 func inWindows(t *rapid.T) bucket.Limit {
 	capacity := rapid.Int64Range(1, 1e12).Draw(t, "capacity")
-	period := time.Duration(rapid.Int64Range(1, 366*24*3_600_000).Draw(t, "period")) * time.Millisecond
+	period := time.Duration(rapid.Int64Range(2, 366*24*3_600_000).Draw(t, "period")) * time.Millisecond
 	return bucket.InWindows(capacity, period)
 }
 
@@ -183,6 +197,7 @@ func TestPolicy(t *testing.T) {
 		{bucket.Per(60, time.Minute).Quota(0), `"tpm";q=0;w=60`},
 		{bucket.InWindows(1_000, 24*time.Hour), `"tpm";q=1000;w=86400`},
 		{bucket.InWindows(7, 1500*time.Millisecond), `"tpm";q=7;w=2`},
+		{bucket.InFlight(20), `"tpm";q=20`},
 		{bucket.Limit{}, ""},
 	} {
 		l := &levelled{balances: []runtime.Balance{{Limit: "tpm", Params: test.params}},

@@ -104,7 +104,8 @@ func Spread(d time.Duration) Option {
 // and when it has the requested tokens: t is never later than Retry-After.
 //
 // Of a limit with windows, q is its capacity and w the nominal length of a window. t is the time until the
-// open window ends, and 0 if nothing of it is used.
+// open window ends, and 0 if nothing of it is used. Of an in-flight limit, q is its capacity and r its free
+// slots; it has neither w nor t, since nobody knows when a call ends.
 //
 // The numbers are those of the answer's own acquire, and nothing is read for them. A degraded lease and a
 // failure of the store show none, since they are not known. For a limit divided among regions, they are this

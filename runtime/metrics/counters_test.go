@@ -180,7 +180,8 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	o.Shadowed(ctx, runtime.Event{Operation: store.OperationAcquire})
 	o.Failed(ctx, runtime.Event{Operation: store.OperationRelease, Err: context.Canceled})
 	o.Failed(ctx, runtime.Event{Operation: store.OperationWait, Err: context.Canceled})
-	o.Store(ctx, runtime.StoreEvent{System: "dynamodb", Read: 0.5, Write: 1, Coalesced: 3})
+	o.Store(ctx, runtime.StoreEvent{System: "dynamodb", Read: 0.5, Write: 1, Coalesced: 3, Swept: 7})
+	o.LeaseLost(ctx, runtime.Event{Operation: store.OperationExtend, Resource: "jobs", Kind: "org"})
 	o.Skew(-2 * time.Second)
 	o.Breaker(true, errors.New("down"))
 	o.Breaker(true, errors.New("down"))
@@ -198,6 +199,10 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	if open, behind := got.Sum(metrics.BreakersOpen), got.Sum(metrics.ClockSkew, metrics.Clock,
 		"behind"); open != 1 || behind != 2 {
 		t.Errorf("%v open, %v behind", open, behind)
+	}
+	if lost, swept := got.Sum(metrics.LeasesLost, metrics.Resource, "jobs", metrics.EntityKind, "org"),
+		got.Sum(metrics.SlotsSwept); lost != 1 || swept != 7 {
+		t.Errorf("%v lost, %v swept", lost, swept)
 	}
 	for outcome, want := range map[string]float64{"acquired": 1, "shadowed": 1, "failed": 1} {
 		if n := got.Sum(metrics.Decisions, metrics.Outcome, outcome); n != want {

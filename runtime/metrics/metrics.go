@@ -98,6 +98,18 @@ var (
 		Description: "How many acquires and settles a write served together.",
 		Labels:      []string{Resource, System}, Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128},
 	}
+	LeasesLost = &Metric{
+		Name: "sluice.leases.lost", Unit: "{lease}", Kind: Counter,
+		Description: "Leases whose hold could not be extended: their calls were told to end, and others may have " +
+			"had their slots.",
+		Labels: []string{Resource, EntityKind},
+	}
+	SlotsSwept = &Metric{
+		Name: "sluice.slots.swept", Unit: "{token}", Kind: Counter,
+		Description: "Slots and reservations that came back because nobody had extended them: of processes that " +
+			"died, mostly.",
+		Labels: []string{Resource, System},
+	}
 	BreakersOpen = &Metric{
 		Name: "sluice.breakers.open", Unit: "{breaker}", Kind: Gauge,
 		Description: "Circuit breakers that are open: the failure policy decides, and only probes ask the store.",
@@ -118,6 +130,6 @@ var seconds = []float64{0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05,
 func All() []*Metric {
 	return []*Metric{
 		Decisions, DecisionDuration, Settlements, StoreCalls, StoreCallDuration, StoreCapacity, StoreCoalesced,
-		BreakersOpen, ClockSkew,
+		LeasesLost, SlotsSwept, BreakersOpen, ClockSkew,
 	}
 }

@@ -46,6 +46,9 @@ func Observer(sink Sink) *runtime.Observer {
 				decision(ctx, sink, "failed", e)
 			}
 		},
+		LeaseLost: func(ctx context.Context, e runtime.Event) {
+			sink.Measure(ctx, LeasesLost, 1, Values{e.Resource, e.Kind})
+		},
 		Store: func(ctx context.Context, e runtime.StoreEvent) { call(ctx, sink, e) },
 		Breaker: func(opens bool, _ error) {
 			if opens {
@@ -95,6 +98,9 @@ func call(ctx context.Context, sink Sink, e runtime.StoreEvent) {
 	}
 	if e.Coalesced > 0 {
 		sink.Measure(ctx, StoreCoalesced, float64(e.Coalesced), Values{e.Resource, system})
+	}
+	if e.Swept > 0 {
+		sink.Measure(ctx, SlotsSwept, float64(e.Swept), Values{e.Resource, system})
 	}
 }
 

@@ -90,4 +90,6 @@ func play(t *testing.T, o *runtime.Observer) {
 		Began: began, Took: time.Second})
 	o.Breaker(true, errors.New("down"))
 	o.Skew(-2 * time.Second)
+	o.LeaseLost(t.Context(), runtime.Event{Operation: store.OperationExtend, Resource: "jobs", Kind: "org"})
+	o.Store(t.Context(), runtime.StoreEvent{System: "dynamodb", Call: "UpdateItem", Outcome: "applied", Swept: 2})
 }

@@ -15,7 +15,7 @@ import (
 type View struct {
 	Entity                     string        // as stored: user-123
 	Available, Capacity, Burst []int64       // Available is rounded down, 0 in debt
-	Full                       time.Duration // until the slowest limit is full
+	Full                       time.Duration // until the slowest limit is full; slots do not count
 	Exists                     bool
 }
 
@@ -30,12 +30,20 @@ func Views(spec *store.Spec, buckets []store.Bucket, now int64) []View {
 		for _, balance := range balances {
 			left = append(left, bucket.Spendable(balance, refilled, now))
 			capacity, burst = append(capacity, balance.Capacity), append(burst, balance.Burst)
-			one.Full = max(one.Full, bucket.RetryAfter(balance, refilled, now, balance.Burst))
+			one.Full = max(one.Full, Full(balance, refilled, now))
 		}
 		one.Available, one.Capacity, one.Burst = Whole(left), Whole(capacity), Whole(burst)
 		views[i] = one
 	}
 	return views
+}
+
+// Full returns the time from now (ms) until b is full: 0 for an in-flight limit, of which nobody knows it.
+func Full(b bucket.Balance, refilled, now int64) time.Duration {
+	if b.InFlight() {
+		return 0
+	}
+	return bucket.RetryAfter(b, refilled, now, b.Burst)
 }
 
 // Least returns, per limit, the lowest balance of a chain's buckets at now (ms), in millitokens. It is 0 for

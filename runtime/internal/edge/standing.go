@@ -87,7 +87,8 @@ func Lookup[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime
 
 // Policy returns the limit as whole tokens in whole seconds. That is the capacity and the time in which it
 // refills, if this is whole seconds. Otherwise the seconds are rounded up, and the tokens are what refills in
-// them. Of a windowed limit it is the capacity and the nominal length of a window.
+// them. Of a windowed limit it is the capacity and the nominal length of a window. An in-flight limit has no
+// window: its window is 0.
 func (s *Standing) Policy() (quota, window int64, ok bool) {
 	l := s.Params
 	switch {
@@ -95,6 +96,8 @@ func (s *Standing) Policy() (quota, window int64, ok bool) {
 		return 0, 0, false
 	case l.Closed():
 		return 0, max(1, ceilSeconds(l.Period)), true
+	case l.InFlight():
+		return l.Capacity / bucket.Milli, 0, true
 	case l.Windowed():
 		return l.Capacity / bucket.Milli, max(1, ceilSeconds(l.Period)), true
 	}
@@ -114,10 +117,18 @@ func Fields(limits []Standing) (policy, left string) {
 		if !ok {
 			continue
 		}
+		balance := name + ";r=" + Integer(s.Available)
 		if quota, window, ok := s.Policy(); ok {
-			policies = append(policies, name+";q="+Integer(quota)+";w="+Integer(window))
+			policy := name + ";q=" + Integer(quota)
+			if window > 0 {
+				policy += ";w=" + Integer(window)
+			}
+			policies = append(policies, policy)
 		}
-		balances = append(balances, name+";r="+Integer(s.Available)+";t="+Integer(Seconds(s.Wait)))
+		if !s.Params.InFlight() { // nobody knows when its calls end
+			balance += ";t=" + Integer(Seconds(s.Wait))
+		}
+		balances = append(balances, balance)
 	}
 	return strings.Join(policies, ", "), strings.Join(balances, ", ")
 }

@@ -87,7 +87,7 @@ func (l *Buckets) Acquire(call *store.Call) (*Held, error) {
 	for _, s := range demands {
 		s.take(s.cost, s.windows, now)
 		l.buckets.Add(s.bucketKey, s.local)
-		by.taken[s.local] = taken{s.cost, s.image}
+		by.taken[s.local] = taken{slices.Clone(s.cost), s.image} // the cost is the call's, which refers to its lease
 	}
 	l.some.Store(true)
 	show(call, demands)
@@ -174,9 +174,10 @@ func start(spec *store.Spec, b *store.Bucket, now int64) *bucket.Image {
 			balance.Limit = seen.Limit
 		}
 		balance.Tokens = bucket.Available(seen, b.After.Refilled, now)
-		if seen.Windowed() && !seen.Over(now) { // usage stays, whatever the numbers
+		if seen.InFlight() || seen.Windowed() && !seen.Over(now) { // usage stays, whatever the numbers
 			balance.Ends = seen.Ends
 			balance.Tokens = bucket.Add(seen.Tokens, bucket.Sub(balance.Burst, seen.Burst))
+			balance.Cells, balance.Epoch = seen.Cells, seen.Epoch // which end by themselves
 		}
 	}
 	return img
@@ -196,7 +197,8 @@ func (b *local) reshape(limits []bucket.Limit, now int64) {
 	b.image = &img
 }
 
-// take takes cost, into debt if need be; a negative cost is given back. A cost opens the next window of
+// take takes cost, into debt if need be; a negative cost is given back. The Consumed of an in-flight limit
+// counts slots that are taken here. A cost opens the next window of
 // windows if the last one is over; nothing comes back to one that is over. A clock that steps back refills
 // nothing, then or later: Refilled stays.
 func (b *local) take(cost []int64, windows []*bucket.Calendar, now int64) {
@@ -209,6 +211,14 @@ func (b *local) take(cost []int64, windows []*bucket.Calendar, now int64) {
 				continue
 			}
 			balance.Tokens, balance.Ends = balance.Burst, windows[i].End(now, balance.Ends)
+			balance.Cells = [2]int64{}
+		}
+		if balance.InFlight() {
+			balance.Consumed = bucket.Add(balance.Consumed, cost[i])
+		}
+		if balance.InFlight() || balance.Windowed() { // what is over of its cells stays there
+			balance.Tokens = bucket.Sub(balance.Tokens, cost[i])
+			continue
 		}
 		balance.Tokens = bucket.Sub(bucket.Available(*balance, b.image.Refilled, now), cost[i])
 	}
@@ -239,13 +249,18 @@ func (l *Buckets) Answered(call *store.Call) {
 }
 
 // follow sets b to the store's image, less what was taken here and is not refilled yet. It reports whether
-// that is less. A window that is open here stays open.
+// that is less. A window that is open here stays open, and a slot stays taken until its lease ends.
 func (b *local) follow(img *bucket.Image, now int64) (less bool) {
 	for i := range img.Balances {
 		own := &b.image.Balances[i]
+		if own.InFlight() {
+			img.Balances[i].Tokens = bucket.Sub(img.Balances[i].Tokens, own.Consumed)
+			img.Balances[i].Consumed, less = own.Consumed, less || own.Consumed > 0
+			continue
+		}
 		here := bucket.Available(*own, b.image.Refilled, now)
-		if here < img.Balances[i].Tokens {
-			img.Balances[i].Tokens, less = here, true
+		if here < bucket.Available(img.Balances[i], img.Refilled, now) {
+			img.Balances[i].Tokens, img.Balances[i].Cells, less = here, [2]int64{}, true
 			img.Balances[i].Ends = max(img.Balances[i].Ends, own.Ends)
 		}
 	}
@@ -287,8 +302,9 @@ func (h *Held) Add(more *Held) {
 	}
 }
 
-// Settle turns each part's Cost into its Actual. It gives a bucket back no more than was taken of it. One
-// that has ended, or was started again since, never had the charge: Settle does not change it.
+// Settle turns each part's Cost into its Actual, and gives back all slots. It gives a bucket back no more
+// than was taken of it. One that has ended, or was started again since, never had the charge: Settle does not
+// change it.
 func (h *Held) Settle(_ context.Context, call *store.Call) error {
 	h.buckets.mu.Lock()
 	defer h.buckets.mu.Unlock()
@@ -311,7 +327,10 @@ func (h *Held) Settle(_ context.Context, call *store.Call) error {
 				if held.lapsed(k, own.image) {
 					back = 0
 				}
-				difference[k] = max(bucket.Sub(actual[k], cost[k]), -back)
+				if difference[k] = bucket.Sub(actual[k], cost[k]); spec.Held != nil && spec.InFlight(k) {
+					difference[k] = -cost[k]
+				}
+				difference[k] = max(difference[k], -back)
 				left.cost[k] = bucket.Add(left.cost[k], difference[k])
 			}
 			own.take(difference, b.Calendars(spec), now)

@@ -116,6 +116,10 @@ func storeAlarms() []alarm {
 			Why: "Leases could not be settled or released: what was charged stands.",
 		},
 		{
+			Name: "leases-lost", Own: metrics.LeasesLost, Statistic: "Sum", Threshold: "1",
+			Why: "Leases could not be extended: their calls were told to end, and others may have their slots.",
+		},
+		{
 			Name: "replies-lost", Own: metrics.StoreCalls, Dimensions: []dimension{outcome("unknown")},
 			Statistic: "Sum", Threshold: "1",
 			Why: "Calls to the store end without a reply: time-outs, or failures of the store.",

@@ -61,7 +61,7 @@ func decisionRow() row {
 	}}
 }
 
-// leaseRow returns the panels about settlements.
+// leaseRow returns the panels about settlements and holds.
 func leaseRow() row {
 	return row{"Leases", []panel{
 		{"Settled and released", "", "reqps",
@@ -70,6 +70,11 @@ func leaseRow() row {
 			one(rate(metrics.Settlements, is(metrics.Outcome, "failed"), metrics.Resource, metrics.Operation,
 				metrics.ErrorType),
 				legend(metrics.Resource)+" "+legend(metrics.Operation)+" "+legend(metrics.ErrorType))},
+		{"Leases lost", "Calls that were told to end, as what they held could not be extended.", "reqps",
+			one(rate(metrics.LeasesLost, "", metrics.Resource, metrics.EntityKind),
+				legend(metrics.Resource)+" "+legend(metrics.EntityKind))},
+		{"Slots swept", "Slots and reservations of dead processes that came back.", "reqps",
+			one(rate(metrics.SlotsSwept, "", metrics.Resource), legend(metrics.Resource))},
 	}}
 }
 

@@ -110,6 +110,15 @@ locals {
       threshold  = 1
       dimensions = { "sluice.outcome" = "failed" }
     }
+    # Leases could not be extended: their calls were told to end, and others may have their slots.
+    "leases-lost" = {
+      wanted     = true
+      namespace  = var.namespace
+      metric     = "sluice.leases.lost"
+      statistic  = "Sum"
+      threshold  = 1
+      dimensions = {}
+    }
     # Calls to the store end without a reply: time-outs, or failures of the store.
     "replies-lost" = {
       wanted     = true
