@@ -84,12 +84,11 @@ func play(t *testing.T, o *runtime.Observer) {
 	began := time.Unix(1_800_000_000, 0)
 	o.Store(ctx, runtime.StoreEvent{
 		System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "normal", Outcome: "applied", Coalesced: 3,
-		Read: 0.5, Write: 1, Began: began, Took: 2 * time.Millisecond,
+		Read: 0.5, Write: 1, Swept: 2, Began: began, Took: 2 * time.Millisecond,
 	})
 	o.Store(ctx, runtime.StoreEvent{System: "redis", Call: "EVALSHA", Path: "acquire", Outcome: "unknown",
 		Began: began, Took: time.Second})
 	o.Breaker(true, errors.New("down"))
 	o.Skew(-2 * time.Second)
-	o.LeaseLost(t.Context(), runtime.Event{Operation: store.OperationExtend, Resource: "jobs", Kind: "org"})
-	o.Store(t.Context(), runtime.StoreEvent{System: "dynamodb", Call: "UpdateItem", Outcome: "applied", Swept: 2})
+	o.LeaseLost(ctx, runtime.Event{Operation: store.OperationExtend, Resource: "jobs", Kind: "org"})
 }
