@@ -17,7 +17,8 @@ import (
 // served first come first served. Tokens that a settle or a release of the process gives back, to the entity
 // or to an ancestor, wake them at once. Other tokens that are given back are noticed within a tenth of the
 // wait that is left, at least a second and at most 30 s (docs/design.md, "Waiting"). A free slot of an
-// in-flight limit is noticed within a second. In shadow Wait does not sleep. Beside Acquire's errors it fails:
+// in-flight limit is noticed within a second. In shadow Wait does not sleep. Beside Acquire's errors it
+// fails:
 //   - at once, with a *DeniedError that is also context.DeadlineExceeded, if the tokens will not be there
 //     before ctx's deadline or the end of MaxWait;
 //   - at once, with a *DeniedError, if there is neither and the tokens will not be there within a minute;

@@ -7,10 +7,9 @@ import (
 )
 
 // A hold is tokens that an open lease keeps: slots of an in-flight limit, or what it reserved of a windowed
-// limit that gives back what dead processes had reserved (on_crash: release). Holds are counted by epoch, in
-// two cells. An epoch is a minute of Unix time, for everybody. A hold is over at the end of its epoch, unless
-// its process ends or extends it before. Tokens of epochs that are over come back to the balance: the first
-// write of a minute sweeps them.
+// limit with on_crash: release. Holds are counted by epoch, in two cells. An epoch is a minute of Unix time,
+// for everybody. A hold is over at the end of its epoch, unless its process ends or extends it before.
+// Tokens of epochs that are over come back to the balance: the first write of a minute sweeps them.
 
 // EpochLength is the length of an epoch, in ms.
 const EpochLength = minute
@@ -21,8 +20,8 @@ func Epoch(now int64) int64 { return floor(now, EpochLength) + 1 }
 // EpochEnd returns the instant at which an epoch is over, in ms.
 func EpochEnd(epoch int64) int64 { return Mul(epoch, EpochLength) }
 
-// Lost is the epoch of a hold that does not count any more, or that may not: its tokens have come back, or
-// come back at the end of an epoch that is not known.
+// Lost is the epoch of a hold that does not count any more, or that may not. Its tokens have come back, or do
+// so at the end of an epoch that is not known.
 const Lost = -1
 
 // NewRing is how many epochs after the next one a limit starts to count that gets cells, by a Reshape or a
@@ -82,8 +81,8 @@ func cell(epoch int64) int { return int(epoch & 1) }
 // Moves is what settles and extensions do to one limit's cells.
 type Moves struct {
 	Out, In [2]int64 // by cell: taken out of it, and put into it
-	// First and Last bound the lowest epoch that the limit counts, so that Out and In are of the epochs that they
-	// are meant for.
+	// First and Last bound the lowest epoch that the limit counts, so that Out and In are of the epochs that
+	// they are meant for.
 	First, Last int64
 }
 
@@ -106,13 +105,13 @@ func (m Moves) IsZero() bool { return m.Out == [2]int64{} && m.In == [2]int64{} 
 type Hold struct {
 	Change      [2]int64 // added to the cells
 	Lo, Hi      [2]int64 // bounds of each cell; math.MinInt64 and math.MaxInt64 for none
-	First, Last int64    // bounds of the lowest epoch that the limit counts; math.MinInt64 and math.MaxInt64 for none
+	First, Last int64    // bounds of the lowest epoch that the limit counts; none as for cells
 	Epoch       int64    // the lowest epoch that it counts after the write
 	Until       int64    // the epoch of what the write takes or extends
 }
 
-// noHold returns a Hold of b that changes nothing. What is taken at now, in ms, would be held until its
-// Until. A bucket may be ahead of its writer's clock.
+// noHold returns a Hold of b that changes nothing. Its Until is the epoch of what is taken at now, in ms.
+// A bucket may be ahead of its writer's clock.
 func (b Balance) noHold(now int64) Hold {
 	none, most := [2]int64{math.MinInt64, math.MinInt64}, [2]int64{math.MaxInt64, math.MaxInt64}
 	return Hold{
@@ -121,8 +120,8 @@ func (b Balance) noHold(now int64) Hold {
 	}
 }
 
-// Hold returns what a write at now, in ms, does that takes tokens of b and makes moves, but sweeps nothing. ok
-// is false if the write has to sweep.
+// Hold returns what a write at now, in ms, does that takes tokens of b and makes moves, but sweeps nothing.
+// ok is false if the write has to sweep.
 func (b Balance) Hold(take int64, m Moves, now int64) (h Hold, ok bool) {
 	h = b.noHold(now)
 	h.First, h.Last = m.First, m.Last
@@ -136,9 +135,9 @@ func (b Balance) Hold(take int64, m Moves, now int64) (h Hold, ok bool) {
 	return h, b.Epoch >= h.First && b.Epoch <= h.Last
 }
 
-// Sweep returns what a write at now, in ms, does that takes tokens of b, makes moves, and sweeps what is over.
-// back is what comes back to the balance by that, beside what moves give back. all says that the write opens
-// a window: it clears all cells, and nothing comes back.
+// Sweep returns what a write at now, in ms, does that takes tokens of b, makes moves, and sweeps what is
+// over. back is what comes back to the balance by that, beside what moves give back. all says that the write
+// opens a window: it clears all cells, and nothing comes back.
 func (b Balance) Sweep(take int64, m Moves, all bool, now int64) (h Hold, back int64) {
 	h = b.noHold(now)
 	h.First, h.Last, h.Epoch = b.Epoch, b.Epoch, max(b.Epoch, Epoch(now))
@@ -248,8 +247,8 @@ func (b Balance) end(cost int64, i int, charges []Charge, now int64) (lapsed int
 	return -Add(tokens, cost), m
 }
 
-// Extend returns the moves that extend what open leases hold of a bucket as in img, and the epochs of these
-// holds then, by limit: Lost for one that is over. now is in ms.
+// Extend returns the moves that extend what open leases hold of a bucket as in img, by limit. until has the
+// epochs of these holds then: Lost for one that is over. now is in ms.
 func Extend(img *Image, held Charge, now int64) (moves []Moves, until []int64) {
 	moves, until = noMoves(len(held.Cost)), make([]int64, len(held.Cost))
 	for i, n := range held.Cost {

@@ -135,8 +135,8 @@ func TestExtend(t *testing.T) {
 			t.Errorf("%s: moves %+v", name, moves[0])
 		}
 	}
-	gone := bucket.Charge{Cost: []int64{1}, Epochs: []int64{101}}
-	if _, until := bucket.Extend(nil, gone, aMinute); until[0] != bucket.Lost {
+	held := bucket.Charge{Cost: []int64{1}, Epochs: []int64{101}}
+	if _, until := bucket.Extend(nil, held, aMinute); until[0] != bucket.Lost {
 		t.Error("a hold is extended in a bucket that is gone")
 	}
 }
@@ -176,7 +176,8 @@ func TestHoldsAddUp(t *testing.T) {
 					want[one.epoch&1] += one.tokens
 				}
 			}
-			if diff := cmp.Diff(want, b.Cells); diff != "" || b.Tokens+b.Cells[0]+b.Cells[1] != b.Burst || b.Tokens < 0 {
+			sum := b.Tokens + b.Cells[0] + b.Cells[1]
+			if diff := cmp.Diff(want, b.Cells); diff != "" || sum != b.Burst || b.Tokens < 0 {
 				t.Fatalf("%+v at %d: cells (-want +got):\n%s", b, now, diff)
 			}
 		}

@@ -70,7 +70,8 @@ type Charge struct {
 	Epochs []int64
 }
 
-// lapsed returns what of n tokens of the i-th limit, whose balance is b, counts in usage alone. More than was charged lapses too.
+// lapsed returns what of n tokens of the i-th limit, whose balance is b, counts in usage alone. More than
+// was charged lapses too.
 func (b Balance) lapsed(n int64, i int, charges []Charge, now int64) (lapsed int64) {
 	lapsed = n
 	for part, ends := range Returned(n, i, charges) {

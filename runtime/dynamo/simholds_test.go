@@ -396,7 +396,7 @@ func holdHistories() map[string]holdHistory {
 	}
 }
 
-// TestSimulationOfHolds plays histories of slots and reservations: nothing is forged or lost, no more calls
+// TestSimulationOfHolds plays histories of slots and reservations. Nothing is forged or lost, no more calls
 // run than there are slots, and all slots are back two minutes after the last death.
 func TestSimulationOfHolds(t *testing.T) {
 	skipOnLocal(t)

@@ -115,8 +115,8 @@ func (j *holdJudge) reset(entity string) {
 	j.resets[entity] = append(j.resets[entity], time.Now())
 }
 
-// checkUse holds what a bucket says was used of its window against what settled calls came to. What dead
-// processes had reserved has come back, or does so by the next sweep.
+// checkUse holds what a bucket says was used of its window against what settled calls came to. Reservations
+// of dead processes have come back, or do so by the next sweep.
 func (j *holdJudge) checkUse(entity string) {
 	used := int64(0)
 	for _, c := range j.table.log {

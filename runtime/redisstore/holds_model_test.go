@@ -270,8 +270,8 @@ func (s heldScene) call(c heldCall, keys []heldKey, now []bucket.Balance) (_ []b
 	return now, reply, true
 }
 
-// left writes what there is at keys. Those that s has changed live until after their last hold, and for half a
-// window after its end.
+// left writes what there is at keys. Those that s has changed live until after their last hold, and for half
+// a window after its end.
 func (s heldScene) left(before, now []bucket.Balance) string {
 	var text strings.Builder
 	for i, k := range s.keys {

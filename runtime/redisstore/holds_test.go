@@ -172,8 +172,8 @@ func TestSettleWithoutHolds(t *testing.T) {
 	d.calls(t, "levels missing", "acquire applied")
 }
 
-// TestHoldsOfTheDead: they come back at the end of their epoch, and no earlier. What a window had reserved does
-// too, where it says so.
+// TestHoldsOfTheDead: they come back at the end of their epoch, and no earlier. What a window had reserved
+// does too, where it says so.
 func TestHoldsOfTheDead(t *testing.T) {
 	s, d := working(t)
 	s.at(10_000)

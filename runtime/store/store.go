@@ -257,8 +257,8 @@ type Bucket struct {
 	// Ends are the ends of the windows that an acquire charged, by limit, in ms: 0 for a limit without windows.
 	// It is nil if no limit has windows.
 	Ends []int64
-	// Epochs are those in which an acquire's tokens are held, by limit: 0 for a limit that counts no holds. It is
-	// nil if none does.
+	// Epochs are those in which an acquire's tokens are held, by limit: 0 for a limit that counts no holds. It
+	// is nil if none does.
 	Epochs []int64
 	// Windows holds the calendars of the entity's own windows, by limit. It is nil if those of its kind hold.
 	Windows []*bucket.Calendar

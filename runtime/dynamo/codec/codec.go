@@ -116,6 +116,9 @@ func PutBalance(item Item, b *bucket.Balance, tk, cp, bx, ra, rp, tc string) {
 	item[ra], item[rp] = N(b.Refill), N(b.Period)
 }
 
+// notOfALimit says which attributes are a limit's.
+const notOfALimit = "a name such as b_rpm_tk, with a-z, 0-9 and _"
+
 // Sized returns a slice of length n in the memory of s, or in new memory if s is too short. Its elements are
 // undefined.
 func Sized[T any](s []T, n int) []T {

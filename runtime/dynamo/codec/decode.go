@@ -264,9 +264,6 @@ func (d *Decoder) Extra(known ...string) []bucket.Named {
 	return extra
 }
 
-// notOfALimit says which attributes are a limit's.
-const notOfALimit = "a name such as b_rpm_tk, with a-z, 0-9 and _"
-
 func (d *Decoder) fail(attr, got, want string) {
 	if d.err == nil {
 		d.err = &AttributeError{Attr: attr, Got: got, Want: want}

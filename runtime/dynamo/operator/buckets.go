@@ -266,7 +266,7 @@ func resetInput(
 		}
 		if b, _ := img.Find(name); b.Holds() {
 			var same expression.ConditionBuilder
-			update, same = forgetHolds(update, name, b.Epoch, b.Epoch+bucket.NewRing)
+			update, same = emptyCells(update, name, b, 0)
 			condition = condition.And(same)
 		}
 	}
@@ -281,21 +281,24 @@ func resetInput(
 	}, nil
 }
 
-// forgetHolds adds to update that no lease holds anything of a limit: its cells count from epoch lowest on. A
-// cell is of the epoch e or e+1, if e is the lowest that is counted. So in e+bucket.NewRing nothing is held
-// yet. same says that e is still seen, and so has the write apply once. seen is 0 for a limit without cells.
-func forgetHolds(update expression.UpdateBuilder, limit string, seen, lowest int64) (
+// emptyCells adds to update that no lease holds anything of a limit whose balance is b. A cell is of the
+// epoch e or e+1, if e is the lowest that is counted. So nothing is held in e+bucket.NewRing, from which
+// cells count then. Cells that are new at an instant, in ms, count from later on. same has the write apply
+// once.
+func emptyCells(update expression.UpdateBuilder, limit string, b bucket.Balance, at int64) (
 	_ expression.UpdateBuilder, same expression.ConditionBuilder,
 ) {
+	e := expression.Name(item.LimitAttribute(limit, item.EpochField))
+	lowest := b.Epoch + bucket.NewRing
+	same = e.Equal(expression.Value(b.Epoch))
+	if !b.Holds() {
+		same, lowest = e.AttributeNotExists(), bucket.NewHold(0, bucket.NewRing, at).Epoch
+	}
 	for i, n := range [...]int64{0, 0, lowest} {
 		attr := expression.Name(item.LimitAttribute(limit, item.HoldFields[i]))
 		update = update.Set(attr, expression.Value(n))
 	}
-	e := expression.Name(item.LimitAttribute(limit, item.EpochField))
-	if seen == 0 {
-		return update, e.AttributeNotExists()
-	}
-	return update, e.Equal(expression.Value(seen))
+	return update, same
 }
 
 // CallError explains the error of a call on table that other code made. It returns a *store.SetupError that

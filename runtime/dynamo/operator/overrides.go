@@ -359,33 +359,22 @@ func (o *Overrides) fillInput(
 		l := limits[name]
 		ttl = max(ttl, bucket.Expiry(bucket.Balance{Limit: l, Tokens: l.Burst}, at))
 		tc := expression.Name(item.LimitAttribute(name, "tc"))
-		set(name, "tk", l.Burst)
-		set(name, "cp", l.Capacity)
-		set(name, "bx", l.Burst)
-		set(name, "ra", l.Refill)
-		set(name, "rp", l.Period)
+		for k, n := range [...]int64{l.Burst, l.Capacity, l.Burst, l.Refill, l.Period} {
+			set(name, item.LimitFields[k], n)
+		}
 		set(name, "tc", expression.IfNotExists(tc, expression.Value(0)))
 		if b, _ := img.Find(name); l.Windowed() { // as with Reset
 			set(name, item.WindowField, b.Filled(l, at))
 		}
 		if b, _ := img.Find(name); b.Holds() || shape.AddsHolds(spec, img, name) {
-			lowest := b.Epoch + bucket.NewRing
-			if !b.Holds() {
-				lowest = bucket.NewHold(0, bucket.NewRing, at).Epoch
-			}
 			var same expression.ConditionBuilder
-			update, same = forgetHolds(update, name, b.Epoch, lowest)
+			update, same = emptyCells(update, name, b, at)
 			condition = condition.And(same)
 		}
 	}
 	for _, name := range dropped {
-		for _, field := range item.LimitFields {
+		for _, field := range slices.Concat(item.LimitFields[:], item.HoldFields[:]) {
 			update = update.Remove(expression.Name(item.LimitAttribute(name, field)))
-		}
-		if b, _ := img.Find(name); b.Holds() {
-			for _, field := range item.HoldFields {
-				update = update.Remove(expression.Name(item.LimitAttribute(name, field)))
-			}
 		}
 	}
 	for _, extra := range img.Extra {

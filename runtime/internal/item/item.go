@@ -93,8 +93,8 @@ var HoldFields = [...]string{"h0", "h1", "e"}
 // EpochField is the last of HoldFields.
 const EpochField = "e"
 
-// LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields, WindowField
-// or one of HoldFields.
+// LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields,
+// WindowField or one of HoldFields.
 func LimitAttribute(limit, field string) string { return "b_" + limit + "_" + field }
 
 // LimitOf is the reverse of LimitAttribute: it returns the limit that an attribute with this field is of.

@@ -31,8 +31,8 @@ type Record struct {
 	turn  sync.Mutex
 	spent bool // the lease has ended; guarded by turn, and by mu as well
 
-	// slow is in place of turn if the lease may hold something, so that extensions take turns. Unlike a Mutex, it
-	// lets the time of testing/synctest pass.
+	// slow is in place of turn if the lease may hold something, so that extensions take turns. Unlike a Mutex,
+	// it lets the time of testing/synctest pass.
 	slow chan struct{}
 
 	mu        sync.Mutex  // never held while the store is at work; turn is taken first

@@ -81,8 +81,8 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 }
 
 // decodeLimit decodes one limit of a config item. It returns nil if the item has none of the limit's
-// attributes. It fails if the limit comes back in another way than it should: by refill, with windows, or when
-// leases end.
+// attributes. It fails if the limit comes back in another way than it should: by refill, with windows, or
+// when leases end.
 func decodeLimit(
 	d *codec.Decoder, name string, managed, windowed, inFlight bool,
 ) (*bucket.Limit, error) {
@@ -312,8 +312,8 @@ func (r *Resolved) Full(spec *store.Spec, img *bucket.Image) (
 	return limits, dropped, r.Version
 }
 
-// AddsHolds reports whether img, a bucket read without a schema, is to get the shape r, by which a limit counts
-// holds that does not in img.
+// AddsHolds reports whether img, a bucket read without a schema, is to get the shape r, by which a limit
+// counts holds that does not in img.
 func (r *Resolved) AddsHolds(spec *store.Spec, img *bucket.Image, limit string) bool {
 	i := slices.Index(spec.Limits, limit)
 	if i < 0 || r.Held == nil || !r.Held[i] || r.Limits[i].Absent() || !plan.Outdated(img, &r.Shape) {

@@ -18,52 +18,6 @@ func Choose(d *Demand, s State, now int64) Plan {
 	return p
 }
 
-// generalize has p built from its image if that counts holds of other limits than s says.
-func (p *Plan) generalize(s *Shape) {
-	if p.Decision != Write || p.Image == nil || p.Path == Reshape || p.Path == Create {
-		return
-	}
-	for i, b := range p.Image.Balances {
-		p.Generic = p.Generic || b.Holds() != s.holds(i) && !p.Image.Missing[i]
-	}
-}
-
-// choose is Choose without Keep.
-func choose(d *Demand, s State, now int64) Plan {
-	if d.Take != nil && d.Shape.Ceiling != nil {
-		if p, ok := d.DenyByQuota(s, now); ok {
-			return p
-		}
-	}
-	if s.Image == nil {
-		return chooseMissing(d, s, now)
-	}
-	if d.GivesBack() {
-		if p, ok := NewAdjust(d, s.Image, now); ok {
-			p.guardGiveBack(d, s)
-			return p
-		}
-	}
-	if !d.SettlesOnly() && Outdated(s.Image, d.Shape) {
-		return ChooseReshape(d, s, now)
-	}
-	b := BalancesOf(s.Image)
-	d.Pool.reset()
-	net := b.Net(d)
-	if b.exceeds(net.take) {
-		return Plan{Decision: readUnlessConfirmed(TooLarge, s), Image: s.Image}
-	}
-	if p, ok := NewRetry(d, b, net, now); ok {
-		p.guardGiveBack(d, s)
-		return p
-	}
-	if p, ok := NewNormal(d, s, b, net, now); ok {
-		p.guardGiveBack(d, s)
-		return p
-	}
-	return Plan{Decision: readUnlessConfirmed(Deny, s), Image: s.Image}
-}
-
 // KeepIdle is how long an idle bucket's item stays, in ms, even if it was full long before. To create an item
 // anew costs two write units more than to update it, and a round trip; 1 KB of storage for so long costs a
 // tenth of one. An entity that calls once a week finds its item (docs/design.md, "Arithmetic").
@@ -226,14 +180,6 @@ func (d *Demand) change(i int) int64 {
 	return bucket.Add(d.Change[i], d.Lapsed[i])
 }
 
-// moves returns what settles and extensions do to the cells of limit i.
-func (d *Demand) moves(i int) bucket.Moves {
-	if d.Moves == nil {
-		return bucket.NoMoves
-	}
-	return d.Moves[i]
-}
-
 // calendar returns the calendar of limit i, nil for one that the schema does not have.
 func (d *Demand) calendar(i int) *bucket.Calendar {
 	if i >= len(d.Windows) {
@@ -263,19 +209,6 @@ type Shape struct {
 	Ceiling []bucket.Limit
 	// KeepIdle is how long the item stays after its last write at least, in ms.
 	KeepIdle int64
-}
-
-// holds reports whether limit i counts holds.
-func (s *Shape) holds(i int) bool { return s.Held != nil && s.Held[i] && !s.Limits[i].Absent() }
-
-// newHolds returns room for the Holds of a plan, nil if no limit counts holds.
-func (s *Shape) newHolds() []bucket.Hold {
-	for i := range s.Held {
-		if s.holds(i) {
-			return make([]bucket.Hold, len(s.Limits))
-		}
-	}
-	return nil
 }
 
 // DenyByQuota decides on an acquire that takes more of a limit than the quota in force will ever hold. ok is
@@ -350,4 +283,71 @@ func (d *Demand) LeastLeft(s State, now int64) float64 {
 		}
 	}
 	return least
+}
+
+// generalize has p built from its image if that counts holds of other limits than s says.
+func (p *Plan) generalize(s *Shape) {
+	if p.Decision != Write || p.Image == nil || p.Path == Reshape || p.Path == Create {
+		return
+	}
+	for i, b := range p.Image.Balances {
+		p.Generic = p.Generic || b.Holds() != s.holds(i) && !p.Image.Missing[i]
+	}
+}
+
+// choose is Choose without Keep.
+func choose(d *Demand, s State, now int64) Plan {
+	if d.Take != nil && d.Shape.Ceiling != nil {
+		if p, ok := d.DenyByQuota(s, now); ok {
+			return p
+		}
+	}
+	if s.Image == nil {
+		return chooseMissing(d, s, now)
+	}
+	if d.GivesBack() {
+		if p, ok := NewAdjust(d, s.Image, now); ok {
+			p.guardGiveBack(d, s)
+			return p
+		}
+	}
+	if !d.SettlesOnly() && Outdated(s.Image, d.Shape) {
+		return ChooseReshape(d, s, now)
+	}
+	b := BalancesOf(s.Image)
+	d.Pool.reset()
+	net := b.Net(d)
+	if b.exceeds(net.take) {
+		return Plan{Decision: readUnlessConfirmed(TooLarge, s), Image: s.Image}
+	}
+	if p, ok := NewRetry(d, b, net, now); ok {
+		p.guardGiveBack(d, s)
+		return p
+	}
+	if p, ok := NewNormal(d, s, b, net, now); ok {
+		p.guardGiveBack(d, s)
+		return p
+	}
+	return Plan{Decision: readUnlessConfirmed(Deny, s), Image: s.Image}
+}
+
+// holds reports whether limit i counts holds.
+func (s *Shape) holds(i int) bool { return s.Held != nil && s.Held[i] && !s.Limits[i].Absent() }
+
+// newHolds returns room for the Holds of a plan, nil if no limit counts holds.
+func (s *Shape) newHolds() []bucket.Hold {
+	for i := range s.Held {
+		if s.holds(i) {
+			return make([]bucket.Hold, len(s.Limits))
+		}
+	}
+	return nil
+}
+
+// moves returns what settles and extensions do to the cells of limit i.
+func (d *Demand) moves(i int) bucket.Moves {
+	if d.Moves == nil {
+		return bucket.NoMoves
+	}
+	return d.Moves[i]
 }

@@ -54,27 +54,21 @@ func NewRetry(d *Demand, b Balances, net NetDemand, now int64) (p Plan, ok bool)
 func NewNormal(d *Demand, s State, b Balances, net NetDemand, now int64) (p Plan, ok bool) {
 	n := len(b.All)
 	fill, lo, hi, ends := net.lapsed(d.Pool), d.Pool.vector(n), d.Pool.vector(n), b.ends(d.Pool)
-	var holds []bucket.Hold
+	holds, swept := b.sweep(d, net, now)
 	for i, balance := range b.All {
 		lo[i], hi[i] = math.MinInt64, math.MaxInt64
 		if b.missing[i] {
 			continue
 		}
 		give := net.give[i]
-		if balance.Holds() && i < len(b.image.Balances) {
-			if holds == nil {
-				holds = make([]bucket.Hold, n)
-			}
-			opens := balance.Windowed() && balance.Over(now) && net.cost[i] > 0
-			swept := int64(0)
-			holds[i], swept = balance.Sweep(net.take[i], d.moves(i), opens, now)
-			fill[i] = bucket.Add(fill[i], swept)
-			give = bucket.Add(give, swept) // it is there for acquires
+		if swept != nil {
+			fill[i], give = bucket.Add(fill[i], swept[i]), bucket.Add(give, swept[i]) // it is there for acquires
 		}
 		if balance.InFlight() {
-			if lo[i] = bucket.Sub(net.take[i], give); net.take[i] == 0 {
-				lo[i] = math.MinInt64
-			} else if balance.Tokens < lo[i] {
+			if net.take[i] > 0 {
+				lo[i] = bucket.Sub(net.take[i], give)
+			}
+			if balance.Tokens < lo[i] {
 				return Plan{}, false
 			}
 			continue
@@ -139,94 +133,174 @@ func claimOf(b bucket.Balance, refilled, now, given, cost int64, leaveSlack bool
 }
 
 // NewReshape refills with the old parameters, clamps to the old burst and then to the new one, and takes the
-// cost. The use of an open window stays. The decision is Deny or TooLarge if that is not possible.
+// cost. The use of an open window stays, and so does what is held. The decision is Deny or TooLarge if that
+// is not possible. It is Deny too if the write would have to sweep: the bucket gets its shape first.
 func NewReshape(cost []int64, img *bucket.Image, s *Shape, windows []*bucket.Calendar, now int64) Plan {
 	n := len(s.Limits)
 	p := Plan{
 		Path: Reshape, Image: img, Limits: s.Limits, Cost: cost,
 		Version: s.Version, Refilled: max(now, img.Refilled),
-		Fill: make([]int64, n), Lo: make([]int64, n), Hi: make([]int64, n),
+		Fill: make([]int64, n), Lo: make([]int64, n), Hi: make([]int64, n), Holds: s.newHolds(),
 	}
 	after := bucket.Full(s.Limits)
 	full := &bucket.Image{Balances: slices.Clone(after), Missing: make([]bool, n)}
 	if windowed(s.Limits) {
 		p.Ends = make([]int64, n)
 	}
-	p.Holds = s.newHolds()
 	for i, old := range img.Balances {
-		burst := s.Limits[i].Burst
-		if cost[i] > burst {
+		if cost[i] > s.Limits[i].Burst {
 			return Plan{Decision: TooLarge, Image: full}
 		}
 		p.Generic = p.Generic || old.Holds() && !s.holds(i) // the generated text does not remove its cells
+		fits := true
 		if s.holds(i) {
-			var sweeps bool
-			if p.Holds[i], sweeps = reshapedHold(old, cost[i], now); sweeps {
-				return Plan{Decision: Deny, Image: img} // the bucket gets its shape first, and is swept then
-			}
+			p.Holds[i], fits = reshapedHold(old, cost[i], now)
 			after[i].Cells = old.Cells
 			after[i] = after[i].Apply(p.Holds[i])
 		}
-		if img.Missing[i] {
-			p.Lo[i], p.Hi[i] = math.MaxInt64, math.MaxInt64 // it must still be missing
-			after[i].Tokens = bucket.Sub(burst, cost[i])
-			if after[i].Windowed() && cost[i] > 0 {
-				p.Ends[i] = windows[i].End(now, 0)
-			}
-			after[i].Ends = p.ends(i)
-			continue
-		}
-		if old.InFlight() { // what is held stays held
-			p.Fill[i], p.Lo[i], p.Hi[i] = bucket.Sub(burst, old.Burst), math.MinInt64, math.MaxInt64
-			after[i].Tokens = bucket.Sub(bucket.Add(old.Tokens, p.Fill[i]), cost[i])
-			if cost[i] > 0 {
-				p.Lo[i] = bucket.Sub(cost[i], p.Fill[i])
-			}
-			if cost[i] > 0 && after[i].Tokens < 0 {
-				return Plan{Decision: Deny, Image: img}
-			}
-			continue
-		}
-		if old.Windowed() {
-			step, fits := old.Reshape(windows[i], s.Limits[i], cost[i], now)
-			if !fits {
-				return Plan{Decision: Deny, Image: img}
-			}
-			p.Fill[i], p.Lo[i], p.Hi[i], p.Ends[i] = step.Fill, step.Lo, step.Hi, step.Ends
-			after[i].Tokens, after[i].Ends = bucket.Sub(bucket.Add(old.Tokens, step.Fill), cost[i]), step.Ends
-			continue
-		}
-		refill := bucket.Refill(old.Limit, img.Refilled, now)
-		top := min(old.Burst, burst)
-		p.Fill[i] = min(refill, bucket.Sub(top, old.Tokens))
-		left := bucket.Sub(bucket.Add(old.Tokens, p.Fill[i]), cost[i])
-		switch {
-		case left < 0 && cost[i] > 0:
+		if !fits || !p.reshape(i, windows, now) {
 			return Plan{Decision: Deny, Image: img}
-		case p.Fill[i] < refill:
-			p.Lo[i], p.Hi[i] = old.Tokens, old.Tokens
-		case cost[i] > 0:
-			p.Lo[i], p.Hi[i] = bucket.Sub(cost[i], p.Fill[i]), bucket.Sub(top, p.Fill[i])
-		default:
-			p.Lo[i], p.Hi[i] = math.MinInt64, bucket.Sub(top, p.Fill[i])
 		}
-		after[i].Tokens = left
+		if after[i].Tokens, after[i].Ends = s.Limits[i].Burst, p.ends(i); !img.Missing[i] {
+			after[i].Tokens = bucket.Add(old.Tokens, p.Fill[i])
+		}
+		after[i].Tokens = bucket.Sub(after[i].Tokens, cost[i])
 	}
 	p.TTL = Expiry(after, p.Refilled)
 	for _, named := range img.Extra {
-		p.Generic = p.Generic || !slices.Contains(s.Removed, named.Name) || named.Windowed() || named.Holds()
+		removed := slices.Contains(s.Removed, named.Name) && !named.Windowed() && !named.Holds()
+		p.Generic = p.Generic || !removed
 	}
 	return p
 }
 
-// reshapedHold returns what a Reshape does to the cells of a limit that is to count holds, and takes cost of.
-// sweeps says that it would have to sweep, or to clear them for a new window.
-func reshapedHold(old bucket.Balance, cost, now int64) (h bucket.Hold, sweeps bool) {
-	if !old.Holds() {
-		return bucket.NewHold(cost, bucket.NewRing, now), false
+// reshape fills in what p, a Reshape at now, does to the i-th limit. It reports whether the limit has the
+// tokens for its cost.
+func (p *Plan) reshape(i int, windows []*bucket.Calendar, now int64) bool {
+	old, burst, cost := p.Image.Balances[i], p.Limits[i].Burst, p.Cost[i]
+	switch {
+	case p.Image.Missing[i]:
+		p.Lo[i], p.Hi[i] = math.MaxInt64, math.MaxInt64 // it must still be missing
+		if p.Limits[i].Windowed() && cost > 0 {
+			p.Ends[i] = windows[i].End(now, 0)
+		}
+		return true
+	case old.InFlight(): // what is held stays held
+		p.Fill[i], p.Lo[i], p.Hi[i] = bucket.Sub(burst, old.Burst), math.MinInt64, math.MaxInt64
+		if cost > 0 {
+			p.Lo[i] = bucket.Sub(cost, p.Fill[i])
+		}
+		return old.Tokens >= p.Lo[i]
+	case old.Windowed():
+		step, fits := old.Reshape(windows[i], p.Limits[i], cost, now)
+		p.Fill[i], p.Lo[i], p.Hi[i], p.Ends[i] = step.Fill, step.Lo, step.Hi, step.Ends
+		return fits
 	}
-	h, ok := old.Hold(cost, bucket.NoMoves, now)
-	return h, cost > 0 && (!ok || old.Windowed() && old.Over(now))
+	refill := bucket.Refill(old.Limit, p.Image.Refilled, now)
+	top := min(old.Burst, burst)
+	p.Fill[i] = min(refill, bucket.Sub(top, old.Tokens))
+	switch {
+	case cost > 0 && bucket.Add(old.Tokens, p.Fill[i]) < cost:
+		return false
+	case p.Fill[i] < refill:
+		p.Lo[i], p.Hi[i] = old.Tokens, old.Tokens
+	case cost > 0:
+		p.Lo[i], p.Hi[i] = bucket.Sub(cost, p.Fill[i]), bucket.Sub(top, p.Fill[i])
+	default:
+		p.Lo[i], p.Hi[i] = math.MinInt64, bucket.Sub(top, p.Fill[i])
+	}
+	return true
+}
+
+// NewAdjust gives back, whatever the balance. Without an image, which windows and holds need, the ttl is
+// that of the shape's limits. The decision is None if the bucket has none of the limits that were charged
+// any more. ok is false if the write has to sweep first.
+func NewAdjust(d *Demand, img *bucket.Image, now int64) (p Plan, ok bool) {
+	if img == nil {
+		n := len(d.Shape.Limits)
+		img = &bucket.Image{Refilled: now, Balances: bucket.Full(d.Shape.Limits), Missing: make([]bool, n)}
+	}
+	b := BalancesOf(img)
+	all, fill := b.overAll(nil, d.Change), b.overAll(nil, d.Lapsed)
+	for i := range fill {
+		fill[i] = -fill[i]
+	}
+	holds, ok := b.holds(d, nil, now)
+	if !ok {
+		return Plan{}, false
+	}
+	p = b.base(nil, Adjust, all, fill, b.ends(nil), holds, now)
+	moved := slices.ContainsFunc(d.Moves, func(m bucket.Moves) bool { return !m.IsZero() })
+	if (p.Generic || d.Moves != nil) && !moved && isZero(all) && isZero(fill) {
+		p.Decision = None
+	}
+	return p, true
+}
+
+func isZero(all []int64) bool {
+	return !slices.ContainsFunc(all, func(n int64) bool { return n != 0 })
+}
+
+// NewAdjustWrite is NewAdjust that is written even if it changes no limit of s, with a ttl that s asks for.
+// It gives back to the windows and holds of img what was taken, and img is not nil if there are any.
+func NewAdjustWrite(taken bucket.Charge, img *bucket.Image, s *Shape, now int64) Plan {
+	d := &Demand{Change: bucket.Negated(taken.Cost), Shape: s}
+	if taken.Ends != nil || taken.Epochs != nil {
+		d.Lapsed, d.Moves = bucket.EndOf(img, d.Change, []bucket.Charge{taken}, now)
+	}
+	p, _ := NewAdjust(d, img, now) // what is given back needs no sweep
+	p.Decision = Write
+	p.generalize(s)
+	p.Keep(s, now)
+	return p
+}
+
+// holds returns what a write that sweeps nothing does to the cells of all limits: it takes tokens, nil for
+// none, and makes the moves of d. It is nil if no limit counts holds. ok is false if it has to sweep. Nothing
+// is done to limits that are not in the schema.
+func (b Balances) holds(d *Demand, take []int64, now int64) (all []bucket.Hold, ok bool) {
+	for i, balance := range b.image.Balances {
+		if !balance.Holds() {
+			continue
+		}
+		if all == nil {
+			all = make([]bucket.Hold, len(b.All))
+		}
+		taken := int64(0)
+		if take != nil {
+			taken = take[i]
+		}
+		if all[i], ok = balance.Hold(taken, d.moves(i), now); !ok {
+			return nil, false
+		}
+	}
+	return all, true
+}
+
+// sweep returns what a Normal does to the cells of all limits, and what it sweeps into their balances. Both
+// are nil if no limit of the schema counts holds.
+func (b Balances) sweep(d *Demand, net NetDemand, now int64) (holds []bucket.Hold, swept []int64) {
+	for i, balance := range b.image.Balances {
+		if !balance.Holds() {
+			continue
+		}
+		if holds == nil {
+			holds, swept = make([]bucket.Hold, len(b.All)), d.Pool.vector(len(b.All))
+		}
+		opens := balance.Windowed() && balance.Over(now) && net.cost[i] > 0
+		holds[i], swept[i] = balance.Sweep(net.take[i], d.moves(i), opens, now)
+	}
+	return holds, swept
+}
+
+// reshapedHold returns what a Reshape does to the cells of a limit that is to count holds, and takes cost of.
+// ok is false if it would have to sweep them, or to clear them for a new window.
+func reshapedHold(old bucket.Balance, cost, now int64) (h bucket.Hold, ok bool) {
+	if !old.Holds() {
+		return bucket.NewHold(cost, bucket.NewRing, now), true
+	}
+	h, ok = old.Hold(cost, bucket.NoMoves, now)
+	return h, cost == 0 || ok && !(old.Windowed() && old.Over(now))
 }
 
 // NetDemand is a demand over all limits of an image. It stands for an order: first what is given back, which
@@ -283,4 +357,28 @@ func (n *NetDemand) lapsed(pool *VectorPool) []int64 {
 func Slack(l bucket.Limit) int64 {
 	const window = 50 // ms
 	return min(bucket.Refill(l, 0, window), l.Burst/20)
+}
+
+// Expiry returns the latest ttl, in seconds, that any of these balances needs at an instant in ms.
+func Expiry(after []bucket.Balance, at int64) int64 {
+	var ttl int64
+	for _, b := range after {
+		ttl = max(ttl, bucket.Expiry(b, at))
+	}
+	return ttl
+}
+
+// ExpiresTooSoon reports whether img, which may be nil, could be deleted by its ttl before it is full, or
+// before all holds are over.
+func ExpiresTooSoon(img *bucket.Image) bool {
+	if img == nil {
+		return false
+	}
+	for _, b := range BalancesOf(img).All {
+		full := max(bucket.ReadyAt(b, img.Refilled, b.Burst), b.HeldUntil())
+		if img.TTL < bucket.LastExpiry && full > bucket.Mul(img.TTL, 1000) {
+			return true
+		}
+	}
+	return false
 }

@@ -165,14 +165,6 @@ func (p *Plan) predictShaped(after *bucket.Image) {
 	}
 }
 
-// applyHold returns b, the i-th limit's balance, with what the write does to its cells.
-func (p *Plan) applyHold(i int, b bucket.Balance) bucket.Balance {
-	if i >= len(p.Holds) || p.Holds[i].Epoch == 0 {
-		return b
-	}
-	return b.Apply(p.Holds[i])
-}
-
 // ends returns the end of limit i's window after the write.
 func (p *Plan) ends(i int) int64 {
 	if i >= len(p.Ends) {
@@ -192,55 +184,8 @@ func (p *Plan) ChargedEnds(img *bucket.Image, op string) []int64 {
 	return slices.Clone(p.Ends)
 }
 
-// ChargedEpochs returns the epochs in which what p took is held, by limit: nil if no limit counts holds.
-func (p *Plan) ChargedEpochs() (epochs []int64) {
-	for i, h := range p.Holds {
-		if h.Epoch == 0 || i >= len(p.Cost) {
-			continue
-		}
-		if epochs == nil {
-			epochs = make([]int64, len(p.Cost))
-		}
-		epochs[i] = h.Until
-	}
-	return epochs
-}
-
-// Extended returns the epochs of held after p, by limit: bucket.Lost for what is over. A nil p is of a
-// missing bucket.
-func (p *Plan) Extended(held *bucket.Charge) []int64 {
-	until := make([]int64, len(held.Cost))
-	for i, epoch := range held.Epochs {
-		if epoch == 0 || held.Cost[i] == 0 {
-			continue
-		}
-		if p == nil || p.Image == nil {
-			until[i] = bucket.Lost
-			continue
-		}
-		b := &p.Image.Balances[i]
-		switch {
-		case i >= len(p.Holds) || p.Holds[i].Epoch == 0: // the limit is gone, and nobody counts it
-			until[i] = epoch + 1
-		case b.Windowed() && (b.Over(p.Refilled) || held.Ends[i] != b.Ends): // nothing is held any more
-			until[i] = max(epoch, p.Holds[i].Until)
-		case epoch < b.Epoch, p.Holds[i].Until > epoch+1:
-			until[i] = bucket.Lost
-		default:
-			until[i] = max(epoch, p.Holds[i].Until)
-		}
-	}
-	return until
-}
-
 // IsLike reports whether nothing that stays in a bucket tells p from q, two attempts under one op.
 func (p *Plan) IsLike(q *Plan) bool { return p.TTL == q.TTL && slices.Equal(p.Ends, q.Ends) }
-
-// HoldsLike reports whether p and q, two attempts under one op, hold what they take in the same epochs. If
-// not, only the ttl tells which of them was applied.
-func (p *Plan) HoldsLike(q *Plan) bool {
-	return slices.EqualFunc(p.Holds, q.Holds, func(a, b bucket.Hold) bool { return a.Until == b.Until })
-}
 
 // OfUnknownWindows returns p, unless unknown says that an earlier attempt may be the one that was applied.
 // Then it returns a copy of p that took its cost from no known window, and holds it in no known epoch. So
@@ -257,30 +202,6 @@ func (p *Plan) OfUnknownWindows(unknown bool) *Plan {
 		own.Holds[i].Until = bucket.Lost
 	}
 	return &own
-}
-
-// Expiry returns the latest ttl, in seconds, that any of these balances needs at an instant in ms.
-func Expiry(after []bucket.Balance, at int64) int64 {
-	var ttl int64
-	for _, b := range after {
-		ttl = max(ttl, bucket.Expiry(b, at))
-	}
-	return ttl
-}
-
-// ExpiresTooSoon reports whether img, which may be nil, could be deleted by its ttl before it is full, or
-// before all holds are over.
-func ExpiresTooSoon(img *bucket.Image) bool {
-	if img == nil {
-		return false
-	}
-	for _, b := range BalancesOf(img).All {
-		full := max(bucket.ReadyAt(b, img.Refilled, b.Burst), b.HeldUntil())
-		if img.TTL < bucket.LastExpiry && full > bucket.Mul(img.TTL, 1000) {
-			return true
-		}
-	}
-	return false
 }
 
 // VectorPool lends the vectors of one plan. They last until Choose resets the pool for the next plan. The
@@ -401,68 +322,57 @@ func (b Balances) base(
 	return p
 }
 
-// NewAdjust gives back, whatever the balance. b is of the bucket's image. Without an image, which windows and
-// holds need, the ttl is that of the shape's limits. The decision is None if the bucket has none of the limits
-// that were charged any more. ok is false if the write has to sweep first.
-func NewAdjust(d *Demand, img *bucket.Image, now int64) (p Plan, ok bool) {
-	if img == nil {
-		n := len(d.Shape.Limits)
-		img = &bucket.Image{Refilled: now, Balances: bucket.Full(d.Shape.Limits), Missing: make([]bool, n)}
+// applyHold returns b, the i-th limit's balance, with what the write does to its cells.
+func (p *Plan) applyHold(i int, b bucket.Balance) bucket.Balance {
+	if i >= len(p.Holds) || p.Holds[i].Epoch == 0 {
+		return b
 	}
-	b := BalancesOf(img)
-	all, fill := b.overAll(nil, d.Change), b.overAll(nil, d.Lapsed)
-	for i := range fill {
-		fill[i] = -fill[i]
-	}
-	holds, ok := b.holds(d, nil, now)
-	if !ok {
-		return Plan{}, false
-	}
-	p = b.base(nil, Adjust, all, fill, b.ends(nil), holds, now)
-	moved := slices.ContainsFunc(d.Moves, func(m bucket.Moves) bool { return !m.IsZero() })
-	if (p.Generic || d.Moves != nil) && !moved && isZero(all) && isZero(fill) {
-		p.Decision = None
-	}
-	return p, true
+	return b.Apply(p.Holds[i])
 }
 
-func isZero(all []int64) bool {
-	return !slices.ContainsFunc(all, func(n int64) bool { return n != 0 })
-}
-
-// NewAdjustWrite is NewAdjust that is written even if it changes no limit of s, with a ttl that s asks for.
-// It gives back to the windows and holds of img what charge took, and img is not nil if there are any. A zero
-// charge changes nothing.
-func NewAdjustWrite(charge bucket.Charge, img *bucket.Image, s *Shape, now int64) Plan {
-	d := &Demand{Change: bucket.Negated(charge.Cost), Shape: s}
-	if charge.Ends != nil || charge.Epochs != nil {
-		d.Lapsed, d.Moves = bucket.EndOf(img, d.Change, []bucket.Charge{charge}, now)
-	}
-	p, _ := NewAdjust(d, img, now) // what is given back needs no sweep
-	p.Decision = Write
-	p.generalize(s)
-	p.Keep(s, now)
-	return p
-}
-
-// holds returns what a write that sweeps nothing does to the cells of all limits: it takes tokens, nil for
-// none, and makes the moves of d. It is nil if no limit counts holds. ok is false if it has to sweep. Nothing
-// is done to limits that are not in the schema.
-func (b Balances) holds(d *Demand, take []int64, now int64) (all []bucket.Hold, ok bool) {
-	for i, balance := range b.image.Balances {
-		if !balance.Holds() {
+// ChargedEpochs returns the epochs in which what p took is held, by limit: nil if no limit counts holds.
+func (p *Plan) ChargedEpochs() (epochs []int64) {
+	for i, h := range p.Holds {
+		if h.Epoch == 0 || i >= len(p.Cost) {
 			continue
 		}
-		if all == nil {
-			all = make([]bucket.Hold, len(b.All))
+		if epochs == nil {
+			epochs = make([]int64, len(p.Cost))
 		}
-		taken := int64(0)
-		if take != nil {
-			taken = take[i]
+		epochs[i] = h.Until
+	}
+	return epochs
+}
+
+// Extended returns the epochs of held after p, by limit: bucket.Lost for what is over. A nil p is of a
+// missing bucket.
+func (p *Plan) Extended(held *bucket.Charge) []int64 {
+	until := make([]int64, len(held.Cost))
+	for i, epoch := range held.Epochs {
+		if epoch == 0 || held.Cost[i] == 0 {
+			continue
 		}
-		if all[i], ok = balance.Hold(taken, d.moves(i), now); !ok {
-			return nil, false
+		if p == nil || p.Image == nil {
+			until[i] = bucket.Lost
+			continue
+		}
+		b := &p.Image.Balances[i]
+		switch {
+		case i >= len(p.Holds) || p.Holds[i].Epoch == 0: // the limit is gone, and nobody counts it
+			until[i] = epoch + 1
+		case b.Windowed() && (b.Over(p.Refilled) || held.Ends[i] != b.Ends): // nothing is held any more
+			until[i] = max(epoch, p.Holds[i].Until)
+		case epoch < b.Epoch, p.Holds[i].Until > epoch+1:
+			until[i] = bucket.Lost
+		default:
+			until[i] = max(epoch, p.Holds[i].Until)
 		}
 	}
-	return all, true
+	return until
+}
+
+// HoldsLike reports whether p and q, two attempts under one op, hold what they take in the same epochs. If
+// not, only the ttl tells which of them was applied.
+func (p *Plan) HoldsLike(q *Plan) bool {
+	return slices.EqualFunc(p.Holds, q.Holds, func(a, b bucket.Hold) bool { return a.Until == b.Until })
 }

@@ -332,12 +332,12 @@ func (s *scheduler) tryReverse(
 	ctx context.Context, t *target, unknown *unknownWrite, op string,
 ) wire.Outcome {
 	u := &unknown.plan
-	img, charge := u.Image, bucket.Charge{Cost: unknown.take, Epochs: u.ChargedEpochs()}
+	img, taken := u.Image, bucket.Charge{Cost: unknown.take, Epochs: u.ChargedEpochs()}
 	if u.Path == plan.Reshape || u.Ends != nil || u.Holds != nil { // it may have opened a window, or swept
 		img = u.Predict(op)
-		charge.Ends = img.Ends()
+		taken.Ends = img.Ends()
 	}
-	p := plan.NewAdjustWrite(charge, img, &t.Shape.Shape, s.conn.Now())
+	p := plan.NewAdjustWrite(taken, img, &t.Shape.Shape, s.conn.Now())
 	p.Reverses, p.ReversesTTL = op, unknown.plan.TTL
 	if ctx.Err() != nil || s.turns.Acquire(ctx, 1) != nil {
 		return wire.Failed

@@ -213,9 +213,9 @@ func (s *unknownWrite) before(img *bucket.Image, op string) *unknownWrite {
 	return s
 }
 
-// leastTTL returns the least ttl of a write for all, in seconds: a higher one than a write of unknown outcome
-// had that was for others, or that holds what it takes in another epoch. Both have the same op, so the ttl
-// tells which one was applied.
+// leastTTL returns the least ttl of a write for all, in seconds. A write of unknown outcome may have been for
+// others, or hold what it takes in another epoch: then it is a higher one than that had. Both have the same
+// op, so the ttl tells which one was applied.
 func (t *target) leastTTL(all []*Request) int64 {
 	switch {
 	case t.sent == nil:
