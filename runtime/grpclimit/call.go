@@ -19,21 +19,42 @@ type call[C any] struct {
 
 	mu     sync.Mutex
 	ctx    context.Context   // the handler's
+	end    func()            // ends ctx
 	lease  *runtime.Lease[C] // nil: none
 	shown  bool              // what is left of its limits
 	broken bool              // the client gets no more of it
 }
 
 func newCall[C any](ctx context.Context, o *options) *call[C] {
-	return &call[C]{options: o, from: ctx, ctx: ctx}
+	return &call[C]{options: o, from: ctx, ctx: ctx, end: func() {}}
 }
 
 // took notes what was charged last, nil if that was nothing, and keeps what was charged before.
 func (c *call[C]) took(lease *runtime.Lease[C]) {
+	ctx, end, _ := edge.Context(c.from, lease)
+	ctx = context.WithValue(ctx, leaseKey[C]{}, lease)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lease.Keep(c.from)
-	c.lease, c.ctx = lease, context.WithValue(c.from, leaseKey[C]{}, lease)
+	before := c.lease
+	c.lease, c.ctx = lease, ctx
+	end, c.end = c.end, end
+	c.mu.Unlock()
+	end()
+	before.Keep(c.from)
+}
+
+// over ends the handler's context.
+func (c *call[C]) over() {
+	c.mu.Lock()
+	end := c.end
+	c.mu.Unlock()
+	end()
+}
+
+// keep keeps what was charged last: its slot may be the one that the next message needs.
+func (c *call[C]) keep() {
+	c.over()
+	lease, _ := c.state()
+	lease.Keep(c.from)
 }
 
 func (c *call[C]) context() context.Context {
@@ -53,6 +74,7 @@ func (c *call[C]) broke() {
 func (c *call[C]) serve(handler func() error) error {
 	returned := false
 	defer func() {
+		c.over()
 		lease, _ := c.state()
 		if !returned {
 			lease.Release(c.from)
@@ -61,6 +83,7 @@ func (c *call[C]) serve(handler func() error) error {
 	}()
 	err := handler()
 	returned = true
+	c.over()
 	if lease, abandoned := c.state(); c.releaseOn != nil && !abandoned && c.releaseOn(codeOf(err)) {
 		lease.Release(c.from)
 	}

@@ -19,6 +19,9 @@
 // code that ReleaseOn names. A client that goes away changes nothing: handlers settle or release in a defer,
 // as both outlive the call's context.
 //
+// The context of a handler is that of its lease: it ends with cause runtime.ErrLeaseLost if the lease is lost
+// (runtime.Lease.Context), and when the handler has returned.
+//
 // An interceptor sees all methods of its server, health checks and reflection too: for what is not limited,
 // ask returns ErrUnlimited.
 package grpclimit

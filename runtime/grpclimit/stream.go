@@ -52,6 +52,7 @@ func StreamMessages[E runtime.Entity, C any](
 		ctx := stream.Context()
 		s := &serverStream[C]{stream, newCall[C](ctx, &l.options), nil}
 		s.received = func(msg any) error {
+			s.call.keep()
 			entity, cost, err := ask(ctx, msg, info)
 			lease, err := l.admit(ctx, entity, cost, err)
 			s.call.took(lease)

@@ -20,6 +20,7 @@ package httplimit
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -50,6 +51,10 @@ var ErrUnlimited = errors.New("httplimit: not limited")
 // A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's
 // context. A handler that has hijacked the connection settles before it returns. A streamed answer settles
 // when its stream ends; its headers show what was left when it began.
+//
+// The context of next's request is that of the lease: it ends with cause runtime.ErrLeaseLost if the lease is
+// lost (runtime.Lease.Context), and when next has returned. If next hijacks the connection, a lease that holds
+// something ends when the connection is closed, and the connection is closed if the lease is lost.
 //
 // ask, next and the functions of options are called by many goroutines at once. Middleware panics, before any
 // request, if OpenAIHeaders names limits of another resource.
@@ -97,30 +102,37 @@ type leaseKey[C any] struct{}
 // serve calls next, and sees to what becomes of lease.
 func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, lease *runtime.Lease[C],
 	releaseOn func(int) bool) {
-	ctx := context.WithValue(req.Context(), leaseKey[C]{}, lease)
+	parent := req.Context()
+	ctx, end, holds := edge.Context(parent, lease)
 	var seen *statusWriter
-	if releaseOn != nil { // else the handler has the server's own writer, with all that it can do
+	if releaseOn != nil || holds { // else the handler has the server's own writer, with all that it can do
 		seen = &statusWriter{ResponseWriter: w}
+		if holds {
+			seen.conn = func(conn net.Conn) net.Conn { return hold(parent, conn, lease) }
+		}
 		w = seen
 	}
-	defer lease.Keep(ctx)
 	returned := false
 	defer func() {
 		failure := recover()
+		end()
 		if !returned && failure != any(http.ErrAbortHandler) {
-			lease.Release(ctx)
+			lease.Release(parent)
+		}
+		if seen == nil || !seen.held {
+			lease.Keep(parent)
 		}
 		if failure != nil {
 			panic(failure) // the server logs it, with the stack that led to it
 		}
 	}()
-	next.ServeHTTP(w, req.WithContext(ctx))
+	next.ServeHTTP(w, req.WithContext(context.WithValue(ctx, leaseKey[C]{}, lease)))
 	returned = true
 	// of the last, nobody hears the answer
-	if seen == nil || seen.hijacked || errors.Is(ctx.Err(), context.Canceled) {
+	if releaseOn == nil || seen.hijacked || errors.Is(parent.Err(), context.Canceled) {
 		return
 	}
 	if releaseOn(seen.code()) {
-		lease.Release(ctx)
+		lease.Release(parent)
 	}
 }

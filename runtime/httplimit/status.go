@@ -14,6 +14,8 @@ type statusWriter struct {
 
 	status   int
 	hijacked bool
+	conn     func(net.Conn) net.Conn // what becomes of a hijacked connection; nil if nothing does
+	held     bool                    // it has become that
 }
 
 // code is the answer's status: where the handler wrote nothing, the server says 200.
@@ -68,5 +70,8 @@ func (w *statusWriter) FlushError() error {
 func (w *statusWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	w.hijacked = w.hijacked || err == nil
+	if err == nil && w.conn != nil {
+		conn, w.held = w.conn(conn), true
+	}
 	return conn, buffered, err
 }
