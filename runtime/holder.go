@@ -90,7 +90,7 @@ func (r *record) hold(l *lease) {
 		return
 	}
 	k := r.resource.core.keeper
-	if !k.Add(&r.Record, r) {
+	if !k.Add(&r.Record, (*keptRecord)(r)) {
 		l.bound.end(errClosed, true)
 		return
 	}
@@ -114,8 +114,12 @@ func (h *holder) endContexts(cause error, all bool) {
 	}
 }
 
+// keptRecord is a record that the keeper has.
+type keptRecord record
+
 // Lost implements keeper.Owner.
-func (r *record) Lost(err error) {
+func (k *keptRecord) Lost(err error) {
+	r := (*record)(k)
 	r.holder.endContexts(ErrLeaseLost, true)
 	if err == nil {
 		err = ErrLeaseLost
@@ -133,7 +137,8 @@ func (r *record) Lost(err error) {
 }
 
 // Collected implements keeper.Owner.
-func (r *record) Collected() {
+func (k *keptRecord) Collected() {
+	r := (*record)(k)
 	if !r.spend() {
 		return
 	}
@@ -143,10 +148,10 @@ func (r *record) Collected() {
 }
 
 // Closed implements keeper.Owner.
-func (r *record) Closed() { r.holder.endContexts(errClosed, true) }
+func (k *keptRecord) Closed() { k.holder.endContexts(errClosed, true) }
 
 // Close implements keeper.Owner.
-func (r *record) Close(ctx context.Context) { r.keep(ctx) }
+func (k *keptRecord) Close(ctx context.Context) { (*record)(k).keep(ctx) }
 
 // warn logs message about the lease, with the place of its acquire.
 func (r *record) warn(ctx context.Context, message string, attrs ...slog.Attr) {
@@ -165,7 +170,8 @@ const library = "github.com/sluice-go/sluice/runtime"
 
 // String returns the file and line of the code that acquired, outside of this library.
 func (c *callers) String() string {
-	frames := goruntime.CallersFrames(c[:slices.IndexFunc(append(c[:], 0), func(pc uintptr) bool { return pc == 0 })])
+	depth := slices.Index(append(c[:], 0), 0)
+	frames := goruntime.CallersFrames(c[:depth])
 	for {
 		f, more := frames.Next()
 		if rest, own := strings.CutPrefix(f.Function, library); !own || rest[0] != '.' && rest[0] != '/' || !more {

@@ -108,8 +108,8 @@ func TestMoreTakesNoSecondSlot(t *testing.T) {
 	})
 }
 
-// TestExtension: over ten minutes, 50 leases of two users and their project are extended by one write for
-// each bucket and minute, whatever the second of their acquires, and nothing is lost.
+// TestExtension: over ten minutes, 50 leases of three users and their project are extended by one write for
+// each bucket and minute, whatever the second of their acquires. Nothing is lost.
 func TestExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &fake{}
@@ -117,15 +117,7 @@ func TestExtension(t *testing.T) {
 		lim, r := openSlots(t, backend, runtime.WithObserver(&runtime.Observer{
 			LeaseLost: func(context.Context, runtime.Event) { lost++ },
 		}))
-		writes := map[string]int{} // by bucket and minute
-		backend.hook(func(_ context.Context, op string, call *store.Call) error {
-			if op == "extend" {
-				backend.mu.Lock()
-				defer backend.mu.Unlock()
-				writes[fmt.Sprint(call.Parts[0].Buckets[0].Entity, " ", time.Now().Minute())]++
-			}
-			return nil
-		})
+		writes := backend.countExtensions()
 		var leases []*runtime.Lease[cost]
 		for i := range 50 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -150,6 +142,70 @@ func TestExtension(t *testing.T) {
 		check(t, lim.Close(t.Context()), "")
 		backend.addUp(t)
 	})
+}
+
+// countExtensions counts extensions by bucket and minute from now on.
+func (f *fake) countExtensions() map[string]int {
+	writes := map[string]int{}
+	f.hook(func(_ context.Context, op string, call *store.Call) error {
+		if op == "extend" {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			writes[fmt.Sprint(call.Parts[0].Buckets[0].Entity, " ", time.Now().Minute())]++
+		}
+		return nil
+	})
+	return writes
+}
+
+// TestExtensionsAreSeen: of two processes on one bucket, the count of TestExtension sees two writes a minute.
+func TestExtensionsAreSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &fake{}
+		_, one := openSlots(t, backend)
+		lease := acquire(t, one, user{"1"}, cost{})
+		stored := backend.buckets
+		_, two := openSlots(t, backend)
+		backend.buckets = stored
+		other := acquire(t, two, user{"1"}, cost{})
+		writes := backend.countExtensions()
+		elapse(91 * time.Second)
+		equal(t, "writes", writes["user-1 1"], 2)
+		lease.Keep(t.Context())
+		other.Keep(t.Context())
+		equal(t, "free", backend.free("user-1"), 20)
+	})
+}
+
+// TestForgedSlotsAreSeen: addUp sees what a lease does that is in two writes, or that returns a hold of which
+// it does not know the epoch.
+func TestForgedSlotsAreSeen(t *testing.T) {
+	for name, forge := range map[string]func(context.Context, *fake, *store.Call){
+		"returned twice": func(ctx context.Context, f *fake, call *store.Call) { _ = f.Settle(ctx, call) },
+		"in doubt, taken as failed": func(ctx context.Context, f *fake, call *store.Call) {
+			part := call.Parts[0]
+			extend := &store.Call{Parts: []store.Part{{Def: part.Def, Buckets: slices.Clone(part.Buckets)}}}
+			elapse(91 * time.Second)
+			_ = f.Extend(ctx, extend)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				backend := &fake{}
+				_, r := openSlots(t, backend)
+				lease := acquire(t, r, user{"1"}, cost{})
+				backend.hook(func(ctx context.Context, op string, call *store.Call) error {
+					backend.hook(nil)
+					forge(ctx, backend, call)
+					return nil
+				})
+				lease.Keep(t.Context())
+				if len(backend.wrong) == 0 {
+					t.Errorf("nothing is wrong with %+v", backend.buckets["jobs user-1"].Balances[0])
+				}
+			})
+		})
+	}
 }
 
 // TestShortCallsAreNotExtended: a call under half a minute costs its acquire and its end, whenever it begins.

@@ -167,3 +167,21 @@ func TestClose(t *testing.T) {
 		elapse(store.DefaultSettleTimeout) // which bounds the keep
 	})
 }
+
+// TestClaimsHold: each lease of a transaction holds its own slots, and gives back these alone.
+func TestClaimsHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &fake{}
+		lim, r := openSlots(t, backend)
+		one, two := r.Claim(user{"1"}, cost{RPM: 2}), r.Claim(user{"1"}, cost{RPM: 3})
+		check(t, lim.AcquireAll(t.Context(), one, two), "")
+		equal(t, "free", backend.free("user-1"), 15)
+		elapse(5 * time.Minute)
+		one.Lease().Keep(t.Context())
+		equal(t, "free after one", backend.free("user-1"), 17)
+		check(t, two.Lease().Settle(t.Context(), cost{}), "")
+		equal(t, "free after both", backend.free("user-1"), 20)
+		equal(t, "extensions", backend.of("extend"), 4) // one write for both
+		backend.addUp(t)
+	})
+}

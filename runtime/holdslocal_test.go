@@ -32,8 +32,8 @@ func slotsHere(lim *runtime.Limiter) int64 {
 	return bucket.Available(img.Balances[0], img.Refilled, time.Now().UnixMilli()) / bucket.Milli
 }
 
-// TestLocalSlots: in an outage a process counts its own slots, from the last image on. What that shows as
-// held by others comes back when it would be over. A slot ends with its lease, however that ends.
+// TestLocalSlots: in an outage a process counts its own slots, from the last image on. Slots that others
+// hold in that come back when they would be over. A slot ends with its lease, however that ends.
 func TestLocalSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := &outages{fake: &fake{}}

@@ -47,7 +47,7 @@ func lineBefore() string {
 }
 
 // TestLeaseLost: a lease whose hold is not extended is over three seconds before the hold's end, whatever the
-// reason: its context ends, More fails, and the observer and the log have it once. Its end writes nothing
+// reason. Its context ends, More fails, and the observer and the log have it once. Its end writes nothing
 // more, and the slot comes back by itself.
 func TestLeaseLost(t *testing.T) {
 	down := errors.New("no reply")
@@ -102,7 +102,8 @@ func TestLeaseLost(t *testing.T) {
 				equal(t, "extensions", extensions, 1)
 				equal(t, "events", len(events), 1)
 				e := events[0]
-				equal(t, "event", fmt.Sprint(e.Operation, e.Resource, e.Entity, e.Kind, e.Took), "extendjobsuser-1user1m57s")
+				equal(t, "event", fmt.Sprint(e.Operation, e.Resource, e.Entity, e.Kind, e.Took),
+					"extendjobsuser-1user1m57s")
 				if !errors.Is(e.Err, test.want) {
 					t.Errorf("event of %v, want %v", e.Err, test.want)
 				}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	goruntime "runtime"
 
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 )
@@ -10,11 +11,11 @@ import (
 // concurrent use; the first of Settle, Keep and Release takes effect. Only an acquire makes one: of the zero
 // Lease, Settle and More fail. A fake Acquirer written by hand returns the leases of limittest.Fake.
 //
-// Slots of in-flight limits, and what is reserved of a limit with on_crash: release, are held: the process
-// extends them however long the call takes, also after the acquire's context has ended. They come back when
-// the lease ends. A lease that is dropped stays charged. If it holds something, it ends as by Keep once it is
-// garbage collected, and the log names the place of its acquire. What a dead process held comes back within
-// two minutes.
+// A lease holds its slots of in-flight limits, and what it reserved of limits with on_crash: release. The
+// process extends them however long the call takes, also after the acquire's context has ended. They come
+// back when the lease ends, or within two minutes after the process has died. A lease that is dropped stays
+// charged. If it holds something, it ends as by Keep once it is garbage collected, and the log names the
+// place of its acquire.
 type Lease[C any] lease
 
 // lease is an untyped Lease.
@@ -41,7 +42,9 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 		return err
 	}
 	v := l.record.resource.core.vectors()
-	return l.record.settle(ctx, costsOf[C](l.record.resource).toVector(actual, v.whole[:0]), v)
+	err := l.record.settle(ctx, costsOf[C](l.record.resource).toVector(actual, v.whole[:0]), v)
+	goruntime.KeepAlive(l) // it is not collected, and kept, before it is settled
+	return err
 }
 
 // Keep ends the lease as it is: the charge stands, and slots come back. It writes nothing if the lease holds
@@ -49,6 +52,7 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 func (l *Lease[C]) Keep(ctx context.Context) {
 	if !(*lease)(l).isZero() {
 		l.record.keep(ctx)
+		goruntime.KeepAlive(l)
 	}
 }
 
@@ -113,5 +117,6 @@ func (l *lease) check() error {
 func (l *lease) release(ctx context.Context) {
 	if !l.isZero() {
 		l.record.release(ctx)
+		goruntime.KeepAlive(l) // it is not collected, and kept, before it is released
 	}
 }

@@ -52,7 +52,7 @@ func (r *resource) glance(ctx context.Context, call *request, o *callOptions) (o
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
 	by, err := r.attempt(ctx, call, o.until(ctx, waiting))
-	if denied, ok := errors.AsType[*DeniedError](err); ok && pastDeadline(waiting, r.atLeast(denied)) {
+	if denied, ok := errors.AsType[*DeniedError](err); ok && pastDeadline(waiting, atLeast(r.spec, denied)) {
 		err = store.PastDeadline(denied)
 	}
 	return by, err

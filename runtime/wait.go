@@ -105,7 +105,7 @@ func (w *waiter) join() (ok bool) {
 	if bounded(w.waiting) {
 		tooLate = func(view *waitlist.View) bool {
 			denied := w.behind(view)
-			return denied != nil && pastDeadline(w.waiting, w.atLeast(denied))
+			return denied != nil && pastDeadline(w.waiting, atLeast(w.spec, denied))
 		}
 	}
 	w.ticket, ok = w.core.waiters.Join(w.spec.Resource, w.part, tooLate)
@@ -129,7 +129,7 @@ func (w *waiter) step() (by outage.Settler, done bool, err error) {
 	}
 	switch {
 	case w.last == nil:
-	case pastDeadline(w.waiting, w.atLeast(w.last)):
+	case pastDeadline(w.waiting, atLeast(w.spec, w.last)):
 		return nil, true, store.PastDeadline(w.last)
 	case w.last.RetryAfter > longestWait && !bounded(w.waiting):
 		return nil, true, w.last
@@ -162,7 +162,7 @@ func bounded(ctx context.Context) bool { _, ends := ctx.Deadline(); return ends 
 func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 	wait := w.last.RetryAfter
 	i, limit := w.blockedBy()
-	slots := w.isSlots(limit)
+	slots := isSlots(w.spec, limit)
 	watches, read := w.ticket.Block(i, limit, w.now(), wait, slots)
 	if !watches {
 		return nil, false
@@ -176,16 +176,17 @@ func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 	return w.core.env.Clock.After(min(read, wait)), read < wait
 }
 
-// isSlots reports whether a limit is one of calls in flight.
-func (r *resource) isSlots(limit int) bool { return r.spec.Held != nil && r.spec.InFlight(limit) }
+// isSlots reports whether the i-th limit is one of calls in flight.
+func isSlots(spec *store.Spec, i int) bool { return spec.Held != nil && spec.InFlight(i) }
 
-// atLeast returns how long denied lasts at least. A slot may be free at any moment, whatever the hint.
-func (r *resource) atLeast(denied *DeniedError) (wait time.Duration) {
-	if r.spec.Held == nil {
+// atLeast returns how long denied, by limits of spec, lasts at least. A slot may be free at any moment,
+// whatever the hint.
+func atLeast(spec *store.Spec, denied *DeniedError) (wait time.Duration) {
+	if spec.Held == nil {
 		return denied.RetryAfter
 	}
 	for _, one := range denied.Refusals {
-		if i := slices.Index(r.spec.Limits, one.Limit); i < 0 || !r.isSlots(i) {
+		if i := slices.Index(spec.Limits, one.Limit); i < 0 || !isSlots(spec, i) {
 			wait = max(wait, one.RetryAfter)
 		}
 	}

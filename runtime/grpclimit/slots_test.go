@@ -130,8 +130,8 @@ func TestLostSlot(t *testing.T) {
 	}
 }
 
-// TestSlotOfEachMessage: the slot of a message is back when the next one is received, and that of the last one
-// when the stream ends.
+// TestSlotOfEachMessage: the slot of a message is back when the next one is received, and that of the last
+// one when the stream ends.
 func TestSlotOfEachMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend, all := slots(t)

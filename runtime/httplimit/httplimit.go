@@ -53,8 +53,8 @@ var ErrUnlimited = errors.New("httplimit: not limited")
 // when its stream ends; its headers show what was left when it began.
 //
 // The context of next's request is that of the lease: it ends with cause runtime.ErrLeaseLost if the lease is
-// lost (runtime.Lease.Context), and when next has returned. If next hijacks the connection, a lease that holds
-// something ends when the connection is closed, and the connection is closed if the lease is lost.
+// lost (runtime.Lease.Context), and when next has returned. If next hijacks the connection, a lease that
+// holds something ends when the connection is closed, and the connection is closed if the lease is lost.
 //
 // ask, next and the functions of options are called by many goroutines at once. Middleware panics, before any
 // request, if OpenAIHeaders names limits of another resource.

@@ -18,6 +18,7 @@ import (
 //   - It fills in no per_call. Of a cost it refuses only numbers that are negative or beyond any limit.
 //   - Its errors name entities by their IDs alone, kinds by their Go types and its resource as "fake".
 //   - Its leases and snapshots show no balances.
+//   - Its leases hold nothing, whatever the limits: the Context of one is its argument.
 //
 // All else is as with a *runtime.Resource.
 type Fake[E runtime.Entity, C any] struct {

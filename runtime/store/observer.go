@@ -33,7 +33,8 @@ type Observer struct {
 	Shadowed func(context.Context, Event)
 	// Failed is called for any other error: invalid input, store down, contended, a settle or release that
 	// failed.
-	Failed   func(context.Context, Event)
+	Failed func(context.Context, Event)
+	// Settled is called for a Keep, too, if that gives slots back.
 	Settled  func(context.Context, Event)
 	Released func(context.Context, Event)
 	// LeaseLost is called for a lease whose hold could not be extended, because of Err: its context has ended,

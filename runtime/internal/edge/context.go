@@ -9,7 +9,9 @@ import (
 // Context returns the context of a handler that runs under lease, and what ends it: it ends if the lease is
 // lost, but not when the handler settles it. holds reports whether the lease may hold something. If not, the
 // context is ctx.
-func Context[C any](ctx context.Context, lease *runtime.Lease[C]) (own context.Context, end func(), holds bool) {
+func Context[C any](
+	ctx context.Context, lease *runtime.Lease[C],
+) (own context.Context, end func(), holds bool) {
 	if c, ok := lease.Context(ctx).(interface {
 		Outlast() (context.Context, func())
 	}); ok {

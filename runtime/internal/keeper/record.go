@@ -166,7 +166,7 @@ func (r *Record) extended(at place, now int64, epochs []int64, err error) {
 	part.Buckets = slices.Clone(part.Buckets)
 	b := &part.Buckets[at.bucket]
 	b.Charges = slices.Clone(b.Charges)
-	c := &b.Charges[at.charge]
+	c := &b.Charges[at.index]
 	own := slices.Clone(c.Epochs)
 	for i := range c.Cost {
 		if !isDue(c, i, now) {
@@ -185,7 +185,7 @@ func (r *Record) extended(at place, now int64, epochs []int64, err error) {
 }
 
 // place is where a charge is in a Part.
-type place struct{ bucket, charge int }
+type place struct{ bucket, index int }
 
 // charges yields all charges of part, and their places.
 func charges(part *store.Part) func(yield func(*bucket.Charge, place) bool) {

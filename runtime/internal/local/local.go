@@ -87,7 +87,7 @@ func (l *Buckets) Acquire(call *store.Call) (*Held, error) {
 	for _, s := range demands {
 		s.take(s.cost, s.windows, now)
 		l.buckets.Add(s.bucketKey, s.local)
-		by.taken[s.local] = taken{slices.Clone(s.cost), s.image} // the cost is the call's, which refers to its lease
+		by.taken[s.local] = taken{slices.Clone(s.cost), s.image} // s.cost is the call's, and refers to its lease
 	}
 	l.some.Store(true)
 	show(call, demands)
