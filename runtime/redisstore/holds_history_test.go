@@ -99,10 +99,11 @@ func (w *world) addsUp(part *store.Part, lost bool) string {
 	for _, b := range part.Buckets {
 		for i, now := range b.After.Balances {
 			sum := now.Tokens + now.Cells[0] + now.Cells[1]
-			if u := w.used[key{b.Entity, i}]; now.Windowed() && u.end == now.Ends && u.end > w.serverNow() && !lost {
+			if u := w.used[key{b.Entity, i}]; now.Windowed() {
+				if lost || u.end != now.Ends || u.end <= w.serverNow() {
+					continue
+				}
 				sum += u.used
-			} else if now.Windowed() {
-				continue
 			}
 			if sum != now.Burst || part.Cost[i] > 0 && now.Tokens < 0 {
 				return fmt.Sprintf("%+v of %s does not add up", now, b.Entity)
@@ -156,7 +157,7 @@ func (w *world) end(l *lease, actual int64, released bool) string {
 	return ""
 }
 
-// oldest returns the sum of what a process holds of a bucket in one epoch for each limit: that which ends next.
+// oldest returns the sum of what a process holds of a bucket, of each limit in the epoch that ends first.
 func (w *world) oldest(d *worker, entity string) (held bucket.Charge) {
 	held = bucket.Charge{Cost: make([]int64, 2), Ends: make([]int64, 2), Epochs: make([]int64, 2)}
 	for _, l := range w.leases {
@@ -302,9 +303,9 @@ func (w *world) step(t *rapid.T) string {
 	cost := func() []int64 {
 		return []int64{token * int64(pick(8, "usd")), token * int64(pick(3, "slots"))}
 	}
-	w.doing = rapid.SampledFrom([]string{"an acquire", "an acquire", "an acquire", "a settle", "a settle", "an extension",
-		"an extension", "a while", "a while", "a boundary", "more", "a kill", "a reset", "an override", "a fault", "a fault",
-		"a late request"}).Draw(t, "step")
+	w.doing = rapid.SampledFrom([]string{"an acquire", "an acquire", "an acquire", "a settle", "a settle",
+		"an extension", "an extension", "a while", "a while", "a boundary", "more", "a kill", "a reset",
+		"an override", "a fault", "a fault", "a late request"}).Draw(t, "step")
 	switch w.doing {
 	case "an acquire":
 		return w.begin(d, chains[pick(len(chains), "chain")], cost(), nil)
@@ -321,8 +322,8 @@ func (w *world) step(t *rapid.T) string {
 	case "a while":
 		w.pass(int64(pick(30_000, "ms")))
 	case "a boundary":
-		to := w.now/minute*minute + minute + rapid.SampledFrom([]int64{-700, -300, -50, 0, 50, 300, 700}).Draw(t, "off")
-		w.pass(max(0, to-w.now))
+		off := rapid.SampledFrom([]int64{-700, -300, -50, 0, 50, 300, 700}).Draw(t, "off")
+		w.pass(max(0, w.now/minute*minute+minute+off-w.now))
 	case "a kill":
 		w.restart(pick(len(w.processes), "killed"))
 	case "a reset":
@@ -391,8 +392,8 @@ func (w *world) over() string {
 	return ""
 }
 
-// TestHoldsHistory: whatever happens, what is left, used and held is the capacity, those that run are not more
-// than that, and what the dead hold comes back.
+// TestHoldsHistory: whatever happens, what is left, used and held is the capacity. No more calls run than that
+// unless they were told to stop, and what the dead hold comes back.
 func TestHoldsHistory(t *testing.T) {
 	s := simulated(t)
 	histories := s.histories(t, broken{})
@@ -403,7 +404,7 @@ func TestHoldsHistory(t *testing.T) {
 	})
 }
 
-// TestHoldsHistorySpoilt is the control of TestHoldsHistory: it finds each of these, for the reason that is given.
+// TestHoldsHistorySpoilt is the control of TestHoldsHistory: it finds each of these, for its own reason.
 func TestHoldsHistorySpoilt(t *testing.T) {
 	for name, test := range map[string]struct {
 		broken
@@ -416,10 +417,12 @@ func TestHoldsHistorySpoilt(t *testing.T) {
 			instead: "h[k][of % 2] - held"}, `held are \[(\d+ )?-`},
 		"epoch that is not replied": {broken{ownEpochs: true},
 			`^after (an acquire|more) .* those that run are counted`},
-		"ring at once after a reset": {broken{reset: "+ 1)"}, `^after (a settle|a late request|an extension) .*those that run`},
+		"ring at once after a reset": {broken{reset: "+ 1)"},
+			`^after (a settle|a late request|an extension) .*those that run`},
 		"life before the holds' end": {broken{part: "(low[k] + 2) * 60000", instead: "low[k] * 60000"},
 			`^after (a while|a boundary) .* those that run are counted`},
-		"hold that is never swept": {broken{part: "if e + (e + i) % 2 < low[k] then", instead: "if false then"}, `denied, though there is room`},
+		"hold that is never swept": {broken{part: "if e + (e + i) % 2 < low[k] then", instead: "if false then"},
+			`denied, though there is room`},
 		"extension that takes nothing out": {broken{part: "  release(k, of, held)\n  h[k]", instead: "  h[k]"},
 			`^after an extension .* are counted in epoch \d+, but`},
 	} {
@@ -436,7 +439,7 @@ func TestHoldsHistorySpoilt(t *testing.T) {
 					others = append(others, wrong)
 				}
 			}
-			t.Errorf("not found; but %d others: %s", len(others), strings.Join(others[:min(3, len(others))], "\n"))
+			t.Errorf("not found, but others: %q", others)
 		})
 	}
 }

@@ -229,7 +229,9 @@ func (s heldScene) want() (reply []int64, left string) {
 }
 
 // call returns what a call makes of balances, and the reply to it. ok is false without a boundary.
-func (s heldScene) call(c heldCall, keys []heldKey, now []bucket.Balance) (_ []bucket.Balance, _ []int64, ok bool) {
+func (s heldScene) call(
+	c heldCall, keys []heldKey, now []bucket.Balance,
+) (after []bucket.Balance, outcome []int64, ok bool) {
 	refusal, refused := []int64{1}, false
 	for i, b := range now {
 		switch wait := int64(0); {
@@ -270,8 +272,8 @@ func (s heldScene) call(c heldCall, keys []heldKey, now []bucket.Balance) (_ []b
 	return now, reply, true
 }
 
-// left writes what there is at keys. Those that s has changed live until after their last hold, and for half
-// a window after its end.
+// left writes what there is at keys. One that s has changed lives until after its last hold, and for half a
+// window after its end.
 func (s heldScene) left(before, now []bucket.Balance) string {
 	var text strings.Builder
 	for i, k := range s.keys {
@@ -400,42 +402,43 @@ func TestHoldsModelSpoilt(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	for what, part := range map[string][2]string{
-		"epoch that ends next":           {"math.floor(now / 60000) + 1", "math.floor(now / 60000)"},
-		"sweep":                          {"    low[k] = math.max(epoch, e)\n", "    low[k] = e\n"},
-		"epochs of a later one":          {"math.max(epoch, e)", "epoch"},
-		"epoch of a cell":                {"e + (e + i) % 2 < low[k]", "e < low[k]"},
-		"swept tokens":                   {"swept[k] = swept[k] + held", "swept[k] = swept[k]"},
-		"swept by a write alone":         {"      swept[k] = 0\n    end\n    reply", "    end\n    reply"},
-		"limit from before holds":        {"low[k] = epoch + 3", "low[k] = epoch"},
-		"missing bucket":                 {"missing[k] = not", "missing[k] = false and not"},
-		"epoch of what is taken":         {"last[k] = math.max(epoch + 1, low[k])", "last[k] = epoch + 1"},
-		"holds of a window that is over": {"used[k], h[k], swept[k] = 0, {[0] = 0, 0}, 0\n      end\n      w", "used[k] = 0\n      end\n      w"},
-		"held in the balance":            {"burst[k] - used[k] - h[k][0] - h[k][1]", "burst[k] - used[k] - h[k][0]"},
-		"charge of its window":           {"ARGV[i + 1] + 0 == ends[k] and", "true and"},
-		"charge of an open window":       {"(not window[k] or now < ends[k])", "true"},
-		"return in its epoch":            {"of >= low[k] and of", "of"},
-		"return of what there is":        {"math.max(0, h[k][of % 2] - held)", "h[k][of % 2] - held"},
-		"used by a settle":               {"used[k] - ARGV[i], most", "used[k], most"},
-		"give-back of what was used":     {"math.max(0, math.min(used[k] - ARGV[i], most))", "math.min(used[k] - ARGV[i], most)"},
-		"call that holds":                {"if low[k] and fit == '1' then", "if low[k] then"},
-		"charge that is used":            {"elseif window[k] then\n      used", "elseif false then\n      used"},
-		"extension that is over":         {"missing[k] or of < low[k] then", "missing[k] then"},
-		"extension of another window":    {"if not current(k, i) and not missing[k] then", "if false then"},
-		"extension that is not due":      {"elseif of >= last[k] then", "elseif false then"},
-		"extension of what there was":    {"  release(k, of, held)\n  h[k]", "  h[k]"},
-		"extension":                      {"h[k][last[k] % 2] = h[k][last[k] % 2] + held", ""},
-		"refusal of a full limit":        {"tokens[k] + 1e-9 < cost[k]", "false"},
-		"balance of later calls":         {"  tokens[k] = balance(k)\n  return true", "  return true"},
-		"write that changes nothing":     {"if opened[k] or used[k] ~= before[k][1]", "if true or used[k] ~= before[k][1]"},
-		"write of what is used":          {"used[k] ~= before[k][1] or ", ""},
-		"write of the even cell":         {" or h0 ~= before[k][2]", ""},
-		"write of the odd cell":          {" or h1 ~= before[k][3]", ""},
-		"life":                           {"(low[k] + 2) * 60000", "(low[k] + 1) * 60000"},
-		"life of a window":               {"life = math.max(life, ends[k] + ARGV[window[k]])", "life = life"},
-		"hint of a wait":                 {"wait = 1000", "wait = 999"},
-		"wait for a window":              {"wait = ends[k] - now", "wait = 1000"},
-		"epoch in the reply":             {"low[k], last[k], swept[k]}", "low[k], low[k], swept[k]}"},
-		"outcome of an extension":        {"(each.refused or each.extended)", "each.refused"},
+		"epoch that ends next":    {"math.floor(now / 60000) + 1", "math.floor(now / 60000)"},
+		"sweep":                   {"    low[k] = math.max(epoch, e)\n", "    low[k] = e\n"},
+		"epochs of a later one":   {"math.max(epoch, e)", "epoch"},
+		"epoch of a cell":         {"e + (e + i) % 2 < low[k]", "e < low[k]"},
+		"swept tokens":            {"swept[k] = swept[k] + held", "swept[k] = swept[k]"},
+		"swept by a write alone":  {"      swept[k] = 0\n    end\n    reply", "    end\n    reply"},
+		"limit from before holds": {"low[k] = epoch + 3", "low[k] = epoch"},
+		"missing bucket":          {"missing[k] = not", "missing[k] = false and not"},
+		"epoch of what is taken":  {"last[k] = math.max(epoch + 1, low[k])", "last[k] = epoch + 1"},
+		"holds of a window that is over": {"used[k], h[k], swept[k] = 0, {[0] = 0, 0}, 0\n      end\n      w",
+			"used[k] = 0\n      end\n      w"},
+		"held in the balance":         {" - used[k] - h[k][0] - h[k][1]", " - used[k] - h[k][0]"},
+		"charge of its window":        {"ARGV[i + 1] + 0 == ends[k] and", "true and"},
+		"charge of an open window":    {"(not window[k] or now < ends[k])", "true"},
+		"return in its epoch":         {"of >= low[k] and of", "of"},
+		"return of what there is":     {"math.max(0, h[k][of % 2] - held)", "h[k][of % 2] - held"},
+		"used by a settle":            {"used[k] - ARGV[i], most", "used[k], most"},
+		"give-back of what was used":  {"math.max(0, math.min(used[k] -", "math.max(-1e9, math.min(used[k] -"},
+		"call that holds":             {"if low[k] and fit == '1' then", "if low[k] then"},
+		"charge that is used":         {"elseif window[k] then\n      used", "elseif false then\n      used"},
+		"extension that is over":      {"missing[k] or of < low[k] then", "missing[k] then"},
+		"extension of another window": {"if not current(k, i) and not missing[k] then", "if false then"},
+		"extension that is not due":   {"elseif of >= last[k] then", "elseif false then"},
+		"extension of what there was": {"  release(k, of, held)\n  h[k]", "  h[k]"},
+		"extension":                   {"h[k][last[k] % 2] = h[k][last[k] % 2] + held", ""},
+		"refusal of a full limit":     {"tokens[k] + 1e-9 < cost[k]", "false"},
+		"balance of later calls":      {"  tokens[k] = balance(k)\n  return true", "  return true"},
+		"write that changes nothing":  {"if opened[k] or used[k] ~=", "if true or used[k] ~="},
+		"write of what is used":       {"used[k] ~= before[k][1] or ", ""},
+		"write of the even cell":      {" or h0 ~= before[k][2]", ""},
+		"write of the odd cell":       {" or h1 ~= before[k][3]", ""},
+		"life":                        {"(low[k] + 2) * 60000", "(low[k] + 1) * 60000"},
+		"life of a window":            {"life = math.max(life, ends[k] + ARGV[window[k]])", "life = life"},
+		"hint of a wait":              {"wait = 1000", "wait = 999"},
+		"wait for a window":           {"wait = ends[k] - now", "wait = 1000"},
+		"epoch in the reply":          {"low[k], last[k], swept[k]}", "low[k], low[k], swept[k]}"},
+		"outcome of an extension":     {"(each.refused or each.extended)", "each.refused"},
 	} {
 		spoilt, caught := strings.Replace(holdsScript, part[0], part[1], 1), false
 		if spoilt == holdsScript {

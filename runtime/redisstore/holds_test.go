@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,14 +32,15 @@ const (
 	jobLimits
 )
 
-// jobs is a resource with all sorts of limits: one that refills, 100 tokens a day, 1000 in windows by c whose
-// holds come back, here of hours, and 20 slots. A project has half of it again.
+// jobs is a resource with all sorts of limits. One refills; there are 100 tokens a day, and 1000 in windows by
+// c, here of hours, whose holds come back; and 20 slots. A project has half of it again.
 func jobs(c *bucket.Calendar) *definition {
 	if c == nil {
 		c = &bucket.Calendar{Unit: bucket.FirstUse, Length: hour}
 	}
 	def := gpt4()
-	def.spec.Limits, def.spec.Held = []string{"rpm", "daily", "usd", "parallel"}, []bool{false, false, true, true}
+	def.spec.Limits = []string{"rpm", "daily", "usd", "parallel"}
+	def.spec.Held = []bool{false, false, true, true}
 	for i := range def.spec.Kinds {
 		more := int64(2 + i)
 		k := &def.spec.Kinds[i]
@@ -76,7 +78,7 @@ func (d *process) begin(t testing.TB, cost [jobLimits]int64, entities ...string)
 	return call
 }
 
-// end settles a job. What it costs of slots is what it took.
+// end settles a job. It costs the slots that it took.
 func (d *process) end(t testing.TB, lease *store.Call, actual [jobLimits]int64) {
 	t.Helper()
 	part := &lease.Parts[0]
@@ -101,7 +103,7 @@ func (d *process) extend(t testing.TB, held bucket.Charge) []int64 {
 	return call.Parts[0].Buckets[0].Epochs
 }
 
-// left compares what is left of a limit, and its cells, with want, by a peek.
+// leftOf compares what is left of a limit, and its cells, with want, by a peek.
 func (d *process) leftOf(t testing.TB, limit int, tokens, even, odd int64) {
 	t.Helper()
 	call := d.job([jobLimits]int64{})
@@ -109,10 +111,9 @@ func (d *process) leftOf(t testing.TB, limit int, tokens, even, odd int64) {
 		t.Fatal(err)
 	}
 	b := call.Parts[0].Buckets[0].After.Balances[limit]
-	if got := [3]int64{b.Tokens, b.Cells[0], b.Cells[1]}; got != [3]int64{tokens * token, even * token, odd * token} {
-		t.Helper()
-		t.Errorf("%d millitokens left of limit %d, held are %d, want %d left, %d and %d held", got[0], limit, got[1:],
-			tokens*token, even*token, odd*token)
+	got, want := [3]int64{b.Tokens, b.Cells[0], b.Cells[1]}, [3]int64{tokens * token, even * token, odd * token}
+	if got != want {
+		t.Errorf("limit %d: left, and held in even and odd epochs, are %d, want %d", limit, got, want)
 	}
 }
 
@@ -160,6 +161,47 @@ func TestSlots(t *testing.T) {
 		"peek found", "settle applied", "peek found")
 }
 
+// TestSlotsAtOnce: 64 callers in three processes get exactly the slots that there are, also on a real Redis.
+func TestSlotsAtOnce(t *testing.T) {
+	s, def := newServer(t), jobs(nil)
+	var all []*process
+	for range 3 {
+		all = append(all, s.process(t, s.client(t), def))
+	}
+	for range 3 {
+		var mu sync.Mutex
+		var leases []*store.Call
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				call := all[i%len(all)].job(inSlots(3))
+				err := all[i%len(all)].session.Acquire(t.Context(), call)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					call.Parts[0].NoteCharges()
+					leases = append(leases, call)
+				} else if !isA[*store.DeniedError](err) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(leases) != 20/3 {
+			t.Errorf("%d calls of 3 slots are admitted, want %d", len(leases), 20/3)
+		}
+		for _, lease := range leases {
+			wg.Go(func() { all[0].end(t, lease, inSlots(3)) })
+		}
+		wg.Wait()
+	}
+	all[0].leftOf(t, parallel, 20, 0, 0)
+	ttl := s.client(t).TTL(t.Context(), s.jobKey("parallel")).Val()
+	if s.mini == nil && (ttl < time.Minute || ttl > 3*time.Minute) {
+		t.Errorf("the hash lives for %v, want until a minute after the last hold", ttl)
+	}
+}
+
 // TestSettleWithoutHolds: a settle that changes nothing is not written.
 func TestSettleWithoutHolds(t *testing.T) {
 	_, d := working(t)
@@ -172,8 +214,8 @@ func TestSettleWithoutHolds(t *testing.T) {
 	d.calls(t, "levels missing", "acquire applied")
 }
 
-// TestHoldsOfTheDead: they come back at the end of their epoch, and no earlier. What a window had reserved
-// does too, where it says so.
+// TestHoldsOfTheDead: they come back at the end of their epoch, and no earlier, slots and tokens of a window.
+// Those of a window that does not release them stay charged.
 func TestHoldsOfTheDead(t *testing.T) {
 	s, d := working(t)
 	s.at(10_000)
@@ -411,7 +453,8 @@ func TestResetOfHolds(t *testing.T) {
 // TestResetRepairsHolds: a reset repairs a malformed hash, which calls and operators name until then.
 func TestResetRepairsHolds(t *testing.T) {
 	for _, fields := range [][]any{{"h0", "many", "h1", 0, "e", 1}, {"h0", 1}, {"e", 7}, {"h1", 1, "e", 7},
-		{"h0", 0, "h1", "inf", "e", epoch(2)}, {"h0", 0, "h1", 0, "e", "inf"}, {"h0", "nan", "h1", 1, "e", epoch(2)}} {
+		{"h0", 0, "h1", "inf", "e", epoch(2)}, {"h0", 0, "h1", 0, "e", "inf"},
+		{"h0", "nan", "h1", 1, "e", epoch(2)}} {
 		s, d := working(t)
 		if err := s.client(t).HSet(t.Context(), s.jobKey("parallel"), fields...).Err(); err != nil {
 			t.Fatal(err)
@@ -491,7 +534,8 @@ func TestInspectHolds(t *testing.T) {
 	of := d.session.(*session).resources[0].spec.Kinds[0].Limits
 	for i, left := range []int64{16, 915} {
 		balance := b.Limits[i].Balance(of[parallel-i])
-		if balance.Tokens != left*token || bucket.Available(balance, 0, t0+2*minute) != balance.Tokens+want[i].Cells[0] {
+		later := bucket.Available(balance, 0, t0+2*minute)
+		if balance.Tokens != left*token || later != balance.Tokens+want[i].Cells[0] {
 			t.Errorf("%+v, want %d left, and with what is held in 2 minutes", balance, left)
 		}
 	}

@@ -106,7 +106,7 @@ type lease struct {
 	excepted map[string]bool // entities that were reset meanwhile
 }
 
-// history is a resource of a window whose holds come back, and of slots: few, so that they are often all taken.
+// history is a resource of a window whose holds come back, and of slots. There are few: they are often taken.
 func history() *definition {
 	def := gpt4()
 	def.spec.Limits, def.spec.Held = []string{"usd", "parallel"}, []bool{true, true}
@@ -139,7 +139,8 @@ func connect(t testing.TB, s *server) *connection {
 
 func newWorld(t testing.TB, s *server, c *connection, b broken) *world {
 	w := &world{t: t, s: s, broken: b, connection: c, capacity: map[key]int64{}, used: map[key]usage{},
-		lost: map[key][]hold{}, left: map[key][]hold{}, resets: map[string]int64{}, versions: map[string]store.Revision{}}
+		lost: map[key][]hold{}, left: map[key][]hold{}, resets: map[string]int64{},
+		versions: map[string]store.Revision{}}
 	c.world = w
 	s.mini.FlushAll()
 	s.at(0)
@@ -171,7 +172,8 @@ func (w *world) restart(i int) {
 		next.spoiltHolds(w.t, w.broken.part, w.broken.instead)
 	}
 	if w.broken.sweepsByOwn {
-		next.spoiltHolds(w.t, "math.floor(now / 60000)", fmt.Sprintf("math.floor((now + %d) / 60000)", 100*next.off))
+		clock := fmt.Sprintf("math.floor((now + %d) / 60000)", 100*next.off)
+		next.spoiltHolds(w.t, "math.floor(now / 60000)", clock)
 	}
 	script := next.session.(*session).loops[holding]
 	if err := w.raw.ScriptLoad(w.t.Context(), script.eval[1].(string)).Err(); err != nil {
@@ -271,8 +273,8 @@ func (c *connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// snapshot returns what puts the hashes of buckets back to what they are now: a replica takes over that did not
-// have the writes since.
+// snapshot returns what puts the hashes of buckets back to what they are now. A replica takes over that did
+// not have the writes since.
 func (w *world) snapshot() (restore func()) {
 	type hash struct {
 		fields map[string]string
@@ -324,52 +326,36 @@ func (w *world) wrong() string {
 		for i := range 2 {
 			k := key{entity, i}
 			if wrong := w.wrongOf(k, w.stored(k)); wrong != "" {
-				return fmt.Sprintf("after %s at %d: %s of %s: %s", w.doing, w.now, history().spec.Limits[i], entity, wrong)
+				limit := history().spec.Limits[i]
+				return fmt.Sprintf("after %s at %d: %s of %s: %s", w.doing, w.now, limit, entity, wrong)
 			}
 		}
 	}
 	return ""
 }
 
-// wrongOf is wrong for one limit.
+// wrongOf is wrong for one limit, which is stored as b.
 func (w *world) wrongOf(k key, b bucket.Balance) string {
-	if got, want := used(b), w.used[k]; b.Windowed() && b.Ends > w.serverNow() && b.Ends == want.end && got != want.used {
-		return fmt.Sprintf("used are %d, want %d", got, want.used)
+	now := w.serverNow()
+	u := w.used[k]
+	if got := used(b); b.Windowed() && b.Ends > now && b.Ends == u.end && got != u.used {
+		return fmt.Sprintf("used are %d, want %d", got, u.used)
 	}
 	if b.Cells[0] < 0 || b.Cells[1] < 0 {
 		return fmt.Sprintf("held are %d", b.Cells)
 	}
-	lost, running, held, most := int64(0), int64(0), map[int64]int64{}, map[int64]int64{}
+	lost := int64(0)
 	for _, h := range w.lost[k] {
-		if h.epoch >= bucket.Epoch(w.serverNow()-1000) { // a replica's clock may differ
+		if h.epoch >= bucket.Epoch(now-1000) { // a replica's clock may differ
 			lost += h.tokens
 		}
 	}
-	for _, h := range w.left[k] {
-		most[h.epoch] += h.tokens
-	}
-	for _, l := range w.leases {
-		for _, c := range l.chargesOf(k.entity) {
-			if c.Epochs != nil {
-				most[c.Epochs[k.limit]] += c.Cost[k.limit]
-			}
-			if !l.running || l.excepted[k.entity] || b.Windowed() && (c.Ends[0] != b.Ends || b.Over(w.serverNow())) {
-				continue
-			}
-			if c.Cost[k.limit] > 0 {
-				running += c.Cost[k.limit]
-				if c.Epochs[k.limit] > 0 { // it is not in doubt
-					held[c.Epochs[k.limit]] += c.Cost[k.limit]
-				}
-			}
-		}
-	}
+	running, held, most := w.held(k, b)
 	if running > w.capacity[k]+lost {
 		return fmt.Sprintf("%d run, capacity is %d", running, w.capacity[k])
 	}
 	for i, n := range b.Cells {
-		epoch := b.HeldIn(i)
-		soon := w.serverNow() + 1000 // the clock of a replica may be behind the one that saw it end
+		epoch, soon := b.HeldIn(i), now+1000 // as above
 		over := epoch < bucket.Epoch(soon) || b.Windowed() && b.Over(soon)
 		if n > most[epoch] && !over {
 			return fmt.Sprintf("%d are counted in epoch %d, but %d are held", n, epoch, most[epoch])
@@ -385,6 +371,32 @@ func (w *world) wrongOf(k key, b bucket.Balance) string {
 		}
 	}
 	return ""
+}
+
+// held returns what leases that run hold of a limit that is stored as b: in all, and as far as they know its
+// epoch, by epoch. most is what may be held, by epoch.
+func (w *world) held(k key, b bucket.Balance) (running int64, held, most map[int64]int64) {
+	held, most = map[int64]int64{}, map[int64]int64{}
+	for _, h := range w.left[k] {
+		most[h.epoch] += h.tokens
+	}
+	for _, l := range w.leases {
+		for _, c := range l.chargesOf(k.entity) {
+			if c.Epochs == nil || c.Cost[k.limit] == 0 {
+				continue
+			}
+			tokens, epoch := c.Cost[k.limit], c.Epochs[k.limit]
+			most[epoch] += tokens
+			past := b.Windowed() && (c.Ends[0] != b.Ends || b.Over(w.serverNow()))
+			if !l.running || l.excepted[k.entity] || past {
+				continue
+			}
+			if running += tokens; epoch > 0 { // it is not in doubt
+				held[epoch] += tokens
+			}
+		}
+	}
+	return running, held, most
 }
 
 // leave notes holds of the charges of a chain: their lease has ended, and they may be there.

@@ -103,9 +103,67 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestOfHeld: a limit with holds is told by what stands for its rate.
+func TestOfHeld(t *testing.T) {
+	all := []bucket.Limit{bucket.InFlight(20), bucket.InWindows(5, time.Hour)}
+	calendars := []*bucket.Calendar{nil, {Unit: bucket.FirstUse, Length: hour}}
+	want := []any{int64(20_000), -1, int64(5000), -2, kept, hour, now - ahead, int64(0), int64(0), int64(0)}
+	if got := Of(all, 7, []int{0, 1}, []bool{true, true}, calendars, now).List; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestSplitHeld: a settle ends all holds. The part of a window's that it leaves charged is used then.
+func TestSplitHeld(t *testing.T) {
+	of := func(cost, end, epoch int64) bucket.Charge {
+		return bucket.Charge{Cost: []int64{cost}, Ends: []int64{end}, Epochs: []int64{epoch}}
+	}
+	held, windows := []bool{true}, []*bucket.Calendar{{Unit: bucket.Day}}
+	for name, test := range map[string]struct {
+		charges    []bucket.Charge
+		calendars  []*bucket.Calendar
+		cost, rest int64
+		back       []GiveBack
+	}{
+		"slots":            {[]bucket.Charge{of(30, 0, 7)}, nil, 0, 0, []GiveBack{{Epoch: 7, Held: 30}}},
+		"released slots":   {[]bucket.Charge{of(30, 0, 7)}, nil, -30, 0, []GiveBack{{Epoch: 7, Held: 30}}},
+		"lost slots":       {[]bucket.Charge{of(30, 0, bucket.Lost), of(5, 0, 0)}, nil, -35, 0, nil},
+		"no charge":        {nil, windows, -5, 0, nil},
+		"as reserved":      {[]bucket.Charge{of(30, 2, 7)}, windows, 0, 0, []GiveBack{{0, -30, 2, 7, 30}}},
+		"less":             {[]bucket.Charge{of(30, 2, 7)}, windows, -10, 0, []GiveBack{{0, -20, 2, 7, 30}}},
+		"more":             {[]bucket.Charge{of(30, 2, 7)}, windows, 4, 4, []GiveBack{{0, -30, 2, 7, 30}}},
+		"less, lost":       {[]bucket.Charge{of(30, 2, -1)}, windows, -10, 0, []GiveBack{{0, -20, 2, -1, 0}}},
+		"nothing, lost":    {[]bucket.Charge{of(30, 2, -1)}, windows, -30, 0, nil},
+		"from before":      {[]bucket.Charge{of(30, 2, 0)}, windows, -10, 0, []GiveBack{{0, 10, 2, 0, 0}}},
+		"kept from before": {[]bucket.Charge{of(30, 2, 0)}, windows, 0, 0, nil},
+		"the newest first": {[]bucket.Charge{of(30, 1, 6), of(20, 2, 7)}, windows, -25, 0,
+			[]GiveBack{{0, 0, 2, 7, 20}, {0, -25, 1, 6, 30}}},
+	} {
+		rest, back := Split(test.charges, test.calendars, held, []int64{test.cost})
+		if rest[0] != test.rest || !slices.Equal(back, test.back) {
+			t.Errorf("%s: %v and %v, want %v and %v", name, rest, back, test.rest, test.back)
+		}
+	}
+}
+
+// TestHolds: what is in doubt is not extended, nor what holds nothing.
+func TestHolds(t *testing.T) {
+	c := bucket.Charge{Cost: []int64{1, 2, 3, 0, 5}, Ends: []int64{0, 9, 0, 0, 0},
+		Epochs: []int64{7, 8, -1, 7, 0}}
+	want := []GiveBack{{0, 0, 0, 7, 1}, {1, 0, 9, 8, 2}}
+	if got := Holds(c); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	args := Append(nil, 1, true, 0, want)
+	if want := []any{int64(0), 1, int64(0), int64(9), int64(8), int64(2)}; !slices.Equal(args, want) {
+		t.Errorf("arguments %v, want %v", args, want)
+	}
+}
+
 // TestAppend: the number of give-backs stands in front of them.
 func TestAppend(t *testing.T) {
-	back := []GiveBack{{Limit: 1, Amount: 30, Ends: 2}, {Limit: 2, Amount: 7, Ends: 7}, {Limit: 1, Amount: 5, Ends: 1}}
+	back := []GiveBack{{Limit: 1, Amount: 30, Ends: 2}, {Limit: 2, Amount: 7, Ends: 7},
+		{Limit: 1, Amount: 5, Ends: 1}}
 	got := Append([]any{"1"}, 1, false, 40, back)
 	if want := []any{"1", int64(40), 2, int64(30), int64(2), int64(5), int64(1)}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
