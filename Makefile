@@ -45,14 +45,14 @@ help: ## list the targets
 # The limits are there to be read while the first run compiles.
 .PHONY: demo
 demo: demo-limits ## generate, and run the simulated gateway in examples/gateway (DEMOFLAGS=-v: print its tables)
-	@go run ./internal/tool/generate limits.yaml
+	@go run ./internal/tool/generate examples/gateway/limits.yaml
 	@go build -o $(BUILD)/ ./examples/gateway
 	@exec $(BUILD)/gateway $(DEMOFLAGS)
 
 .PHONY: demo-limits
 demo-limits:
-	@echo "The limits of gpt-4 in limits.yaml, from which sluice generates the Go package that runs here:"
-	@sed -n '/^  gpt-4:/,/on_unavailable:/{/doc: Chat/d;s/ *#.*//;p;}' limits.yaml
+	@echo "gpt-4 in examples/gateway/limits.yaml, from which sluice generates the Go package that runs here:"
+	@sed -n '/^  gpt-4:/,/on_unavailable:/{/doc: Chat/d;s/ *#.*//;p;}' examples/gateway/limits.yaml
 	@echo
 	@test -x $(BUILD)/gateway || echo "The first run compiles the generator and the gateway, which takes up to a minute."
 

@@ -34,7 +34,7 @@ func wayOf(resp *http.Response) way {
 }
 
 // cells is how many parts of the run a bar shows.
-const cells = 54
+const cells = 46
 
 // tally counts answers by way.
 type tally [ways]int
@@ -50,6 +50,8 @@ type board struct {
 	// when the table was down and up again, after the start; 0: not yet
 	cut, up time.Duration
 	report  func(text string) // of the outage; nil: none
+	// the most calls of a user that ran at once
+	peak func(user string) int
 }
 
 // bar has the answers to one tenant.

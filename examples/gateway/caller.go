@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"sync"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 )
 
 // caller calls gateways as tenants do.

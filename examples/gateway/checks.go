@@ -23,7 +23,7 @@ func (s *simulation) check(ctx context.Context, out *strings.Builder) error {
 		return b.Consumed - s.before[key].Consumed, stored
 	}
 	return errors.Join(s.checkStreams(out), s.checkSettled(out, got), s.checkProjects(out, got),
-		s.checkBounds(out, after))
+		s.checkBounds(out, after), s.checkSlots(out, after))
 }
 
 // checkStreams holds what clients have read against what was sent: of each reply that was not broken off they

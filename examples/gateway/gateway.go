@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 )
@@ -45,9 +45,9 @@ func (g *gateway) handler(complete http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// askChat reserves the estimate, of the user and of the project.
+// askChat reserves the estimate, of the user and of the project, and a slot of the user.
 func askChat(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
-	return userOf(r), limits.GPT4Cost{TPM: chatOf(r).estimate()}, nil // RPM: per_call 1
+	return userOf(r), limits.GPT4Cost{TPM: chatOf(r).estimate()}, nil // Parallel, RPM: per_call 1
 }
 
 // askEmbeddings charges a batch of texts to the project. Its cost is known beforehand: there is nothing to
@@ -58,7 +58,8 @@ func askEmbeddings(r *http.Request) (limits.EmbeddingsEntity, limits.EmbeddingsC
 
 // complete streams the model's reply, and settles for the prompt and for the tokens sent. It settles also if
 // the model breaks off or the client hangs up, even before the first token, since the model worked for it. If
-// the model fails before the first token, the call costs nothing.
+// the model fails before the first token, the call costs nothing. Its slot comes back in any case. The
+// context ends if the slot is lost, and so does the reply.
 func (g *gateway) complete(w http.ResponseWriter, r *http.Request) {
 	ctx, chat := r.Context(), chatOf(r)
 	lease := httplimit.Lease[limits.GPT4Cost](ctx)

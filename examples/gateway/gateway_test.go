@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )

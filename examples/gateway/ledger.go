@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"sync"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 	"github.com/sluice-go/sluice/runtime"
 )
 

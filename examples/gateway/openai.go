@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 )
 
 // chat is the body of a request for a completion, as far as the gateway knows it.

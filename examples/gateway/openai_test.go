@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 )
 
 // TestDenied: who is denied learns when to come back, in the headers that clients of OpenAI read, is served

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 

@@ -98,8 +98,8 @@ func (b *board) frame(after time.Duration, colours bool) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	reached := b.cell(after)
-	text := []string{fmt.Sprintf("%-18s %s%9s%7s%9s", "", b.axis(reached, colours), "admitted", "denied",
-		"degraded")}
+	text := []string{fmt.Sprintf("%-18s %s%9s%7s%9s%7s", "", b.axis(reached, colours), "admitted", "denied",
+		"degraded", "slots")}
 	for i := range b.bars {
 		one := &b.bars[i]
 		var strip strings.Builder
@@ -115,8 +115,8 @@ func (b *board) frame(after time.Duration, colours bool) []string {
 			}
 		}
 		sum := one.sum()
-		text = append(text, fmt.Sprintf("%-8s %-9s %s%9d%7d%9d", one.tenant.name, one.tenant.manner, &strip,
-			sum[admitted], sum[denied], sum[degraded]))
+		text = append(text, fmt.Sprintf("%-8s %-9s %s%9d%7d%9d%7s", one.tenant.name, one.tenant.manner, &strip,
+			sum[admitted], sum[denied], sum[degraded], b.slots(one.tenant)))
 	}
 	cell := (b.all / cells).Round(time.Millisecond)
 	legend := []string{fmt.Sprintf("A cell is %v, by most of its calls:", cell)}
@@ -124,6 +124,14 @@ func (b *board) frame(after time.Duration, colours bool) []string {
 		legend = append(legend, paint(glyphs[how], colourOf[how], colours)+" "+name)
 	}
 	return append(text, strings.Join(legend, "  "))
+}
+
+// slots writes the most slots that the tenant's calls had at once, of all.
+func (b *board) slots(t *tenant) string {
+	if t.embeds || b.peak == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", b.peak(t.user.ID), slots)
 }
 
 // axis has the start and the end of the run, and marks the cells of the outage as far as it has come.

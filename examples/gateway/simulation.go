@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -39,6 +39,7 @@ type simulation struct {
 	caller   *caller
 	audit    *audit
 	meter    *meter
+	provider *provider
 	ledger   *ledger
 	board    *board
 	began    time.Time
@@ -54,8 +55,8 @@ func newSimulation(
 ) (*simulation, error) {
 	cast := tenants()
 	sim := &simulation{settings: s, dynamodb: client, tenants: cast, caller: &caller{}, meter: newMeter(cast),
-		ledger: newLedger(), board: newBoard(cast, s.duration), began: time.Now()}
-	sim.caller.board = sim.board
+		ledger: newLedger(), board: newBoard(cast, s.duration), provider: newProvider(), began: time.Now()}
+	sim.caller.board, sim.board.peak = sim.board, sim.provider.peak
 	sim.audit = newAudit(sim.tenants, sim.ledger)
 	for range s.processes() {
 		lim, err := limits.New(dynamo.New(client, s.table),
@@ -77,9 +78,10 @@ func newSimulation(
 	if sim.before, err = sim.stored(ctx); err != nil {
 		return nil, err
 	}
-	for _, lim := range sim.limiters {
+	for i, lim := range sim.limiters {
 		g := &gateway{
-			gpt4: lim.GPT4, embeddings: lim.Embeddings, users: users(cast), model: llm(s.seed), log: s.log(),
+			gpt4: lim.GPT4, embeddings: lim.Embeddings, users: users(cast), log: s.log(),
+			model: sim.provider.serve(i+1, llm(s.seed)),
 		}
 		f, err := open(ctx, on, sim.audit.watch(g.handler(g.complete)), s.log())
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 )
 
 // tenant is who calls, and how.
