@@ -22,6 +22,9 @@
 // Limits with windows have the behaviours of boundaries, and most of those of limits that refill (alike). The
 // model knows each window by its end, and a lease by the windows that it was charged to.
 //
+// Limits with holds have behaviours of their own, in which time passes by steps: each process extends what is
+// due at an instant before the next step. The model knows each hold by its end, and knows no cells.
+//
 // The model does not cover limit changes that a process has not noticed yet, nor the refill of the time
 // before a change. With two fields to a limit, a store cannot know what was in force then.
 package conformance
@@ -48,6 +51,8 @@ type Store struct {
 	Flows   bool // time passes by itself too
 	// KeepIdle is how long an idle bucket is kept, even if it was full before; 0 if for no longer than that.
 	KeepIdle time.Duration
+	// Usage says that images have what was consumed of each limit.
+	Usage bool
 	// Server says that the store runs on a server of its own. Controls show that the suite notices a broken
 	// store; each takes many calls, and they are left to engines in the process.
 	Server bool
@@ -102,6 +107,14 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 			t.Skip("its clock cannot be moved, and what ages in its place is not the window that a lease knows")
 		}
 		for _, b := range boundaries {
+			t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
+		}
+	})
+	t.Run("holds", func(t *testing.T) {
+		if open(t).Flows {
+			t.Skip("its clock cannot be moved, and what ages in its place is not the epoch of a hold")
+		}
+		for _, b := range heldBehaviours() {
 			t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 		}
 	})

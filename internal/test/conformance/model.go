@@ -17,49 +17,57 @@ type ideal struct {
 	tokens  []int64            // at this instant, ms
 	at      int64
 	ends    []int64 // of the open window, 0 before the first and where the limit refills
+	used    []int64 // usage: what was taken, and not given back by a settle or release
+	holds   []*hold // what open leases and dead processes hold
+	ahead   []int64 // by limit: the latest epoch in which a reset or a revision may have a hold be; 0 for none
 }
 
 func newIdeal(limits []bucket.Limit, windows []*bucket.Calendar) *ideal {
-	b := &ideal{limits: limits, windows: windows, ends: make([]int64, len(limits))}
+	n := len(limits)
+	b := &ideal{limits: limits, windows: windows, ends: make([]int64, n), used: make([]int64, n),
+		ahead: make([]int64, n)}
 	for _, l := range limits {
 		b.tokens = append(b.tokens, l.Burst)
 	}
 	return b
 }
 
-func (b *ideal) balance(i int) bucket.Balance {
-	return bucket.Balance{Limit: b.limits[i], Tokens: b.tokens[i], Ends: b.ends[i]}
+func (b *ideal) balance(i int, now int64) bucket.Balance {
+	return bucket.Balance{Limit: b.limits[i], Tokens: b.tokens[i] + b.over(i, now), Ends: b.ends[i]}
 }
 
 // available returns what the i-th limit has at now, in millitokens.
 func (b *ideal) available(i int, now int64) int64 {
-	return bucket.Available(b.balance(i), b.at, now)
+	return bucket.Available(b.balance(i, now), b.at, now)
 }
 
 // wait returns how long after now the i-th limit has cost.
 func (b *ideal) wait(i int, now, cost int64) time.Duration {
-	return bucket.RetryAfter(b.balance(i), b.at, now, cost)
+	return bucket.RetryAfter(b.balance(i, now), b.at, now, cost)
 }
 
 // take takes cost at now, into debt if need be. It gives negative costs back. Of a limit with windows, a cost
-// opens the next window if the last one is over.
+// opens the next window if the last one is over, in which nothing is held.
 func (b *ideal) take(cost []int64, now int64) {
+	b.sweep(now)
 	for i, c := range cost {
 		switch {
 		case b.limits[i].Absent() || b.limits[i].Windowed() && c == 0:
 			continue
 		case b.limits[i].Windowed() && now >= b.ends[i]:
 			b.tokens[i], b.ends[i] = b.limits[i].Burst, b.windows[i].End(now, b.ends[i])
+			b.forget(i)
 		}
 		b.tokens[i] = min(b.available(i, now)-c, b.limits[i].Burst)
 	}
 	b.at = max(b.at, now)
 }
 
-// reshape puts limits in force since the last take. Usage of a window stays.
+// reshape puts limits in force since the last take. Usage of a window stays, and what is held. A limit that
+// is new is full.
 func (b *ideal) reshape(limits []bucket.Limit) {
 	for i, l := range limits {
-		if l.Windowed() {
+		if l.Windowed() || l.InFlight() {
 			b.tokens[i] += l.Burst - b.limits[i].Burst
 			continue
 		}
@@ -74,33 +82,63 @@ type portion struct {
 	resource, entity string
 	names            []string // of limits
 	cost             []int64
-	charges          []bucket.Charge // what a lease took, oldest first
+	charges          []charge // what a lease took, oldest first
+}
+
+// charge is what one call of a lease took, and what it holds of that.
+type charge struct {
+	bucket.Charge
+	holds []*hold // by limit, nil for what is not held; nil if nothing is
 }
 
 // pay takes p's cost at now, and adds it to p's charges.
 func (p *portion) pay(now int64) {
 	p.take(p.cost, now)
-	p.charges = append(p.charges, bucket.Charge{Cost: p.cost, Ends: slices.Clone(p.ends)})
+	for i, c := range p.cost {
+		if !p.limits[i].Absent() {
+			p.used[i] += c
+		}
+	}
+	p.charges = append(p.charges, charge{bucket.Charge{Cost: p.cost, Ends: slices.Clone(p.ends)}, nil})
 }
 
 // settle turns what p took into actual at now. Nothing comes back to a window that is over, or that is not
 // the open one.
 func (p *portion) settle(actual []int64, now int64) {
+	p.sweep(now)
 	change := slices.Clone(actual)
 	for i, c := range p.cost {
-		if change[i] -= c; change[i] >= 0 || !p.limits[i].Windowed() {
+		switch change[i] -= c; {
+		case p.limits[i].Absent():
+			continue
+		case p.limits[i].InFlight():
+			change[i] = p.slots(i, actual[i] == 0)
 			continue
 		}
-		back := -change[i]
-		change[i] = 0
-		for _, c := range slices.Backward(p.charges) {
-			part := min(back, c.Cost[i])
-			if back -= part; c.Ends[i] == p.ends[i] && now < p.ends[i] {
-				change[i] -= part
-			}
+		p.used[i] += change[i]
+		if p.limits[i].Windowed() {
+			change[i] = p.returned(i, change[i], now)
 		}
 	}
 	p.take(change, now)
+}
+
+// returned returns what the settle of a windowed limit takes, of which it is to take change.
+func (p *portion) returned(i int, change, now int64) int64 {
+	back := max(0, -change)
+	change = max(0, change)
+	for _, c := range slices.Backward(p.charges) {
+		part := min(back, c.Cost[i])
+		back -= part
+		if c.Ends[i] != p.ends[i] || now >= p.ends[i] {
+			continue
+		}
+		if h := c.hold(i); h != nil && !h.end() { // all of it comes back by itself
+			change += h.tokens
+		}
+		change -= part
+	}
+	return change
 }
 
 // judge holds a store's answers to the model.

@@ -54,7 +54,7 @@ func (w *world) inForce(entity string, limits ...bucket.Limit) {
 }
 
 // filled has the model take entity's bucket for full, by these limits. An open window is another one then,
-// which ends a millisecond later.
+// which ends a millisecond later. Leases from before hold nothing any more, and usage stays.
 func (w *world) filled(entity string, numbers ...bucket.Limit) {
 	b := w.bucket(entity)
 	full := newIdeal(numbers, b.windows)
@@ -63,7 +63,10 @@ func (w *world) filled(entity string, numbers ...bucket.Limit) {
 		if full.ends[i] = ends; now < ends {
 			full.ends[i] = ends + 1
 		}
+		b.forget(i)
+		full.ahead[i] = max(b.ahead[i], bucket.Epoch(now)) + 2
 	}
+	full.used = b.used
 	w.buckets[[2]string{w.schema.resource(), entity}] = full
 }
 

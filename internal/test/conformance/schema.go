@@ -22,6 +22,7 @@ type schema struct {
 	cascade       store.Cascade
 	apart         bool // users have rpm alone, and projects tpm
 	windows       windows
+	holds         holds
 	revision      int64 // above that of limits.yaml
 }
 
@@ -132,7 +133,7 @@ func (s schema) vary(t T, v *variant) {
 	var others []store.Definition
 	var err error
 	switch {
-	case s.windows.any():
+	case s.windows.any(), s.holds != nothingHeld:
 		others, err = definitions.Of(windowed.New)
 	case s.apart:
 		others, err = definitions.Of(kinds.New)
@@ -143,7 +144,8 @@ func (s schema) vary(t T, v *variant) {
 		t.Fatalf("%v", err)
 	}
 	v.spec.Resource = s.resource()
-	at := slices.IndexFunc(others, func(d store.Definition) bool { return d.Spec().Resource == v.spec.Resource })
+	at := slices.IndexFunc(others, func(d store.Definition) bool { return d.Spec().Resource == s.generated() })
+	v.spec.Held = others[at].Spec().Held
 	if s.apart {
 		v.apart = others[at].(codec.ByKind)
 		return
@@ -153,7 +155,23 @@ func (s schema) vary(t T, v *variant) {
 
 // resource is the name of s's resource.
 func (s schema) resource() string {
-	if s.apart && s.windows.any() {
+	if s.holds != nothingHeld {
+		return windowed.GPT4InFlight
+	}
+	return s.generated()
+}
+
+// generated is the resource whose code serves s. Resources with holds differ in that alone, not in their name,
+// so that one is a later revision of another.
+func (s schema) generated() string {
+	switch {
+	case s.holds != nothingHeld && s.apart:
+		return windowed.GPT4InFlightByKind
+	case s.holds == slotsHeld:
+		return windowed.GPT4WithoutRelease
+	case s.holds != nothingHeld:
+		return windowed.GPT4InFlight
+	case s.apart && s.windows.any():
 		return windowed.GPT4ByKind
 	}
 	return limits.GPT4
@@ -163,8 +181,14 @@ func (s schema) resource() string {
 func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 	w.Helper()
 	gpt4, embeddings := w.schema.definitions(w)
+	var own *pauses
+	clock := w.store.Clock
+	if w.schema.holds != nothingHeld {
+		own = &pauses{Clock: clock, asked: make(chan time.Duration, 1000)}
+		clock = own
+	}
 	b := runtime.NewBuilder(w.spy, append([]runtime.Option{
-		runtime.WithClock(w.store.Clock), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithClock(clock), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithCacheTTL(cacheTTL),
 		runtime.WithSettleTimeout(2 * time.Minute), runtime.WithCallDefaults(runtime.Budget(time.Minute),
 			runtime.OnUnavailable(store.Deny)),
@@ -177,6 +201,9 @@ func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 	var err error
 	if l.Limiter, err = b.Limiter(); err != nil {
 		w.Fatalf("%v", err)
+	}
+	if own != nil {
+		w.processes[l] = own
 	}
 	return l
 }
@@ -193,7 +220,7 @@ func batchesOf(v []int64) limits.EmbeddingsCost            { return limits.Embed
 
 // rate returns l in whole tokens.
 func rate(l bucket.Limit) *runtime.Rate {
-	if l.Windowed() {
+	if l.Windowed() || l.InFlight() {
 		return &runtime.Rate{Capacity: l.Capacity / bucket.Milli}
 	}
 	return &runtime.Rate{

@@ -17,10 +17,16 @@ type spy struct {
 	asked    int          // calls to charge, settle or read
 	last     []store.Part // of the newest call, as it was left
 	reported func([]store.Part)
+	extended chan struct{} // has an element for each write that extends holds, once it has ended
 }
 
 // Open implements store.Store.
 func (s *spy) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
+	if own, ok := env.Clock.(*pauses); ok { // pauses of the store take no time
+		of := *env
+		of.Clock = own.Clock
+		env = &of
+	}
 	session, err := s.Store.Open(env, defs...)
 	return &spied{session, s}, err
 }
@@ -45,6 +51,13 @@ func (s *spy) calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
+}
+
+// newest returns how the newest call was left.
+func (s *spy) newest() []store.Part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
 }
 
 // seen returns how the newest call was left, once.
@@ -77,6 +90,12 @@ func (s *spied) Settle(ctx context.Context, call *store.Call) error {
 		s.spy.note(call)
 	}
 	return err
+}
+
+// Extend implements store.Session.
+func (s *spied) Extend(ctx context.Context, call *store.Call) error {
+	defer func() { s.spy.extended <- struct{}{} }()
+	return s.Session.Extend(ctx, call)
 }
 
 // Peek implements store.Session.

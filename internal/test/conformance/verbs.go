@@ -17,6 +17,9 @@ type held struct {
 	*limits.GPT4Lease
 	portions []portion
 	shadow   bool
+	in       *limits.Limiter
+	ended    bool
+	lost     bool // one of its holds could not be extended
 }
 
 // acquire has a call judged. The error is the store's.
@@ -46,13 +49,13 @@ func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT
 	case shadowed && !w.shadow:
 		w.Fatalf("%v has let through what it is to refuse: %v", w.chain(who), err)
 	case shadowed:
-		return &held{lease, nil, true}, err
+		return &held{GPT4Lease: lease, shadow: true}, err
 	case err != nil && w.shadow:
 		w.Fatalf("refused in shadow: %v", err)
 	case err != nil:
 		return nil, err
 	}
-	return &held{lease, portions, w.shadow}, nil
+	return w.newHeld(l, lease, portions), nil
 }
 
 // more has h take more, and the call judged. The error is the store's.
@@ -92,6 +95,7 @@ func (w *world) judged(what string, portions []portion, err error, oneByOne bool
 		for i := range portions {
 			portions[i].pay(now)
 		}
+		w.noteHolds(what, portions, now)
 	}
 	w.balances(what, now, err)
 }
@@ -125,6 +129,9 @@ func (w *world) balances(what string, now int64, err error) {
 				if slack := w.judge.of(model.limits[i]); got < model.available(i, early)-slack || got > want+slack {
 					w.Fatalf("%s: %s has %s mt of %s, want %s, give or take %d",
 						what, b.Entity, thousands(got), part.Def.Spec().Limits[i], thousands(want), slack)
+				}
+				if wrong := w.wrongHolds(model, i, balance, now); wrong != "" {
+					w.Fatalf("%s: %s of %s: %s", what, part.Def.Spec().Limits[i], b.Entity, wrong)
 				}
 				if got := store.Resets(balance, now); model.limits[i].Windowed() && !w.judge.resets(got, model, i, now) &&
 					!w.refunded(got, model, i, now) {
@@ -168,6 +175,14 @@ func (w *world) denied(who limits.GPT4Entity, rpm, tpm int64) store.DeniedError 
 	return *as[*store.DeniedError](w, fmt.Sprint(w.chain(who)), err)
 }
 
+// keep keeps, and follows.
+func (w *world) keep(h *held) {
+	w.Helper()
+	w.spy.seen()
+	h.Keep(w.Context())
+	w.closed("keep", h, h.portions[0].cost)
+}
+
 // settle settles, and follows.
 func (w *world) settle(h *held, rpm, tpm int64) {
 	w.Helper()
@@ -197,8 +212,9 @@ func (w *world) closed(what string, h *held, actual []int64) {
 
 // follow has the model turn what h took into actual, and reports whether that is a change.
 func (h *held) follow(actual []int64, now int64) (changed bool) {
+	h.ended = true
 	for i := range h.portions {
-		changed = changed || !slices.Equal(actual, h.portions[i].cost)
+		changed = changed || !slices.Equal(actual, h.portions[i].cost) || h.portions[i].holding()
 		h.portions[i].settle(actual, now)
 	}
 	return changed

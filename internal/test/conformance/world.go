@@ -31,6 +31,11 @@ type world struct {
 	shared  bool                 // the store remembers, and several processes have charged it
 	buckets map[[2]string]*ideal // by resource and entity
 	parents map[string]string    // of users that are looked up; "" for one without
+
+	processes map[*limits.Limiter]*pauses // where limits count holds
+	leases    []*held                     // that hold something, or did
+	extended  int                         // writes that extended holds, as the model has them
+	claimed   []*limits.GPT4Lease         // by the last call of all
 }
 
 func newWorld(t T, store Store, s schema) *world {
@@ -39,9 +44,10 @@ func newWorld(t T, store Store, s schema) *world {
 		s = s.byFirstUse()
 	}
 	w := &world{
-		T: t, store: store, spy: &spy{Store: store.Store, invalidate: store.Flows}, schema: s,
+		T: t, store: store, schema: s,
+		spy:     &spy{Store: store.Store, invalidate: store.Flows, extended: make(chan struct{}, 1000)},
 		judge:   judge{store.Slack, store.Flows},
-		buckets: map[[2]string]*ideal{}, parents: map[string]string{},
+		buckets: map[[2]string]*ideal{}, parents: map[string]string{}, processes: map[*limits.Limiter]*pauses{},
 	}
 	w.Limiter = w.process()
 	return w
