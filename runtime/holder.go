@@ -35,8 +35,8 @@ type holder struct {
 
 // mayHold reports whether buckets of part count what a lease holds that by settles. Only slots of in-flight
 // limits are held in buckets of this process.
-func mayHold(part *store.Part, by outage.Settler) bool {
-	spec := part.Def.Spec()
+func (r *resource) mayHold(part *store.Part, by outage.Settler) bool {
+	spec := r.spec // a definition makes another one for each call of Spec
 	if spec.Held == nil {
 		return false
 	}
@@ -76,7 +76,7 @@ func (r *record) holds() bool {
 		return keeper.Holds(part)
 	}
 	for i, n := range part.Cost {
-		if n > 0 && part.Def.Spec().InFlight(i) {
+		if n > 0 && r.resource.spec.InFlight(i) {
 			return true
 		}
 	}

@@ -18,10 +18,7 @@ type group struct {
 }
 
 // key names a bucket. A store may keep a bucket by the root of its chain.
-type key struct {
-	spec         *store.Spec
-	entity, root string
-}
+type key struct{ resource, entity, root string }
 
 // member is a charge that takes part in a group.
 type member struct {
@@ -39,7 +36,7 @@ func groups(due []*task, now int64) (all []*group) {
 				continue
 			}
 			b := &part.Buckets[at.bucket]
-			k := key{part.Def.Spec(), b.Entity, part.Buckets[len(part.Buckets)-1].Entity}
+			k := key{part.Def.Spec().Resource, b.Entity, part.Buckets[len(part.Buckets)-1].Entity}
 			i := slices.IndexFunc(found[k], func(g *group) bool { return g.fits(c, now) })
 			if i < 0 {
 				g := &group{key: k, def: part.Def, bucket: store.Bucket{
