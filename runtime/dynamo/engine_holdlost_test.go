@@ -1,0 +1,137 @@
+package dynamo
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// TestHoldOfALostReply: an acquire takes a slot, and its reply is lost. Its process goes on, and cannot give
+// it back. The slot is back two minutes later at the latest, whether anybody calls meanwhile or not.
+func TestHoldOfALostReply(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		for _, second := range []int{1, 29, 31, 58} {
+			t.Run(fmt.Sprintf("busy %t, at second %d", busy, second), func(t *testing.T) {
+				inFlight(t, func(t *testing.T, a *airfield) { loseSlot(t, a, busy, time.Duration(second)*time.Second) })
+			})
+		}
+	}
+}
+
+// loseSlot plays one case of TestHoldOfALostReply.
+func loseSlot(t *testing.T, a *airfield, busy bool, at time.Duration) {
+	t.Helper()
+	wire := &line{API: a.client}
+	lim, other := a.process(t, wire), a.open(t)
+	user := inflight.SlotsEntity(inflight.User{ID: "1"})
+	take(t, lim.Slots, user, inflight.SlotsCost{}).Keep(t.Context())
+	take(t, other.Slots, user, inflight.SlotsCost{}).Keep(t.Context())
+	nextMinute(at)
+	var requests atomic.Int64
+	a.engine.Faults().Script(func(memdynamo.Request) memdynamo.Fault {
+		if requests.Add(1) == 1 {
+			return memdynamo.LoseReply
+		}
+		return memdynamo.LoseRequest
+	})
+	if _, err := lim.Slots.Acquire(t.Context(), user, inflight.SlotsCost{}); !isA[*store.UnavailableError](err) {
+		t.Fatalf("%v, want that the store did not answer", err)
+	}
+	wire.mu.Lock()
+	wire.until = time.Now().Add(20 * time.Second) // else the process would give the slot back
+	wire.mu.Unlock()
+	a.engine.Faults().Clear()
+	if s := a.slots(t, "user-1", inflight.Slots); s.free != 4 || s.used != 3 {
+		t.Fatalf("%+v after the lost reply, want a slot taken", s)
+	}
+	for began := time.Now(); time.Since(began) < 2*time.Minute; {
+		elapse(10 * time.Second)
+		if busy {
+			take(t, other.Slots, user, inflight.SlotsCost{}).Keep(t.Context())
+		}
+	}
+	var all []*inflight.SlotsLease
+	for range 5 {
+		all = append(all, take(t, other.Slots, user, inflight.SlotsCost{}))
+	}
+	for _, lease := range all {
+		lease.Keep(t.Context())
+	}
+	take(t, lim.Slots, user, inflight.SlotsCost{}).Keep(t.Context())
+	if err := lim.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if s := a.slots(t, "user-1", inflight.Slots); s.free != 5 {
+		t.Errorf("%+v after all leases ended", s)
+	}
+}
+
+// TestHoldCreateRace: of 32 calls at once that are the first on a new entity, exactly its five slots' worth is
+// admitted, in one process and in 32.
+func TestHoldCreateRace(t *testing.T) {
+	const callers = 32
+	for _, processes := range []int{1, 4, callers} {
+		for _, wait := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d processes, wait %t", processes, wait), func(t *testing.T) {
+				inFlight(t, func(t *testing.T, a *airfield) { createRace(t, a, processes, callers, wait) })
+			})
+		}
+	}
+}
+
+// createRace has callers call at once for new entities, one after the other.
+func createRace(t *testing.T, a *airfield, processes, callers int, wait bool) {
+	t.Helper()
+	a.engine.Faults().Latency(memdynamo.LogNormal(2*time.Millisecond, 0.5))
+	all := make([]*inflight.Limiter, processes)
+	for i := range all {
+		all[i] = a.open(t)
+	}
+	for n := range 10 {
+		user := inflight.SlotsEntity(inflight.User{ID: fmt.Sprint(n)})
+		var denied atomic.Int64
+		var calls sync.WaitGroup
+		leases := make([]*inflight.SlotsLease, callers)
+		for i := range callers {
+			calls.Go(func() {
+				from, opts := all[i%processes].Slots, []runtime.CallOption{}
+				acquire := from.Acquire
+				if wait {
+					acquire, opts = from.Wait, []runtime.CallOption{runtime.MaxWait(3 * time.Second)}
+				}
+				var err error
+				leases[i], err = acquire(t.Context(), user, inflight.SlotsCost{}, opts...)
+				if isA[*store.DeniedError](err) {
+					denied.Add(1)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		admitted := 0
+		for _, lease := range leases {
+			if lease != nil {
+				admitted++
+			}
+		}
+		if admitted != 5 || denied.Load() != int64(callers-5) {
+			t.Errorf("%d admitted and %d denied, want 5 of %d admitted", admitted, denied.Load(), callers)
+		}
+		if s := a.slots(t, fmt.Sprint("user-", n), inflight.Slots); s.free != 0 || s.used != 5 {
+			t.Errorf("%+v after the race", s)
+		}
+		for _, lease := range leases {
+			if lease != nil {
+				lease.Keep(t.Context())
+			}
+		}
+	}
+}
