@@ -44,9 +44,6 @@ var ErrUnlimited = errors.New("grpclimit: not limited")
 // request. It may fail with a status, or with an error that Error knows. Any other error is answered with
 // INTERNAL, without its text, which goes to the resource's log (runtime.WithLogger). A resource's With
 // sets how long an acquire may take, and what happens in an outage. Many goroutines call ask at once.
-//
-// The handler's context is the lease's, of limits in flight or with on_crash: release: it ends with cause
-// runtime.ErrLeaseLost if the lease is lost.
 func Unary[E runtime.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error),
 	opts ...Option,

@@ -39,8 +39,7 @@ func Stream[E runtime.Entity, C any](
 // the one request. ask is told the message, and all else is as with Unary. A handler that receives a message
 // which is refused receives its error instead, and returns that; the messages before were served. The lease
 // of a message is in the context that the stream has once the message was received. It is kept, if
-// it was not ended, when the next one is received; a panic, and ReleaseOn, give back that of the last one. Of
-// limits in flight or with on_crash: release, that context ends when the next one is received, too.
+// it was not ended, when the next one is received; a panic, and ReleaseOn, give back that of the last one.
 //
 // A client whose policy repeats a stream sends all its messages again, and each is charged again.
 func StreamMessages[E runtime.Entity, C any](
