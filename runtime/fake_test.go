@@ -190,7 +190,8 @@ func (f *fake) hold(b bucket.Balance, i int, cost int64, end *ended, now int64) 
 	}
 	b = b.Apply(h)
 	b.Tokens += change
-	if b.Tokens < 0 || b.Cells[0] < 0 || b.Cells[1] < 0 || b.InFlight() && b.Tokens+b.Cells[0]+b.Cells[1] != b.Burst {
+	if least := min(b.Tokens, b.Cells[0], b.Cells[1]); least < 0 ||
+		b.InFlight() && b.Tokens+b.Cells[0]+b.Cells[1] != b.Burst {
 		f.wrong = append(f.wrong, fmt.Sprintf("%v with cells %v", b, b.Cells))
 	}
 	return b, h.Until

@@ -16,8 +16,8 @@ const Table = "rate_limits"
 //
 //	lim, err := limits.New(limittest.Store(t))
 //
-// There is nothing to close: the test's end waits for what Limiters on it still do in the background. But in a
-// bubble of testing/synctest, a test ends its leases that hold slots, or closes their Limiter.
+// There is nothing to close: the test's end waits for what Limiters on it still do in the background. But in
+// a bubble of testing/synctest, a test ends its leases that hold slots, or closes their Limiter.
 func Store(t testing.TB, opts ...memdynamo.Option) *dynamo.Store {
 	t.Helper()
 	return StoreOn(t, memdynamo.New(opts...))
