@@ -74,7 +74,9 @@ func copied(call *store.Call) *store.Call {
 	return &own
 }
 
-func (p *process) do(ctx context.Context, call *store.Call, f func(context.Context, *store.Call) error) error {
+func (p *process) do(
+	ctx context.Context, call *store.Call, f func(context.Context, *store.Call) error,
+) error {
 	own := copied(call)
 	err := p.send(ctx, func() error { return f(context.WithoutCancel(ctx), own) })
 	if _, lost := errors.AsType[*runtime.UnavailableError](err); !lost {
@@ -219,8 +221,8 @@ func (h *holdHistory) history(seed uint64, faults float64) (most int64, wrong []
 	return h.most, backend.wrong
 }
 
-// TestHoldHistories: whatever becomes of requests and processes, no more callers believe that they have a slot
-// than there are, and all slots are back two minutes after the last death.
+// TestHoldHistories: whatever becomes of requests and processes, no more callers believe that they have a
+// slot than there are, and all slots are back two minutes after the last death.
 func TestHoldHistories(t *testing.T) {
 	var all holdHistory
 	for seed := range longform.Histories(t, "histories of holds", uint64(60), 8) {
