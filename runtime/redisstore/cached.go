@@ -159,8 +159,8 @@ func (s *limitSet) numbers(i int) int {
 }
 
 // image returns a bucket with what a reply has of its limits, as seen at now. epochs are those of what a call
-// takes, by limit: nil without holds.
-func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []int64) {
+// takes, by limit: nil without holds. swept is what came back of holds that were over, in millitokens.
+func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []int64, swept int64) {
 	img = &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
 	for _, i := range s.has {
 		b, n := &img.Balances[i], s.numbers(i)
@@ -172,11 +172,11 @@ func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []
 			if epochs == nil {
 				epochs = make([]int64, len(s.limits))
 			}
-			epochs[i] = reply[5]
+			epochs[i], swept = reply[5], swept+reply[6]
 		}
 		reply = reply[n:]
 	}
-	return img, epochs
+	return img, epochs, swept
 }
 
 // resolved returns the limits in force for a bucket of a kind, and the version of overrides. They are the

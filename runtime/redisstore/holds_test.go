@@ -32,8 +32,8 @@ const (
 	jobLimits
 )
 
-// jobs is a resource with all sorts of limits. One refills; there are 100 tokens a day, and 1000 in windows by
-// c, here of hours, whose holds come back; and 20 slots. A project has half of it again.
+// jobs is a resource with all sorts of limits. One refills; there are 100 tokens a day, and 1000 in windows
+// by c, here of hours, whose holds come back; and 20 slots. A project has half of it again.
 func jobs(c *bucket.Calendar) *definition {
 	if c == nil {
 		c = &bucket.Calendar{Unit: bucket.FirstUse, Length: hour}
@@ -231,8 +231,30 @@ func TestHoldsOfTheDead(t *testing.T) {
 		d.leftOf(t, parallel, test.slots, 5*test.even, 5*test.odd)
 		d.leftOf(t, perDay, 80, 0, 0)
 	}
-	d.begin(t, inSlots(20)) // a call sweeps
-	d.leftOf(t, parallel, 0, 0, 20)
+	d.leftOf(t, perDay, 80, 0, 0)
+}
+
+// TestSwept: the first write after an epoch tells observers what came back.
+func TestSwept(t *testing.T) {
+	s := simulated(t)
+	var swept []int64
+	d := s.process(t, s.client(t), jobs(nil), runtime.WithObserver(&store.Observer{
+		Store: func(_ context.Context, e store.StoreEvent) {
+			if e.Path == pathAcquire && e.Outcome != "unloaded" {
+				swept = append(swept, e.Swept)
+			}
+		},
+	}))
+	d.begin(t, [jobLimits]int64{usd: 10, parallel: 5})
+	s.at(2 * minute)
+	d.leftOf(t, parallel, 20, 0, 0) // a peek writes nothing
+	for _, n := range []int64{21, 20, 0} {
+		_ = d.session.Acquire(t.Context(), d.job(inSlots(n)))
+	}
+	d.begin(t, [jobLimits]int64{usd: 1})
+	if want := []int64{0, 5, 0, 10}; !slices.Equal(swept, want) {
+		t.Errorf("swept are %d, want %d", swept, want)
+	}
 }
 
 // TestSettleOfHeldTokens: a settle charges what it was, whatever has become of the hold.

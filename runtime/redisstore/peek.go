@@ -63,7 +63,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 		}
 		p := &r.portions[i]
 		reply := balances[i].Val()
-		r.images[i], _ = p.inForce.image(reply[1:], now)
+		r.images[i], _, _ = p.inForce.image(reply[1:], now)
 		p.update(r.images[i], reply[0], fills)
 	}
 	r.fillCall(true)

@@ -35,6 +35,7 @@ type call struct {
 	fills   int64 // that the session had made when it sent the command
 	outcome database.Outcome
 	err     error
+	swept   int64 // whole tokens, of holds that were over
 
 	redisNow int64 // Redis's time if it had to say it, ms, for the next command; else 0
 }
@@ -267,7 +268,9 @@ func (c *call) readReply() {
 	}
 	images, epochs := make([]*bucket.Image, len(portions)), make([][]int64, len(portions))
 	for i, p := range portions {
-		images[i], epochs[i] = p.inForce.image(reply, now)
+		var swept int64
+		images[i], epochs[i], swept = p.inForce.image(reply, now)
+		c.swept += swept / bucket.Milli
 		p.update(images[i], seenAt, c.fills)
 		reply = reply[p.inForce.replies:]
 	}
@@ -300,7 +303,8 @@ func (c *call) report(began time.Time) {
 	}
 	c.pipeline.session.report(first.ctx, store.StoreEvent{
 		Call: strings.ToUpper(c.command.Name()), Resource: first.portions[0].spec.Resource, Path: first.path,
-		Buckets: len(first.portions), Outcome: c.outcome.String(), Coalesced: len(c.requests), Began: began,
+		Buckets: len(first.portions), Outcome: c.outcome.String(), Coalesced: len(c.requests), Swept: c.swept,
+		Began: began,
 	})
 }
 

@@ -127,11 +127,7 @@ func limitsOf(spec *store.Spec, b redisstore.StoredBucket, inForce []bucket.Limi
 			func(l redisstore.StoredLimit) bool { return l.Name == spec.Limits[i] }); at >= 0 {
 			stored = b.Limits[at]
 		}
-		balance := bucket.Balance{Limit: limit, Tokens: stored.Tokens}
-		if limit.Windowed() {
-			balance.Tokens, balance.Ends = limit.Burst-stored.Used, stored.Ends
-		}
-		all = append(all, nowOf(spec.Limits[i], balance, stored.Refilled, now))
+		all = append(all, nowOf(spec.Limits[i], stored.Balance(limit), stored.Refilled, now))
 	}
 	return all
 }

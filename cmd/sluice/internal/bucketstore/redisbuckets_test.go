@@ -3,6 +3,7 @@ package bucketstore
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 const withWindows = `version: 1
@@ -26,13 +29,31 @@ resources:
     entities: {user: {}}
 `
 
-// TestRedisWindows: commands see what a window on Redis has left, and reset it, by Redis's clock.
-func TestRedisWindows(t *testing.T) {
+const withSlots = `version: 1
+owner: acme
+revision: 1
+go: {package: limits, out: ./limits}
+stores: [redis]
+entities: {user: {}}
+resources:
+  gateway:
+    limits:
+      parallel: {capacity: 20, in_flight: true}
+      tpd: {capacity: 100, window: day, on_crash: release}
+    on_unavailable: deny
+    entities: {user: {}}
+`
+
+// noon is the time of the Redis that connected returns.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// connected returns a Redis, and the buckets of a schema in it.
+func connected(t *testing.T, limits string) (*miniredis.Miniredis, *Redis) {
+	t.Helper()
 	server := miniredis.RunT(t)
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	server.SetTime(now)
+	server.SetTime(noon)
 	file := filepath.Join(t.TempDir(), "limits.yaml")
-	if err := os.WriteFile(file, []byte(withWindows), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(limits), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	schema, err := schemafile.Flag{File: file}.Read()
@@ -44,6 +65,47 @@ func TestRedisWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(at.Close)
+	return server, at
+}
+
+// TestRedisHolds: commands see what open leases hold on Redis, and a reset ends it.
+func TestRedisHolds(t *testing.T) {
+	server, at := connected(t, withSlots)
+	first := noon.UnixMilli()/bucket.EpochLength + 1
+	epoch, ends := strconv.FormatInt(first, 10), strconv.FormatInt(noon.Add(12*time.Hour).UnixMilli(), 10)
+	even, odd := "h0", "h1"
+	if first%2 == 1 {
+		even, odd = odd, even
+	}
+	server.HSet("sluice:gateway:parallel:user-1", even, "5000", odd, "12000", "e", epoch)
+	server.HSet("sluice:gateway:tpd:user-1", even, "0", odd, "30000", "e", epoch, "used", "10000", "end", ends)
+	all, err := at.Inspect(t.Context(), "user-1", "gateway", "")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%v, %v, want one bucket", all, err)
+	}
+	ofSlots := []Hold{{5000, noon.Add(time.Minute)}, {12_000, noon.Add(2 * time.Minute)}}
+	if l := all[0].At("parallel"); l.Available != 3000 || !slices.Equal(l.Held, ofSlots) {
+		t.Errorf("%+v, want 3 available, and held are %+v", l, ofSlots)
+	}
+	ofWindow := []Hold{{30_000, ofSlots[1].Until}}
+	if l := all[0].At("tpd"); l.Available != 60_000 || !slices.Equal(l.Held, ofWindow) {
+		t.Errorf("%+v, want 60 available, and held are %+v", l, ofWindow)
+	}
+	after, filled, err := at.Fill(t.Context(), all[0], nil)
+	if err != nil || len(filled) != 2 {
+		t.Fatalf("%+v, %q, %v, want that both are filled", after, filled, err)
+	}
+	for _, name := range filled {
+		if l := after.At(name); l.Available != l.Burst || l.Held != nil {
+			t.Errorf("%+v, want the capacity", l)
+		}
+	}
+}
+
+// TestRedisWindows: commands see what a window on Redis has left, and reset it, by Redis's clock.
+func TestRedisWindows(t *testing.T) {
+	server, at := connected(t, withWindows)
+	now := noon
 	inspect := func(available int64, full time.Duration) Bucket {
 		t.Helper()
 		all, err := at.Inspect(t.Context(), "user-1", "gateway", "")
