@@ -392,8 +392,8 @@ func (w *world) over() string {
 	return ""
 }
 
-// TestHoldsHistory: whatever happens, what is left, used and held is the capacity. No more calls run than there
-// are slots, but for those that were told to stop. All that the dead hold comes back.
+// TestHoldsHistory: whatever happens, what is left, used and held is the capacity. No more calls run than
+// that, but for those that were told to stop. All that the dead hold comes back.
 func TestHoldsHistory(t *testing.T) {
 	s := simulated(t)
 	histories := s.histories(t, broken{})

@@ -202,6 +202,36 @@ func TestSlotsAtOnce(t *testing.T) {
 	}
 }
 
+// TestLeasesHold: leases of a Limiter hold what they take until they end, with all that they took since.
+func TestLeasesHold(t *testing.T) {
+	s := newServer(t)
+	d := s.process(t, s.client(t), history())
+	lease, err := d.Acquire(t.Context(), alice, tokens2{10, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.More(t.Context(), tokens2{5, 1}); err != nil {
+		t.Fatal(err)
+	}
+	d.left(t, alice, tokens2{25, 0})
+	if _, err := d.Acquire(t.Context(), alice, tokens2{0, 1}); !isA[*store.DeniedError](err) {
+		t.Errorf("%v, want a denial", err)
+	}
+	if err := lease.Settle(t.Context(), tokens2{4, 0}); err != nil {
+		t.Fatal(err)
+	}
+	d.left(t, alice, tokens2{36, 4})
+	for _, end := range []func(*runtime.Lease[tokens2], context.Context){
+		(*runtime.Lease[tokens2]).Keep, (*runtime.Lease[tokens2]).Release,
+	} {
+		if lease, err = d.Acquire(t.Context(), alice, tokens2{10, 4}); err != nil {
+			t.Fatal(err)
+		}
+		end(lease, t.Context())
+		d.left(t, alice, tokens2{26, 4})
+	}
+}
+
 // TestSettleWithoutHolds: a settle that changes nothing is not written.
 func TestSettleWithoutHolds(t *testing.T) {
 	_, d := working(t)
