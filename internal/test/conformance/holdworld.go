@@ -241,6 +241,9 @@ func (w *world) extend(all []*write) {
 		await(w, "an extension", w.spy.extended)
 	}
 	w.extended += len(all)
+	for h := range w.alive { // a settle waits for an extension of its lease
+		failed[*store.InvalidError](w, "a negative settle", h.Settle(w.Context(), cost(1, -1)))
+	}
 	for _, one := range all {
 		w.processes[one.in].end(false)
 		for _, h := range one.all {
