@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	"github.com/sluice-go/sluice/internal/test/traffic/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -44,9 +45,14 @@ type Open func(engine *memdynamo.Engine, load *Load) (Process, error)
 
 // Sluice starts a process of this project's limiter.
 func Sluice(engine *memdynamo.Engine, load *Load) (Process, error) {
-	lim, err := generated.New(dynamo.New(engine.Client(), Table),
+	opts := []runtime.Option{
 		runtime.WithCallDefaults(runtime.OnUnavailable(load.Policy)),
-		runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		runtime.WithLogger(slog.New(slog.DiscardHandler)),
+	}
+	if load.Resource == inflight.Calls {
+		return newFlights(dynamo.New(engine.Client(), Table), opts...)
+	}
+	lim, err := generated.New(dynamo.New(engine.Client(), Table), opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,9 @@ type Result struct {
 	WriteUnits, ReadUnits float64 // that it billed
 
 	Forged, Lost, AboveLimit int64 // tokens: see balance
+
+	Most  int     // calls that ran at the same time
+	InUse float64 // the part of the slots that they had, in percent
 }
 
 // Tally counts the calls of one process.
@@ -129,6 +132,9 @@ func (r *Result) String() string {
 	fmt.Fprintf(&b, "; p50 %.2f RTT, p99 %.1f RTT = %.1f ms = %.1f bare; %.3f units (%.0f written, %.0f read); "+
 		"slowest %.2f, Jain %.3f; %.0f/s", r.P50(), r.P99(), r.P99ms(), r.P99OverBare(), r.Units(), r.WriteUnits,
 		r.ReadUnits, r.Slowest(), r.Jain(), r.PerSecond())
+	if r.Most > 0 {
+		fmt.Fprintf(&b, "; %d denied, %.1f %% of slots in use", r.Denied(), r.InUse)
+	}
 	if r.Wrong() > 0 {
 		fmt.Fprintf(&b, "; FORGED %d, LOST %d, ABOVE LIMIT %d", r.Forged, r.Lost, r.AboveLimit)
 	}

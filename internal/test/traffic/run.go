@@ -25,6 +25,10 @@ type run struct {
 
 	mu  sync.Mutex
 	sum Result
+
+	// of calls that hold slots: how many run now, since when, and when the last of them comes
+	now            int
+	changed, until time.Time
 }
 
 // Run offers load to processes that open starts. It has to be called in a bubble of testing/synctest.
@@ -67,7 +71,11 @@ func Run(ctx context.Context, load Load, open Open) (*Result, error) {
 		return nil, err
 	}
 	slices.Sort(r.sum.Took)
-	r.balance(before, after, elapsed)
+	if load.Runs > 0 {
+		r.balanceSlots(before, after)
+	} else {
+		r.balance(before, after, elapsed)
+	}
 	return &r.sum, nil
 }
 
@@ -101,6 +109,7 @@ func (r *run) offer(ctx context.Context) {
 	f.Throttle(r.load.Throttled)
 	r.engine.ResetConsumed()
 	began := time.Now()
+	r.changed, r.until = began, began.Add(r.load.For)
 	var arriving sync.WaitGroup
 	for i := range r.open {
 		rng := rand.New(rand.NewPCG(r.load.Seed, uint64(i)))
@@ -136,7 +145,14 @@ func (r *run) openLoop(ctx context.Context, i int, rng *rand.Rand) {
 		}
 		time.Sleep(wait)
 		who := r.entity(rng.IntN(max(1, r.load.Users)))
-		r.calling.Go(func() { r.call(ctx, i, who) })
+		if r.load.Fresh {
+			who.User = fmt.Sprintf("new-%d-%d", i, at)
+		}
+		lasts := time.Duration(0)
+		if r.load.Runs > 0 {
+			lasts = r.load.runs(rng)
+		}
+		r.calling.Go(func() { r.call(ctx, i, who, lasts) })
 	}
 }
 
@@ -146,7 +162,7 @@ func (r *run) closedLoop(ctx context.Context, i, n int) {
 	who := r.entity(n % max(1, r.load.Users))
 	for began := time.Now(); time.Since(began) < r.load.For; {
 		called := time.Now()
-		r.call(ctx, i, who)
+		r.call(ctx, i, who, 0)
 		if time.Since(called) == 0 {
 			time.Sleep(r.load.RoundTrip())
 		}
@@ -163,17 +179,23 @@ func (r *run) crowds(ctx context.Context, i int) {
 			if r.load.Users > 0 {
 				who = Entity{User: id, Project: project}
 			}
-			r.calling.Go(func() { r.call(ctx, i, who) })
+			r.calling.Go(func() { r.call(ctx, i, who, 0) })
 		}
 		time.Sleep(time.Second)
 	}
 }
 
-// call is one call of process i.
-func (r *run) call(ctx context.Context, i int, who Entity) {
-	began := time.Now()
-	how, err := r.open[i].Acquire(ctx, who)
-	took := time.Since(began)
+// call is one call of process i. It runs for a while if it holds slots.
+func (r *run) call(ctx context.Context, i int, who Entity, lasts time.Duration) {
+	how, began := Recorded, time.Now()
+	var took time.Duration
+	var err error
+	if h, holds := r.open[i].(Holder); holds {
+		took, err = r.hold(ctx, h, who, lasts)
+	} else {
+		how, err = r.open[i].Acquire(ctx, who)
+		took = time.Since(began)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sum.Calls++
