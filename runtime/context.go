@@ -45,6 +45,18 @@ type leaseContext struct {
 	cancel context.CancelCauseFunc
 }
 
+// Err returns why c has ended, nil if it has not. It looks at the clock too: of a process that was frozen and
+// goes on, callers may run before the Keeper does.
+func (c *leaseContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if r := c.lease.record; r.Over(r.resource.core.env.Clock.Now().UnixMilli()) {
+		c.lease.bound.end(ErrLeaseLost, true)
+	}
+	return c.Context.Err()
+}
+
 // Outlast returns another copy of the context that c was made of, and what ends it. It does not end with the
 // lease. Middlewares call it.
 func (c *leaseContext) Outlast() (context.Context, func()) {

@@ -117,6 +117,12 @@ func (r *Record) IsLost() bool {
 	return r.lost
 }
 
+// Over reports whether what the lease holds is lost at now, in ms, though nobody may have noticed.
+func (r *Record) Over(now int64) bool {
+	_, over := r.times()
+	return over <= now
+}
+
 // set is Set. The caller holds mu, or is alone with r.
 func (r *Record) set(part *store.Part) {
 	r.part, r.due, r.over = part, math.MaxInt64, math.MaxInt64
