@@ -28,6 +28,7 @@ var howTos = map[string]page{
 	"docs/how-to/unknown-cost.md":         {},
 	"docs/how-to/bulk-changes.md":         {world: customers},
 	"docs/how-to/erase-a-user.md":         {world: leaver},
+	"docs/how-to/in-flight.md":            {world: called},
 	"docs/how-to/several-services.md":     {world: customers},
 	"docs/how-to/testing.md":              {},
 	"docs/how-to/ci.md":                   {world: changes, notRun: 1},

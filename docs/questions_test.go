@@ -24,6 +24,8 @@ var questions = []question{
 	{"daily limit", "how-to/daily-limits.md"},
 	{"calendar day month billing", "how-to/calendar-windows.md"},
 	{"midnight zone window", "windows.md"},
+	{"limit concurrent requests", "how-to/in-flight.md"},
+	{"slot back", "in-flight.md"},
 	{"skip requests 401", "how-to/skip-or-401.md"},
 	{"cost unknown before call", "how-to/unknown-cost.md"},
 	{"change many limits at once", "how-to/bulk-changes.md"},
