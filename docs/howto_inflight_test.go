@@ -180,7 +180,8 @@ func TestFullInFlight(t *testing.T) {
 		start := time.Now()
 		time.AfterFunc(10*time.Second, func() { leases[0].Keep(context.WithoutCancel(t.Context())) })
 		lease, err := waitForSlot(t.Context(), lim, key1)
-		if took := time.Since(start); err != nil || took < 10*time.Second || took > 10*time.Second+10*time.Millisecond {
+		took := time.Since(start)
+		if err != nil || took < 10*time.Second || took > 10*time.Second+10*time.Millisecond {
 			t.Fatalf("waited %v: %v", took, err)
 		}
 		if _, err := waitForSlot(t.Context(), lim, key1); err == nil || time.Since(start) > 41*time.Second {

@@ -96,7 +96,8 @@ func (s *simulation) checkSlots(out *strings.Builder, after map[accountKey]balan
 		b, stored := after[accountKey{own, limit}]
 		taken := (b.Burst - b.Tokens) / bucket.Milli
 		if stored && (taken < 0 || taken > s.ledger.unclear(limit, own)) {
-			return fmt.Errorf("%s has %d of %d slots taken, and no call", own.entity, taken, b.Burst/bucket.Milli)
+			return fmt.Errorf("%s has %d of %d slots taken, and no call", own.entity, taken,
+				b.Burst/bucket.Milli)
 		}
 	}
 	fmt.Fprintf(out, "ok: At most %d calls of a key ran at the model at once, of %d slots; all slots are back.\n",
