@@ -14,7 +14,8 @@ import (
 // leaping is a clock that leaps: as for a process that was frozen, no pause ends by that.
 type leaping struct{ by atomic.Int64 }
 
-func (c *leaping) Now() time.Time                         { return time.Now().Add(time.Duration(c.by.Load())) }
+func (c *leaping) Now() time.Time { return time.Now().Add(time.Duration(c.by.Load())) }
+
 func (c *leaping) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // TestFrozen: a call that runs before the Keeper does, after its process was frozen, learns by its context's

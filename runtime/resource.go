@@ -282,7 +282,7 @@ func (r *resource) lease(
 	}
 	l, part := &a.lease, &a.part[0]
 	rec := &l.own
-	if r.mayHold(part, end.by) && end.shadowed == nil {
+	if mayHold(r.spec, part, end.by) && end.shadowed == nil {
 		rec, part = newHolder(l, part, end.by, ended)
 	}
 	part.NoteCharges()

@@ -126,7 +126,9 @@ func itemSize(item codec.Item) (bytes int) {
 }
 
 // take acquires a slot of an entity, which must be free.
-func take[E runtime.Entity, C any](t testing.TB, from *runtime.Resource[E, C], entity E, cost C) *runtime.Lease[C] {
+func take[E runtime.Entity, C any](
+	t testing.TB, from *runtime.Resource[E, C], entity E, cost C,
+) *runtime.Lease[C] {
 	t.Helper()
 	lease, err := from.Acquire(t.Context(), entity, cost)
 	if err != nil {

@@ -171,7 +171,7 @@ func TestHoldExtensionCosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFlight(t, func(t *testing.T, a *airfield) {
-				roomFor(t, a, int64(leases*test.processes))
+				raise(t, a, int64(leases*test.processes))
 				a.engine.Faults().Latency(memdynamo.LogNormal(2*time.Millisecond, 0.5))
 				var open []*inflight.CallsLease // a lease that nobody refers to would end
 				for range test.processes {
@@ -207,8 +207,8 @@ func TestHoldExtensionCosts(t *testing.T) {
 	}
 }
 
-// roomFor has acme and its user have so many slots.
-func roomFor(t testing.TB, a *airfield, n int64) {
+// raise has acme and its user have so many slots.
+func raise(t testing.TB, a *airfield, n int64) {
 	t.Helper()
 	lim := a.open(t)
 	for _, who := range []inflight.CallsEntity{acme, someone} {

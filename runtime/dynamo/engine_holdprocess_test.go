@@ -102,16 +102,16 @@ func work(ctx context.Context, lim *inflight.Limiter, n int, say func(string, in
 	}
 	defer lease.Keep(ctx)
 	say("has", n)
-	told := lease.Context(ctx)
+	own := lease.Context(ctx)
 	step := time.NewTicker(20 * time.Millisecond)
 	defer step.Stop()
 	for {
 		select {
-		case <-told.Done():
+		case <-own.Done():
 			say("told", n)
 			return nil
 		case <-step.C:
-			if told.Err() == nil {
+			if own.Err() == nil {
 				say("works", n)
 			}
 		}
@@ -192,7 +192,8 @@ func newHolders(t *testing.T) *holders {
 	if _, err := operator.CreateTable(t.Context(), engine.Client(), "slots"); err != nil {
 		t.Fatal(err)
 	}
-	return &holders{t: t, clock: clock, job: holderJob{Endpoint: server.URL, Table: "slots", Began: clock.began.UnixNano()}}
+	job := holderJob{Endpoint: server.URL, Table: "slots", Began: clock.began.UnixNano()}
+	return &holders{t: t, clock: clock, job: job}
 }
 
 // start starts a process with so many callers.

@@ -50,7 +50,7 @@ func Sluice(engine *memdynamo.Engine, load *Load) (Process, error) {
 		runtime.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if load.Resource == inflight.Calls {
-		return newFlights(dynamo.New(engine.Client(), Table), opts...)
+		return newSlotted(dynamo.New(engine.Client(), Table), opts...)
 	}
 	lim, err := generated.New(dynamo.New(engine.Client(), Table), opts...)
 	if err != nil {

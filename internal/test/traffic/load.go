@@ -33,8 +33,8 @@ type Load struct {
 	For     time.Duration
 	Cold    bool // the processes meet the entities as the calls come; else they have called once before
 
-	// Calls of a Holder run for a while: Runs is the median. They Wait for their slots for so long, or Acquire them
-	// if that is 0. With Fresh, each is of a new user of the project.
+	// Calls of a Holder run for a while: Runs is the median. They Wait for their slots for so long, or Acquire
+	// them if that is 0. With Fresh, each is of a new user of the project.
 	Runs, Wait time.Duration
 	Fresh      bool
 

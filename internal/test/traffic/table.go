@@ -14,7 +14,7 @@ func Rows() []Row {
 	rows = append(rows, siblingRows()...)
 	rows = append(rows, closedRows()...)
 	rows = append(rows, crowdRows()...)
-	rows = append(rows, flightRows()...)
+	rows = append(rows, slotRows()...)
 	return append(rows, Row{
 		Name: "throttled: half of all requests, 1 x 1 caller",
 		Load: Load{

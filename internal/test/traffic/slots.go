@@ -20,21 +20,21 @@ type Holder interface {
 	Hold(ctx context.Context, who Entity, wait time.Duration) (end func(context.Context), err error)
 }
 
-// flights is a process of this project's limiter whose calls hold slots. A project is an org.
-type flights struct {
+// slotted is a process of this project's limiter whose calls hold slots. A project is an org.
+type slotted struct {
 	*inflight.Limiter
 }
 
-func newFlights(s runtime.Store, opts ...runtime.Option) (Process, error) {
+func newSlotted(s runtime.Store, opts ...runtime.Option) (Process, error) {
 	lim, err := inflight.New(s, opts...)
 	if err != nil {
 		return nil, err
 	}
-	return flights{lim}, nil
+	return slotted{lim}, nil
 }
 
 // Hold implements Holder.
-func (f flights) Hold(ctx context.Context, who Entity, wait time.Duration) (func(context.Context), error) {
+func (f slotted) Hold(ctx context.Context, who Entity, wait time.Duration) (func(context.Context), error) {
 	org := inflight.Org{ID: who.Project}
 	entity := inflight.CallsEntity(org)
 	if who.User != "" {
@@ -54,7 +54,7 @@ func (f flights) Hold(ctx context.Context, who Entity, wait time.Duration) (func
 }
 
 // Acquire implements Process: the call takes no time.
-func (f flights) Acquire(ctx context.Context, who Entity) (Admission, error) {
+func (f slotted) Acquire(ctx context.Context, who Entity) (Admission, error) {
 	end, err := f.Hold(ctx, who, 0)
 	if err == nil {
 		end(ctx)
@@ -159,8 +159,8 @@ func jain(index float64) Bar {
 	return Bar{"Jain's index", "%.3f of Jain", (*Result).Jain, true, index}
 }
 
-// flightRows are 16 processes whose calls hold slots of one org for 0.3 to 3 s.
-func flightRows() []Row {
+// slotRows are 16 processes whose calls hold slots of one org for 0.3 to 3 s.
+func slotRows() []Row {
 	var rows []Row
 	row := func(name string, demand float64, change func(*Load), bars ...Bar) {
 		load := Load{
@@ -183,7 +183,8 @@ func flightRows() []Row {
 	lost := Bar{"wrong tokens", "%.0f tokens wrong", (*Result).Wrong, false, 16}
 	row("1.5 waited for", 1.5, wait, lost, broken(16), units(4.5), jain(0.94), used(88))
 	row("0.9 asked for by 64 siblings", 0.9, siblings, exact(), broken(0), p99(6), units(8.5), jain(0.98))
-	row("1.5 asked for by 64 siblings", 1.5, siblings, exact(), broken(0), p99(6), units(8.5), jain(0.95), used(83))
+	row("1.5 asked for by 64 siblings", 1.5, siblings, exact(), broken(0), p99(6), units(8.5), jain(0.95),
+		used(83))
 	row("0.9 asked for by new users", 0.9, fresh, exact(), broken(0), p99(6), units(9.5), jain(0.98))
 	return rows
 }
