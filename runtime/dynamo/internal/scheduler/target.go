@@ -27,6 +27,7 @@ type target struct {
 	plan          plan.Plan
 	headroom      plan.Headroom
 	stored        plan.Stored   // for those who go first after a lost race
+	extends       bool          // the next write does nothing but extend holds
 	reshapes      bool          // an acquire is to reshape the bucket
 	taken         bool          // a settle of the bucket may be in the next write
 	lost          bool          // the last attempt lost a race here
@@ -91,6 +92,7 @@ func (t *target) add(all []*Request, now int64) {
 		}
 	}
 	t.SettlesOnly, t.demand.Windows = t.demand.SettlesOnly(), t.windows
+	t.extends = !slices.ContainsFunc(all, func(r *Request) bool { return !r.extends })
 }
 
 // beside returns what the settles and extensions among all do to t at now beside the change in usage
@@ -147,8 +149,12 @@ func (t *target) givenBack(all []*Request, now int64) []int64 {
 
 // shouldRead reports whether to read the bucket first, since the planned write will probably fail. The bucket
 // is contended, and its image old or predicted. Besides, the stored tokens do not cover the cost, or the
-// write is a Normal and most of those lost lately. A read costs a fifth of a failed write.
+// write is a Normal and most of those lost lately. A read costs a fifth of a failed write. An extension comes
+// once a minute, so its image is old if other processes extend their holds too.
 func (t *target) shouldRead(now int64) bool {
+	if t.extends && !t.state(now).SoleWriter && t.IsStaleSibling(now) {
+		return true
+	}
 	return t.IsStale(now) && (t.plan.Path == plan.Normal && t.Bucket.LosesClaims() ||
 		t.isShort(func(b bucket.Balance, take int64) bool { return b.Tokens < take }))
 }
