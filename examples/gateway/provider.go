@@ -100,7 +100,7 @@ func (s *simulation) checkSlots(out *strings.Builder, after map[accountKey]balan
 				b.Burst/bucket.Milli)
 		}
 	}
-	fmt.Fprintf(out, "ok: At most %d calls of a key ran at the model at once, of %d slots; all slots are back.\n",
-		most, slots)
+	fmt.Fprintf(out,
+		"ok: At most %d calls of a key ran at the model at once, of %d slots; all slots are back.\n", most, slots)
 	return nil
 }
