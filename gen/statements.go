@@ -54,6 +54,9 @@ type LimitAttributes = model.Attrs
 // Operand is a value of a Statement, with the index of the limit that it belongs to, if any.
 type Operand = expr.Operand
 
+// OperandValue is which value an Operand has.
+type OperandValue = expr.Value
+
 // The values of operands.
 const (
 	OperandRefilled     = expr.Refilled     // rf to store
