@@ -8,7 +8,8 @@ ACTIONS  := $(BUILD)/actionlint-v1.7.12/actionlint
 SITE     := $(BUILD)/sphinx
 PORT     ?= 8000
 FUZZTIME ?= 200000x
-SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits.yaml internal/test/evolution/*/limits.yaml)
+SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits.yaml internal/test/evolution/*/limits.yaml \
+  internal/test/conformance/*/limits.yaml)
 TESTFLAGS ?=
 BENCHFLAGS ?=
 DEMOFLAGS ?=

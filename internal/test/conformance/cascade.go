@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"cmp"
 	"slices"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -122,10 +121,10 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 	if w.shadow {
 		gpt4, embeddings = gpt4.With(runtime.Shadow(true)), embeddings.With(runtime.Shadow(true))
 	}
-	var first *runtime.Claim[limits.GPT4Cost]
+	var own []*runtime.Claim[limits.GPT4Cost]
 	for _, one := range who {
 		claim := gpt4.Claim(one, c)
-		first = cmp.Or(first, claim)
+		own = append(own, claim)
 		claims = append(claims, claim)
 		for _, s := range w.portions(one, c) {
 			if i := slices.IndexFunc(portions, func(has portion) bool { return has.ideal == s.ideal }); i >= 0 {
@@ -151,11 +150,17 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 	err := w.AcquireAll(w.Context(), claims...)
 	switch {
 	case err == nil:
-		err = first.Lease().Shadowed()
+		err = own[0].Lease().Shadowed()
 	case w.shadow:
 		w.Fatalf("refused in shadow: %v", err)
 	}
 	w.judged("acquire all", portions, err, len(claims) == 1 && w.schema.cascade == store.CascadeCompensated)
+	if err == nil && w.schema.holds != nothingHeld {
+		h := w.newHeld(w.Limiter, own[0].Lease(), portions)
+		for _, claim := range own[1:] {
+			h.others = append(h.others, claim.Lease())
+		}
+	}
 	return err
 }
 

@@ -24,6 +24,7 @@ type fault struct {
 	only    string
 	acquire func(context.Context, *faulty, *store.Call) error // nil: as it should be
 	settle  func(context.Context, *faulty, *store.Call) error
+	extend  func(context.Context, *faulty, *store.Call) error
 	fill    func(_ context.Context, _ store.OverrideStore, _ *store.Spec, kind int, entity, root string) error
 	define  func(*store.Spec)
 	members func(store.MemberStore) store.MemberStore
@@ -88,6 +89,14 @@ func (f *faulty) Settle(ctx context.Context, call *store.Call) error {
 		return f.Session.Settle(ctx, call)
 	}
 	return f.fault.settle(ctx, f, call)
+}
+
+// Extend implements store.Session.
+func (f *faulty) Extend(ctx context.Context, call *store.Call) error {
+	if f.fault.extend == nil {
+		return f.Session.Extend(ctx, call)
+	}
+	return f.fault.extend(ctx, f, call)
 }
 
 // Overrides implements store.Session.
@@ -249,7 +258,7 @@ func watch(ctx context.Context, test func(T)) string {
 // it shows there, or by the one behaviour that is about it.
 func runControls(t *testing.T, open Open) {
 	t.Helper()
-	all := slices.Concat(faults, windowFaults)
+	all := slices.Concat(faults, windowFaults, holdFaults)
 	for i := range all {
 		f := &all[i]
 		t.Run(f.name, func(t *testing.T) {
@@ -259,7 +268,8 @@ func runControls(t *testing.T, open Open) {
 					denials: map[string]error{}}
 				return store
 			}
-			behaviours := slices.DeleteFunc(slices.Concat(behaviours, alike(), boundaries), func(b behaviour) bool {
+			behaviours := slices.DeleteFunc(slices.Concat(behaviours, alike(), boundaries,
+				heldBehaviours()), func(b behaviour) bool {
 				return f.only != "" && b.name != f.only
 			})
 			caught(t, f, "behaviours", len(behaviours), func(w T, i int) {

@@ -129,10 +129,10 @@ func (p *portion) noteHolds(counts []bool, epochs []int64, now int64) string {
 }
 
 // wrongHolds says what is wrong with what b, a balance as stored, counts of the i-th limit of a bucket.
-func (w *world) wrongHolds(model *ideal, i int, b bucket.Balance, now int64) string {
+func (w *world) wrongHolds(model *ideal, i int, counts []bool, b bucket.Balance, now int64) string {
 	held := model.inHold(i, now)
 	switch over := b.Windowed() && now >= model.ends[i]; {
-	case !w.schema.holds.count()[i]:
+	case counts == nil || !counts[i] || model.limits[i].Absent():
 		return ""
 	case w.store.Usage && b.Consumed != model.used[i]:
 		return fmt.Sprintf("usage is %s mt, want %s", thousands(b.Consumed), thousands(model.used[i]))

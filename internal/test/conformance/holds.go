@@ -11,8 +11,16 @@ import (
 var (
 	flights = days.inFlight(10, 1000)
 	crew    = dated.inFlight(10, 12) // whose project refuses
-	parted  = daysApart.inFlight(10, 0)
+	divided = daysApart.inFlight(10, 0)
+	// without what on_crash says
+	fixed = flights.fixed()
 )
+
+// fixed returns s with reservations that do not come back after a crash.
+func (s schema) fixed() schema {
+	s.holds = slotsHeld
+	return s
+}
 
 // inFlight returns s with so many slots of rpm, and with a tpm whose reservations come back after a crash.
 func (s schema) inFlight(user, project int64) schema {
@@ -137,10 +145,48 @@ func shortCalls(w *world) {
 func heldBehaviours() []behaviour {
 	all := []behaviour{
 		{"slots return", flights, slotsReturn},
+		{"slots return, without on_crash", fixed, slotsReturn},
 		{"slots denied", flights, slotsDenied},
 		{"slots of a dead process", flights, slotsOfTheDead},
+		{"slots of a dead process, without on_crash", fixed, slotsOfTheDead},
 		{"slots extended", flights, slotsExtended},
 		{"short calls", flights, shortCalls},
+		{"reservations of a dead process", flights, reservations},
+		{"settle of what is held", flights, settleHeld},
+		{"settle of what is held, compensated", flights.with(store.CascadeCompensated), settleHeld},
+		{"settle after the window", flights, settleAfterWindow},
+		{"settle of a lost lease", flights, settleLost},
+		{"keep of a lost lease", flights, keepLost},
+		{"more that is held", flights, moreHeld},
+		{"more that is held, compensated", flights.with(store.CascadeCompensated), moreHeld},
+		{"more that ends", flights, moreEnds},
+		{"more in the next window", flights, moreInNext},
+		{"chains with slots", crew, chained},
+		{"chains with slots, compensated", crew.with(store.CascadeCompensated), chained},
+		{"slots without a cascade", crew.with(store.CascadeNone), unchained},
+		{"slots of kinds that differ", divided, apartHeld},
+		{"slots of kinds that differ, compensated", divided.with(store.CascadeCompensated), apartHeld},
+		{"slots of two processes", flights, heldByTwo},
+		{"lazy settle of what is held", flights, lazyHeld},
+		{"claims of what is held", crew, claimsHeld},
+		{"override slots", flights, heldOverride},
+		{"reset slots", flights, heldReset},
+		{"reset slots again", flights, heldResets},
+		{"expiry of holds", flights, heldExpiry},
+		{"erase what is held", flights, heldErase},
+		{"on_crash added", fixed, onCrashAdded},
+		{"slots added", divided, slotsAdded},
+		{"slots of another revision", flights, heldRevision},
+		{"slots in shadow", flights, heldShadow},
+		{"slots in an outage: local", flights, heldLocal},
+		{"slots in an outage: deny", flights, heldDeny},
+		{"slots in an outage: allow", flights, heldAllow},
+		{"wait for a slot", flights, waitForOwn},
+		{"wait for a slot of others", flights, waitForOthers},
+		{"lost leases", flights, lost},
+		{"lost by an outage", flights, outlasted},
+		{"close with open leases", flights, closeHeld},
+		{"what is left of slots", flights, heldLeft},
 	}
 	for i := range all {
 		all[i].run = withHolds(all[i].run)

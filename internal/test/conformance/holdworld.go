@@ -24,9 +24,6 @@ const (
 	bothHeld          // and what is reserved of tpm, which has windows, comes back after a crash
 )
 
-// count returns whether buckets count holds, by limit.
-func (h holds) count() []bool { return []bool{h >= slotsHeld, h >= bothHeld} }
-
 // pauses is the clock of a process whose leases hold something. A pause ends when a test says so. The store
 // has another one: its pauses take no time.
 type pauses struct {
@@ -242,7 +239,9 @@ func (w *world) extend(all []*write) {
 	}
 	w.extended += len(all)
 	for h := range w.alive { // a settle waits for an extension of its lease
-		failed[*store.InvalidError](w, "a negative settle", h.Settle(w.Context(), cost(1, -1)))
+		for _, lease := range append(h.others, h.GPT4Lease) {
+			failed[*store.InvalidError](w, "a negative settle", lease.Settle(w.Context(), cost(1, -1)))
+		}
 	}
 	for _, one := range all {
 		w.processes[one.in].end(false)

@@ -64,7 +64,7 @@ func (w *world) filled(entity string, numbers ...bucket.Limit) {
 			full.ends[i] = ends + 1
 		}
 		b.forget(i)
-		full.ahead[i] = max(b.ahead[i], bucket.Epoch(now)) + 2
+		full.ahead[i] = max(b.ahead[i], bucket.Epoch(now)) + 1 + bucket.NewRing
 	}
 	full.used = b.used
 	w.buckets[[2]string{w.schema.resource(), entity}] = full

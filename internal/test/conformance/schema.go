@@ -7,6 +7,8 @@ import (
 
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/conformance/charging"
+	"github.com/sluice-go/sluice/internal/test/conformance/parted"
 	"github.com/sluice-go/sluice/internal/test/conformance/windowed"
 	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime"
@@ -133,7 +135,11 @@ func (s schema) vary(t T, v *variant) {
 	var others []store.Definition
 	var err error
 	switch {
-	case s.windows.any(), s.holds != nothingHeld:
+	case s.holds == slotsHeld:
+		others, err = definitions.Of(charging.New)
+	case s.holds == bothHeld && s.apart:
+		others, err = definitions.Of(parted.New)
+	case s.windows.any():
 		others, err = definitions.Of(windowed.New)
 	case s.apart:
 		others, err = definitions.Of(kinds.New)
@@ -144,7 +150,7 @@ func (s schema) vary(t T, v *variant) {
 		t.Fatalf("%v", err)
 	}
 	v.spec.Resource = s.resource()
-	at := slices.IndexFunc(others, func(d store.Definition) bool { return d.Spec().Resource == s.generated() })
+	at := slices.IndexFunc(others, func(d store.Definition) bool { return d.Spec().Resource == v.spec.Resource })
 	v.spec.Held = others[at].Spec().Held
 	if s.apart {
 		v.apart = others[at].(codec.ByKind)
@@ -153,22 +159,10 @@ func (s schema) vary(t T, v *variant) {
 	v.Resource = others[at].(codec.Resource)
 }
 
-// resource is the name of s's resource.
+// resource is the name of s's resource. One with holds has the same name in all packages, so that each may be
+// a later revision of another.
 func (s schema) resource() string {
-	if s.holds != nothingHeld {
-		return windowed.GPT4InFlight
-	}
-	return s.generated()
-}
-
-// generated is the resource whose code serves s. Resources with holds differ in that alone, not in their name,
-// so that one is a later revision of another.
-func (s schema) generated() string {
 	switch {
-	case s.holds != nothingHeld && s.apart:
-		return windowed.GPT4InFlightByKind
-	case s.holds == slotsHeld:
-		return windowed.GPT4WithoutRelease
 	case s.holds != nothingHeld:
 		return windowed.GPT4InFlight
 	case s.apart && s.windows.any():

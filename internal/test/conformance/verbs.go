@@ -18,6 +18,7 @@ type held struct {
 	portions []portion
 	shadow   bool
 	in       *limits.Limiter
+	others   []*limits.GPT4Lease // of other claims of the same call
 	ended    bool
 	lost     bool // one of its holds could not be extended
 }
@@ -130,7 +131,7 @@ func (w *world) balances(what string, now int64, err error) {
 					w.Fatalf("%s: %s has %s mt of %s, want %s, give or take %d",
 						what, b.Entity, thousands(got), part.Def.Spec().Limits[i], thousands(want), slack)
 				}
-				if wrong := w.wrongHolds(model, i, balance, now); wrong != "" {
+				if wrong := w.wrongHolds(model, i, part.Def.Spec().Held, balance, now); wrong != "" {
 					w.Fatalf("%s: %s of %s: %s", what, part.Def.Spec().Limits[i], b.Entity, wrong)
 				}
 				if got := store.Resets(balance, now); model.limits[i].Windowed() && !w.judge.resets(got, model, i, now) &&

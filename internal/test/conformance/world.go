@@ -35,7 +35,6 @@ type world struct {
 	processes map[*limits.Limiter]*pauses // where limits count holds
 	leases    []*held                     // that hold something, or did
 	extended  int                         // writes that extended holds, as the model has them
-	claimed   []*limits.GPT4Lease         // by the last call of all
 }
 
 func newWorld(t T, store Store, s schema) *world {

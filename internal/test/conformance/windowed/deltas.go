@@ -25,16 +25,6 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
 			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm", Ends: "b_tpm_we"},
 		)
-	case GPT4InFlightByKind:
-		return rec.Deltas(
-			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm", Ends: "b_tpm_we"},
-		)
-	case GPT4WithoutRelease:
-		return rec.Deltas(
-			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm", Ends: "b_tpm_we"},
-		)
 	case "":
 		return nil, nil
 	}

@@ -26,16 +26,14 @@ type Project struct {
 // User is an entity whose parent is a Project. Its id is stored as user-<ID>: two with the same ID are one entity, even
 // with another Project.
 type User struct {
-	_  struct{} // forces field names
-	ID string   // 1 to 256 bytes of UTF-8, no '#'
-	// charged too by calls on gpt-4, gpt-4-by-kind, gpt-4-in-flight, gpt-4-in-flight-by-kind and gpt-4-without-release
-	Project Project
-	lookup  bool // the parent comes from the table
+	_       struct{} // forces field names
+	ID      string   // 1 to 256 bytes of UTF-8, no '#'
+	Project Project  // charged too by calls on gpt-4, gpt-4-by-kind and gpt-4-in-flight
+	lookup  bool     // the parent comes from the table
 }
 
-// UserByID is a User whose Project is looked up in the table, and cached, by calls on gpt-4, gpt-4-by-kind,
-// gpt-4-in-flight, gpt-4-in-flight-by-kind and gpt-4-without-release. They return an *InvalidError if the table has no
-// User of this ID.
+// UserByID is a User whose Project is looked up in the table, and cached, by calls on gpt-4, gpt-4-by-kind and
+// gpt-4-in-flight. They return an *InvalidError if the table has no User of this ID.
 func UserByID(id string) User { return User{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as project-123. Its parent, if its kind has one, is looked up by calls.
@@ -74,14 +72,10 @@ func (u User) String() string { return store.Quote("user-" + u.ID) }
 func (Project) entity() {}
 func (User) entity()    {}
 
-func (Project) gpt4()               {}
-func (Project) gpt4ByKind()         {}
-func (Project) gpt4InFlight()       {}
-func (Project) gpt4InFlightByKind() {}
-func (Project) gpt4WithoutRelease() {}
+func (Project) gpt4()         {}
+func (Project) gpt4ByKind()   {}
+func (Project) gpt4InFlight() {}
 
-func (User) gpt4()               {}
-func (User) gpt4ByKind()         {}
-func (User) gpt4InFlight()       {}
-func (User) gpt4InFlightByKind() {}
-func (User) gpt4WithoutRelease() {}
+func (User) gpt4()         {}
+func (User) gpt4ByKind()   {}
+func (User) gpt4InFlight() {}
