@@ -43,9 +43,13 @@ type cost struct{ RPM, TPM int64 }
 func toVector(c cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) }
 func fromVector(v []int64) cost            { return cost{v[0], v[1]} }
 
+// definition is that of a resource. As a generated one, it makes another Spec for each call.
 type definition struct{ spec *store.Spec }
 
-func (d definition) Spec() *store.Spec { return d.spec }
+func (d definition) Spec() *store.Spec {
+	spec := *d.spec
+	return &spec
+}
 
 // gpt4 gives users 60 requests a minute (1 each second, 1 per call) and 6000 tokens a minute (100 each
 // second), with a burst of 6000. Projects have twice the requests, and no per_call.
@@ -213,7 +217,7 @@ func (f *fake) demands(call *store.Call) []*demand {
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			at := slices.IndexFunc(all, func(s *demand) bool {
-				return s.spec == part.Def.Spec() && s.of[0].Entity == b.Entity
+				return s.spec.Resource == part.Def.Spec().Resource && s.of[0].Entity == b.Entity
 			})
 			if at < 0 {
 				at = len(all)
