@@ -73,8 +73,8 @@ func loseSlot(t *testing.T, a *airfield, busy bool, at time.Duration) {
 	}
 }
 
-// TestHoldCreateRace: of 32 calls at once that are the first on a new entity with five slots, exactly five are
-// admitted. The processes are one, four, or as many as calls.
+// TestHoldCreateRace: of 32 calls at once that are the first on a new entity with five slots, exactly five
+// are admitted. The processes are one, four, or as many as calls.
 func TestHoldCreateRace(t *testing.T) {
 	const callers = 32
 	for _, processes := range []int{1, 4, callers} {
