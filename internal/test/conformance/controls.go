@@ -22,6 +22,7 @@ type fault struct {
 	want string // a pattern of what the suite says of it
 	// only is the behaviour that has to see it; "" if behaviours, histories and crowds have to
 	only    string
+	usage   bool                                              // it shows in usage alone
 	acquire func(context.Context, *faulty, *store.Call) error // nil: as it should be
 	settle  func(context.Context, *faulty, *store.Call) error
 	extend  func(context.Context, *faulty, *store.Call) error
@@ -262,6 +263,9 @@ func runControls(t *testing.T, open Open) {
 	for i := range all {
 		f := &all[i]
 		t.Run(f.name, func(t *testing.T) {
+			if f.usage && !open(t).Usage {
+				t.Skip("its images have no usage")
+			}
 			opened := func() Store {
 				store := open(t)
 				store.Store = &faulty{Store: store.Store, fault: f, mu: &sync.Mutex{}, seen: map[string]*bucket.Image{},

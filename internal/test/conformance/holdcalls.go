@@ -39,6 +39,18 @@ func (h *held) firstEnd() (at int64) {
 	return at
 }
 
+// nearestEnd is when nothing is held any more of a lease's nearest bucket, in ms.
+func (h *held) nearestEnd() (at int64) {
+	for _, c := range h.portions[0].charges {
+		for _, one := range c.holds {
+			if one != nil {
+				at = max(at, bucket.EpochEnd(one.epoch))
+			}
+		}
+	}
+	return at
+}
+
 // reservations: what a killed process had reserved comes back with its slots, and what it had settled stays.
 // Usage has both.
 func reservations(w *world) {

@@ -54,16 +54,16 @@ func heldReset(w *world) {
 	again := w.admitted(alice, 6, 40)
 	w.settle(early, 1, 5)
 	w.peek(alice)
-	w.pass(3 * time.Minute)
+	w.until(running.firstEnd() - 3000)
 	w.loses(running, ctx)
 	w.release(running)
 	w.keep(late)
 	w.peek(alice)
 	w.denied(alice, 5, 1)
 	w.restart()
-	w.until(again.firstEnd() - 1)
+	w.until(again.nearestEnd() - 1)
 	w.denied(alice, 5, 1)
-	w.until(again.firstEnd())
+	w.until(again.nearestEnd())
 	w.left(w.admitted(alice, 10, 150), 0, 0)
 	w.admitted(bob, 10, 150)
 	w.peek(project)
@@ -82,13 +82,9 @@ func heldResets(w *world) {
 	}
 	last := w.admitted(alice, 10, 150)
 	w.restart()
-	var end int64 // of what is held of alice's
-	for _, h := range last.portions[0].charges[0].holds {
-		end = max(end, bucket.EpochEnd(h.epoch))
-	}
-	w.until(end - 1)
+	w.until(last.nearestEnd() - 1)
 	w.denied(alice, 1, 150)
-	w.until(end)
+	w.until(last.nearestEnd())
 	w.left(w.admitted(alice, 10, 150), 0, 0)
 }
 

@@ -76,7 +76,7 @@ func (p *pauses) end(running bool) {
 }
 
 // patience is how long a test waits for what is to happen at once, by the system's clock.
-const patience = 30 * time.Second
+const patience = 10 * time.Second
 
 // await waits until done has something, or is closed.
 func await[T any](w *world, what string, done <-chan T) (got T) {
