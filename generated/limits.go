@@ -79,6 +79,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (83685eea72178df8), by which sluice generate notices a change under an old revision:
 //
 //	gpt-4 user 14098f8f486b110d

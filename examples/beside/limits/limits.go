@@ -73,6 +73,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (b70fe9f69d18b1ef), by which sluice generate notices a change under an old revision:
 //
 //	api customer 0f94ce478822fb82

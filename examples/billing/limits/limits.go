@@ -75,6 +75,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (5bfa8d2b7c6870a8), by which sluice generate notices a change under an old revision:
 //
 //	api customer 6c5fcaa83f09fd9b

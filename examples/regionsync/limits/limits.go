@@ -74,6 +74,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (2ddd2743f5afcbde), by which sluice generate notices a change under an old revision:
 //
 //	gpt-4 user ff9cc5eb33ea6a64

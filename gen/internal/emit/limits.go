@@ -125,4 +125,6 @@ func failures(f *file) {
 	f.decl("Runtime's errors, here so that callers need not import it.", jen.Type().Defs(aliases...))
 	f.decl("ErrSettled is returned by Settle and More if the lease was settled, kept or released before.",
 		jen.Var().Id("ErrSettled").Op("=").Qual(runtimePath, "ErrSettled"))
+	f.decl("ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.",
+		jen.Var().Id("ErrLeaseLost").Op("=").Qual(runtimePath, "ErrLeaseLost"))
 }

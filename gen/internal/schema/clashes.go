@@ -16,7 +16,7 @@ func packageNames() []string {
 	return []string{
 		"Entity", "ParseEntity", "Limiter", "Config", "New", "ExtractDeltas", "Revision", "ErrSettled",
 		"DeniedError", "CostTooLargeError", "UnavailableError", "InvalidError", "SetupError", "ContendedError",
-		"ConflictError", "QueueFullError",
+		"ConflictError", "QueueFullError", "ErrLeaseLost",
 		"TestEntities",
 	}
 }

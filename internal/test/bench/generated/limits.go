@@ -121,6 +121,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (f7f78fb6ae526c75), by which sluice generate notices a change under an old revision:
 //
 //	two user 8da78d7271040024

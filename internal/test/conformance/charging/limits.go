@@ -77,6 +77,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (78bac7953749b80d), by which sluice generate notices a change under an old revision:
 //
 //	gpt-4-in-flight user 96a84c843af264ca

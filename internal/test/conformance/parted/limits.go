@@ -76,6 +76,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (759f0ac68d057612), by which sluice generate notices a change under an old revision:
 //
 //	gpt-4-in-flight user 8b84af5f0c13b1a1

@@ -79,6 +79,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (9799c53d1c7d2080), by which sluice generate notices a change under an old revision:
 //
 //	small user 45ae8a7457ca079d

@@ -97,6 +97,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 2 (abaecbea4a63ca92), by which sluice generate notices a change under an old revision:
 //
 //	words user 30421233d73572d8

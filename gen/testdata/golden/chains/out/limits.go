@@ -84,6 +84,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (ae004a6305c7ae67), by which sluice generate notices a change under an old revision:
 //
 //	chat user d947f341f84e3a26

@@ -78,6 +78,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (b288de969d0f04ab), by which sluice generate notices a change under an old revision:
 //
 //	calls user 77a8a439135b8bf7

@@ -85,6 +85,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 2 (8b9cc13fbd1c04cd), by which sluice generate notices a change under an old revision:
 //
 //	model user 80e08102ac868ec2

@@ -106,6 +106,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (e00ad4be7521b86a), by which sluice generate notices a change under an old revision:
 //
 //	a.b/c-d type 8d4666ecd8c8af03

@@ -87,6 +87,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (693c16c1c89bb435), by which sluice generate notices a change under an old revision:
 //
 //	api user 0f94ce478822fb82

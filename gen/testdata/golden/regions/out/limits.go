@@ -85,6 +85,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 3 (0e7151e285275d01), by which sluice generate notices a change under an old revision:
 //
 //	gpt-4 user ca880fe73c458611

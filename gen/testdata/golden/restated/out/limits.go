@@ -77,6 +77,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 90000 (aa009c612c3fa637), by which sluice generate notices a change under an old revision:
 //
 //	jobs robot d96a59f0b5d35133

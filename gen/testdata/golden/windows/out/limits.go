@@ -80,6 +80,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (48fa695f382347d8), by which sluice generate notices a change under an old revision:
 //
 //	gateway key 85bd498a11a0dbce

@@ -73,6 +73,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 1 (68280b4937ef176c), by which sluice generate notices a change under an old revision:
 //
 //	chat user ad0a4031b5ada9c3

@@ -73,6 +73,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 2 (77b69b0b3db6ab3f), by which sluice generate notices a change under an old revision:
 //
 //	chat user c0da1546d5ba7cc5

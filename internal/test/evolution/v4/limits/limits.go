@@ -73,6 +73,9 @@ type (
 // ErrSettled is returned by Settle and More if the lease was settled, kept or released before.
 var ErrSettled = runtime.ErrSettled
 
+// ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
+var ErrLeaseLost = runtime.ErrLeaseLost
+
 // Numbers of revision 4 (a5220b60b462c614), by which sluice generate notices a change under an old revision:
 //
 //	chat user 8511a5b7c4a3fd87
