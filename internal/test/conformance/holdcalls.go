@@ -106,8 +106,8 @@ func settleAfterWindow(w *world) {
 	w.peek(project)
 }
 
-// settleLost: a process that was frozen for long has lost its slots to others, and gives none back. What it
-// used is charged.
+// settleLost: a process that was frozen for long has lost its slots to others, and gives none back. It is
+// charged for the tokens that it used.
 func settleLost(w *world) {
 	late := w.Limiter
 	slots, below, above, given := w.admitted(alice, 4, 0), w.admitted(alice, 2, 40), w.admitted(alice, 2, 30),

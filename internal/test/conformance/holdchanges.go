@@ -113,14 +113,14 @@ func heldErase(w *world) {
 	}
 	key := [2]string{w.schema.resource(), "user-alice"}
 	for i := range names {
-		w.buckets[key].forget(i)
+		w.buckets[key].endAll(i)
 	}
-	gone := w.buckets[key]
+	erased := w.buckets[key]
 	delete(w.buckets, key)
 	w.Limiter = w.process()
 	w.spy.seen()
 	w.peek(alice)
-	gone.ends[1] = 0
+	erased.ends[1] = 0
 	for _, h := range []*held{lease, released} {
 		h.Release(w.Context())
 		h.follow(make([]int64, len(names)), w.store.Decided())
@@ -152,8 +152,8 @@ func (w *world) reshaped(entity string, numbers []bucket.Limit, added ...int) {
 	}
 }
 
-// old follows the end of a lease at so many tpm, by a process of an earlier revision. A new process has to see
-// what that has left.
+// old follows the end of a lease at so many tpm, by a process of an earlier revision. A new process has to
+// see what that has left.
 func (w *world) old(h *held, err error, tpm int64) {
 	w.Helper()
 	w.want(err)
@@ -164,7 +164,7 @@ func (w *world) old(h *held, err error, tpm int64) {
 	w.peek(project)
 }
 
-// onCrashAdded: reservations come back from a revision on that says so. What was taken before is settled as
+// onCrashAdded: reservations come back from a revision on that says so. Earlier calls are settled as
 // before.
 func onCrashAdded(w *world) {
 	before, kept := w.admitted(alice, 2, 40), w.admitted(alice, 1, 20)
@@ -198,7 +198,7 @@ func slotsAdded(w *world) {
 	after := w.admitted(alice, 3, 50)
 	w.left(after, 5, 100)
 	w.want(before.Settle(w.Context(), cost(1, 60)))
-	for i, actual := range [][]int64{{2 * bucket.Milli, 0}, {0, 60 * bucket.Milli}} { // of the limits there were
+	for i, actual := range [][]int64{{2 * bucket.Milli, 0}, {0, 60 * bucket.Milli}} { // of the limits it had
 		s := &before.portions[i]
 		s.cost[1-i] = 0
 		s.settle(actual, w.store.Decided())

@@ -18,7 +18,7 @@ var holdFaults = []fault{
 		want: `user-alice rpm: 0'000 of 1'000 mt refuses, and was not named next: <nil>`},
 	{name: "returns slots twice", only: "slots return", settle: returnTwice,
 		want: `^settle: user-alice has 7'000 mt of rpm, want 4'000`},
-	{name: "returns no slots where a lease is kept", only: "slots return", settle: forgetKept,
+	{name: "returns no slots where a lease is kept", only: "slots return", settle: dropKept,
 		want: `^keep: user-alice has 4'000 mt of rpm, want 5'000`},
 	{name: "lowers usage where a lease is kept", only: "slots return", settle: uncountKept, usage: true,
 		want: `^keep: rpm of user-alice: usage is 8'000 mt, want 9'000`},
@@ -28,7 +28,8 @@ var holdFaults = []fault{
 		want: `TPM:30} more for user-alice: user-alice has 8'000 mt of rpm, want 9'000`},
 	{name: "extends nothing", only: "slots extended", extend: extendNothing,
 		want: `user-alice rpm: 0'000 of 1'000 mt refuses, and was not named next: <nil>`},
-	{name: "extends what is lost", only: "reset slots", extend: extendLost, want: `a lost lease: nothing has happened`},
+	{name: "extends what is lost", only: "reset slots", extend: extendLost,
+		want: `a lost lease: nothing has happened`},
 	{name: "resets without the slots that are held", only: "reset slots", fill: fillNothing,
 		want: `^peek: user-alice has 0'000 mt of rpm, want 10'000`},
 	{name: "forgets what is held where a capacity changes", only: "override slots", acquire: freeBy,
@@ -84,8 +85,8 @@ func returnTwice(ctx context.Context, f *faulty, call *store.Call) error {
 // isKept reports whether a settle leaves all that was taken.
 func isKept(call *store.Call) bool { return slices.Equal(call.Parts[0].Actual, call.Parts[0].Cost) }
 
-// forgetKept does not return the slots of a lease that is kept.
-func forgetKept(ctx context.Context, f *faulty, call *store.Call) error {
+// dropKept does not return the slots of a lease that is kept.
+func dropKept(ctx context.Context, f *faulty, call *store.Call) error {
 	if !isKept(call) {
 		return f.Session.Settle(ctx, call)
 	}
@@ -188,8 +189,8 @@ func freeBy(ctx context.Context, f *faulty, call *store.Call) error {
 	slots := nearest.After.Balances[0]
 	for cell, n := range slots.Cells {
 		cost := []int64{n, 0}
-		one := store.Part{Def: part.Def, Cost: cost, Actual: cost, Root: part.Buckets[len(part.Buckets)-1].Entity}
-		one.Buckets = []store.Bucket{*nearest}
+		one := store.Part{Def: part.Def, Cost: cost, Actual: cost, Buckets: []store.Bucket{*nearest}}
+		one.Root = part.Buckets[len(part.Buckets)-1].Entity
 		one.Buckets[0].Charges = []bucket.Charge{{
 			Cost: cost, Ends: endsOf(nearest.After), Epochs: []int64{slots.HeldIn(cell), 0},
 		}}

@@ -46,7 +46,8 @@ func heldLocal(w *world) {
 		w.Errorf("%+v", denied)
 	}
 	w.want(lease.Settle(w.Context(), cost(1, 25)))
-	if lease, err = w.GPT4.Acquire(w.Context(), alice, cost(4, 25)); err != nil || lease.Remaining() != cost(0, 0) {
+	lease, err = w.GPT4.Acquire(w.Context(), alice, cost(4, 25))
+	if err != nil || lease.Remaining() != cost(0, 0) {
 		w.Errorf("%+v are left after the settle, %v", lease.Remaining(), err)
 	}
 	if n := degraded(); n != 2 || logged.count() == 0 {
@@ -181,7 +182,7 @@ func waitForOthers(w *world) {
 func (w *world) look(l *limits.Limiter, done <-chan waiting) (got waiting, pause time.Duration, waits bool) {
 	w.Helper()
 	w.processes[l].end(false)
-	late := time.NewTimer(patience)
+	late := time.NewTimer(longest)
 	defer late.Stop()
 	for {
 		select {
@@ -200,10 +201,9 @@ func (w *world) look(l *limits.Limiter, done <-chan waiting) (got waiting, pause
 // lost: a process that could not extend a lease ends its context, three seconds before others may have its
 // slots. It takes no more for it.
 func lost(w *world) {
-	told := make(chan store.Event, 10)
-	w.Limiter = w.process(runtime.WithObserver(&store.Observer{LeaseLost: func(_ context.Context, e store.Event) {
-		told <- e
-	}}))
+	events := make(chan store.Event, 10)
+	note := func(_ context.Context, e store.Event) { events <- e }
+	w.Limiter = w.process(runtime.WithObserver(&store.Observer{LeaseLost: note}))
 	lease, short := w.admitted(alice, 4, 40), w.admitted(alice, 2, 10)
 	ctx, cancel := context.WithCancel(w.Context())
 	own, ended := lease.Context(ctx), short.Context(ctx)
@@ -215,7 +215,7 @@ func lost(w *world) {
 	w.until(end - 3000)
 	thaw()
 	w.loses(lease, own)
-	if e := await(w, "an event", told); e.Entity != "user-alice" || e.Operation != store.OperationExtend {
+	if e := await(w, "an event", events); e.Entity != "user-alice" || e.Operation != store.OperationExtend {
 		w.Errorf("told %+v", e)
 	}
 	if err := lease.More(w.Context(), cost(1, 1)); !errors.Is(err, runtime.ErrLeaseLost) {

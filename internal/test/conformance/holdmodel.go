@@ -39,8 +39,8 @@ func (b *ideal) sweep(now int64) {
 	b.holds = slices.DeleteFunc(b.holds, func(h *hold) bool { return h.back })
 }
 
-// forget ends all holds of the i-th limit. Nothing comes back by that.
-func (b *ideal) forget(i int) {
+// endAll ends all holds of the i-th limit. Nothing comes back by that.
+func (b *ideal) endAll(i int) {
 	for _, h := range b.holds {
 		h.back = h.back || h.limit == i
 	}
@@ -79,7 +79,7 @@ func (h *hold) extend(now int64) {
 }
 
 // hold returns what c holds of the i-th limit.
-func (c *charge) hold(i int) *hold {
+func (c *taking) hold(i int) *hold {
 	if c.holds == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (c *charge) hold(i int) *hold {
 
 // holding reports whether p holds anything, or did.
 func (p *portion) holding() bool {
-	return slices.ContainsFunc(p.charges, func(c charge) bool { return c.holds != nil })
+	return slices.ContainsFunc(p.charges, func(c taking) bool { return c.holds != nil })
 }
 
 // slots ends what p holds of an in-flight limit, and returns what that takes: less than 0. Usage stays,

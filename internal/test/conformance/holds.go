@@ -77,11 +77,11 @@ func slotsOfTheDead(w *world) {
 		w.until(bucket.EpochEnd(bucket.Epoch(w.store.Decided())))
 		w.pass(early)
 		began := w.store.Decided()
-		gone := w.process()
-		if _, err := w.acquireIn(gone, alice, cost(10, 30)); err != nil {
+		dead := w.process()
+		if _, err := w.acquireIn(dead, alice, cost(10, 30)); err != nil {
 			w.Fatalf("%v", err)
 		}
-		w.kill(gone)
+		w.kill(dead)
 		w.Limiter = w.process()
 		w.denied(alice, 1, 1)
 		end := bucket.EpochEnd(bucket.Epoch(began) + 1)

@@ -31,6 +31,7 @@ type pauses struct {
 
 	mu      sync.Mutex
 	waiting []chan time.Time
+	pausing *sync.Cond         // signals that a pause has begun that does not end at once
 	running bool               // pauses end at once
 	dead    bool               // goroutines end that ask for the time
 	asked   chan time.Duration // pauses that began; none beyond its capacity
@@ -57,6 +58,7 @@ func (p *pauses) After(d time.Duration) <-chan time.Time {
 		return over
 	}
 	p.waiting = append(p.waiting, over)
+	p.pausing.Broadcast()
 	select {
 	case p.asked <- d:
 	default:
@@ -75,13 +77,30 @@ func (p *pauses) end(running bool) {
 	p.waiting = nil
 }
 
-// patience is how long a test waits for what is to happen at once, by the system's clock.
-const patience = 10 * time.Second
+// rest ends that pauses end at once, and waits until one has begun that does not.
+func (p *pauses) rest() {
+	p.end(false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.waiting) == 0 {
+		p.pausing.Wait()
+	}
+}
+
+// newPauses returns a clock that has the time of another one.
+func newPauses(clock store.Clock) *pauses {
+	p := &pauses{Clock: clock, asked: make(chan time.Duration, 1000)}
+	p.pausing = sync.NewCond(&p.mu)
+	return p
+}
+
+// longest is how long a test waits for what is to happen at once, by the system's clock.
+const longest = 10 * time.Second
 
 // await waits until done has something, or is closed.
 func await[T any](w *world, what string, done <-chan T) (got T) {
 	w.Helper()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(longest)
 	defer late.Stop()
 	select {
 	case got = <-done:
@@ -125,10 +144,11 @@ func (w *world) noteHolds(what string, portions []portion, now int64) {
 		s := &portions[i]
 		for _, part := range w.spy.newest() {
 			at := slices.IndexFunc(part.Buckets, func(b store.Bucket) bool { return b.Entity == s.entity })
-			if part.Def.Spec().Resource != s.resource || part.Def.Spec().Held == nil || at < 0 || s.charges[len(s.charges)-1].holds != nil {
+			spec, known := part.Def.Spec(), s.charges[len(s.charges)-1].holds != nil
+			if spec.Resource != s.resource || spec.Held == nil || at < 0 || known {
 				continue
 			}
-			if wrong := s.noteHolds(part.Def.Spec().Held, part.Buckets[at].Epochs, now); wrong != "" {
+			if wrong := s.noteHolds(spec.Held, part.Buckets[at].Epochs, now); wrong != "" {
 				w.Fatalf("%s: %s", what, wrong)
 			}
 		}
@@ -238,13 +258,15 @@ func (w *world) extend(all []*write) {
 		await(w, "an extension", w.spy.extended)
 	}
 	w.extended += len(all)
-	for h := range w.alive { // a settle waits for an extension of its lease
+	for _, one := range all {
+		w.processes[one.in].rest()
+	}
+	for h := range w.alive { // a settle waits until nothing extends its lease
 		for _, lease := range append(h.others, h.GPT4Lease) {
 			failed[*store.InvalidError](w, "a negative settle", lease.Settle(w.Context(), cost(1, -1)))
 		}
 	}
 	for _, one := range all {
-		w.processes[one.in].end(false)
 		for _, h := range one.all {
 			h.extend(w.store.Decided())
 		}
@@ -260,7 +282,7 @@ func (w *world) loses(h *held, ctx context.Context) {
 	p := w.processes[h.in]
 	p.end(true)
 	await(w, "a lost lease", ctx.Done())
-	p.end(false)
+	p.rest()
 	if err := context.Cause(ctx); !errors.Is(err, runtime.ErrLeaseLost) {
 		w.Errorf("its context ends by %v, want ErrLeaseLost", err)
 	}

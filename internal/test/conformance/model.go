@@ -56,7 +56,7 @@ func (b *ideal) take(cost []int64, now int64) {
 			continue
 		case b.limits[i].Windowed() && now >= b.ends[i]:
 			b.tokens[i], b.ends[i] = b.limits[i].Burst, b.windows[i].End(now, b.ends[i])
-			b.forget(i)
+			b.endAll(i)
 		}
 		b.tokens[i] = min(b.available(i, now)-c, b.limits[i].Burst)
 	}
@@ -82,11 +82,11 @@ type portion struct {
 	resource, entity string
 	names            []string // of limits
 	cost             []int64
-	charges          []charge // what a lease took, oldest first
+	charges          []taking // what a lease took, oldest first
 }
 
-// charge is what one call of a lease took, and what it holds of that.
-type charge struct {
+// taking is what one call of a lease took, and what it holds of that.
+type taking struct {
 	bucket.Charge
 	holds []*hold // by limit, nil for what is not held; nil if nothing is
 }
@@ -99,7 +99,7 @@ func (p *portion) pay(now int64) {
 			p.used[i] += c
 		}
 	}
-	p.charges = append(p.charges, charge{bucket.Charge{Cost: p.cost, Ends: slices.Clone(p.ends)}, nil})
+	p.charges = append(p.charges, taking{bucket.Charge{Cost: p.cost, Ends: slices.Clone(p.ends)}, nil})
 }
 
 // settle turns what p took into actual at now. Nothing comes back to a window that is over, or that is not

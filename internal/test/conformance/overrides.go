@@ -63,7 +63,7 @@ func (w *world) filled(entity string, numbers ...bucket.Limit) {
 		if full.ends[i] = ends; now < ends {
 			full.ends[i] = ends + 1
 		}
-		b.forget(i)
+		b.endAll(i)
 		full.ahead[i] = max(b.ahead[i], bucket.Epoch(now)) + 1 + bucket.NewRing
 	}
 	full.used = b.used

@@ -178,7 +178,7 @@ func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 	var own *pauses
 	clock := w.store.Clock
 	if w.schema.holds != nothingHeld {
-		own = &pauses{Clock: clock, asked: make(chan time.Duration, 1000)}
+		own = newPauses(clock)
 		clock = own
 	}
 	b := runtime.NewBuilder(w.spy, append([]runtime.Option{
