@@ -34,7 +34,8 @@ type holder struct {
 }
 
 // mayHold reports whether buckets of part count what a lease holds that by settles. Only slots of in-flight
-// limits are held in buckets of this process. spec is of part's definition, which makes another one each time.
+// limits are held in buckets of this process. spec is of part's definition, which makes another one each
+// time.
 func mayHold(spec *store.Spec, part *store.Part, by outage.Settler) bool {
 	if spec.Held == nil {
 		return false

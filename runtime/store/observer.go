@@ -79,9 +79,9 @@ type StoreEvent struct { //nolint:revive // users know it as runtime.StoreEvent
 	Call     string // as the store names it: UpdateItem; EVALSHA, or PIPELINE for reads that went together
 	Resource string // the first's of several; "" for member and system, which concern none
 	// Path is, for a write: create, normal, retry, settle, adjust, reshape, undo, repair, carry, transact, or
-	// system for notes about the table itself. For a read it is read, levels (overrides), perlimit or member. On
-	// Redis a script call is acquire, settle, extend or undo, by the first call in it. A read on Redis is peek, levels,
-	// member, or read for what a script took for no bucket.
+	// system for notes about the table itself. For a read it is read, levels (overrides), perlimit or member.
+	// On Redis a script call is acquire, settle, extend or undo, by the first call in it. A read on Redis is
+	// peek, levels, member, or read for what a script took for no bucket.
 	Path    string
 	Buckets int  // how many a read, transact or script call was about, if that may be several
 	Generic bool // the expression was built from the item, not generated

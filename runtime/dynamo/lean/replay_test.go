@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -54,7 +55,7 @@ func (r *replay) Do(request *http.Request) (*http.Response, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	header := http.Header{"X-Amzn-Requestid": {"ID1"}, "Date": {"Thu, 26 Nov 2026 03:01:29 GMT"}}
+	header := http.Header{"X-Amzn-Requestid": {"ID1"}, "Date": {today().Format(http.TimeFormat)}}
 	for name, value := range r.header {
 		header.Set(name, strings.ReplaceAll(value, "right",
 			strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(r.text))), 10)))
@@ -223,3 +224,7 @@ func dump(v reflect.Value) string {
 	}
 	return b.String()
 }
+
+// today returns the minute of now, as replies date themselves. The SDK goes by the date of a reply that is
+// minutes off, and signs the next request with it.
+func today() time.Time { return time.Now().UTC().Truncate(time.Minute) }
