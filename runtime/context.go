@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -86,7 +87,7 @@ func (c *contexts) add(b bound) {
 		c.open = append(c.open, b)
 	}
 	c.mu.Unlock()
-	if cause != nil && !(b.outlasts && cause == ErrSettled) {
+	if cause != nil && !(b.outlasts && errors.Is(cause, ErrSettled)) {
 		b.cancel(cause)
 	}
 }

@@ -196,11 +196,10 @@ func EndOf(img *Image, cost []int64, charges []Charge, now int64) (lapsed []int6
 		var beside int64
 		switch {
 		case b.Holds():
-			m := NoMoves
-			if beside, m = b.end(cost[i], i, charges, now); moves == nil {
+			if moves == nil {
 				moves = noMoves(len(cost))
 			}
-			moves[i] = m
+			beside, moves[i] = b.end(cost[i], i, charges, now)
 		case b.Windowed() && cost[i] < 0:
 			beside = b.lapsed(-cost[i], i, charges, now)
 		}

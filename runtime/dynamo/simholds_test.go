@@ -214,7 +214,7 @@ func (h holdHistory) play(t *testing.T) (judge *holdJudge) {
 		table := newSimTable(h.seed, all[inflight.Calls].Decode)
 		table.faults = h.faults
 		judge = &holdJudge{table: table, sums: map[string]*settledSum{}, resets: map[string][]time.Time{}}
-		time.Sleep(h.starts)
+		<-time.After(h.starts)
 		until, seeds := time.Now().Add(h.duration), rand.New(rand.NewPCG(h.seed, 4))
 		var wg sync.WaitGroup
 		for range h.processes {
@@ -252,12 +252,12 @@ func (h *holdHistory) lives(t *testing.T, table *simTable, judge *holdJudge, see
 		}
 		end := time.Now().Add(life)
 		for h.cut > 0 && time.Now().Before(end) {
-			time.Sleep(min(time.Until(end), time.Duration(rng.Int64N(int64(2*h.cut)))))
+			<-time.After(min(time.Until(end), time.Duration(rng.Int64N(int64(2*h.cut)))))
 			p.line.mu.Lock()
 			p.line.until = time.Now().Add(6 * time.Second)
 			p.line.mu.Unlock()
 		}
-		time.Sleep(time.Until(end))
+		<-time.After(time.Until(end))
 		if time.Now().Before(until) {
 			p.line.mu.Lock()
 			p.line.dead = true
@@ -276,10 +276,10 @@ func (h *holdHistory) lives(t *testing.T, table *simTable, judge *holdJudge, see
 func (h *holdHistory) operate(t *testing.T, table *simTable, judge *holdJudge, seed uint64, until time.Time) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	p := h.start(t, table, judge, 0, rng.Uint64(), context.Background())
-	defer p.lim.Close(context.Background())
+	defer func() { _ = p.lim.Close(context.Background()) }()
 	before := map[string]time.Time{} // resets, by entity
 	for {
-		time.Sleep(time.Duration(rng.Int64N(int64(2 * max(h.reset, h.override)))))
+		<-time.After(time.Duration(rng.Int64N(int64(2 * max(h.reset, h.override)))))
 		if !time.Now().Before(until) {
 			return
 		}
@@ -318,12 +318,12 @@ func (h *holdHistory) settle(t *testing.T, table *simTable, judge *holdJudge) {
 	if h.reset > 0 || h.override > 0 {
 		wait = 4 * time.Minute
 	}
-	time.Sleep(wait + time.Second)
+	<-time.After(wait + time.Second)
 	table.mu.Lock()
 	table.faults = faults{}
 	table.mu.Unlock()
 	p := h.start(t, table, judge, 0, 1, context.Background())
-	defer p.lim.Close(context.Background())
+	defer func() { _ = p.lim.Close(context.Background()) }()
 	org := inflight.Org{ID: "1"}
 	for n := range h.users + 1 {
 		var snap *runtime.Snapshot[inflight.CallsCost]
