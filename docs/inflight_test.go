@@ -71,16 +71,17 @@ func sleepUntil(start time.Time, d time.Duration) {
 }
 
 // TestInFlightOutages: docs/in-flight.md says which outages a call survives whose slot was taken at the start
-// of a minute, and so is extended after 90 s.
+// of a minute, and so is extended after 90 to 100 s.
 func TestInFlightOutages(t *testing.T) {
 	for name, test := range map[string]struct {
 		from, length time.Duration
 		mute, lost   bool
 	}{
 		"refused, over before the extension": {40 * time.Second, 49 * time.Second, false, false},
-		"refused for four seconds":           {89 * time.Second, 4 * time.Second, false, false},
-		"refused for longer":                 {89 * time.Second, 8 * time.Second, false, true},
-		"no answer":                          {89 * time.Second, 3 * time.Second, true, true},
+		"refused for 15 s":                   {89 * time.Second, 15 * time.Second, false, false},
+		"refused for 15 s, later":            {95 * time.Second, 15 * time.Second, false, false},
+		"refused until the context ends":     {89 * time.Second, 30 * time.Second, false, true},
+		"no answer":                          {89 * time.Second, 25 * time.Second, true, true},
 		"two minutes":                        {95 * time.Second, 2 * time.Minute, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

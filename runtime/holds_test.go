@@ -169,7 +169,8 @@ func TestExtensionsAreSeen(t *testing.T) {
 		backend.buckets = stored
 		other := acquire(t, two, user{"1"}, cost{})
 		writes := backend.countExtensions()
-		elapse(91 * time.Second)
+		elapse(101 * time.Second)
+		synctest.Wait()
 		equal(t, "writes", writes["user-1 1"], 2)
 		lease.Keep(t.Context())
 		other.Keep(t.Context())
@@ -185,7 +186,7 @@ func TestForgedSlotsAreSeen(t *testing.T) {
 		"in doubt, taken as failed": func(ctx context.Context, f *fake, call *store.Call) {
 			part := call.Parts[0]
 			extend := &store.Call{Parts: []store.Part{{Def: part.Def, Buckets: slices.Clone(part.Buckets)}}}
-			elapse(91 * time.Second)
+			elapse(101 * time.Second)
 			_ = f.Extend(ctx, extend)
 		},
 	} {
@@ -221,7 +222,7 @@ func TestShortCallsAreNotExtended(t *testing.T) {
 		}
 		equal(t, "extensions", backend.of("extend"), 0)
 		lease := acquire(t, r, user{"1"}, cost{})
-		elapse(91 * time.Second)
+		elapse(101 * time.Second)
 		lease.Keep(t.Context())
 		equal(t, "extensions of a long call", backend.of("extend") > 0, true)
 	})

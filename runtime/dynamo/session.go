@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -116,8 +117,14 @@ func (s *session) Extend(ctx context.Context, call *store.Call) error {
 	if err != nil {
 		return err
 	}
-	defer r.Report(s.conn)
-	return s.scheduler.Settle(r)
+	err = s.scheduler.Settle(r)
+	r.Report(s.conn)
+	if b := &call.Parts[0].Buckets[0]; err != nil {
+		if b.Epochs = nil; r.Unsent() {
+			b.Epochs = slices.Clone(b.Charges[0].Epochs)
+		}
+	}
+	return err
 }
 
 // Peek implements store.Session.

@@ -43,6 +43,7 @@ type holdHistory struct {
 	choose func(*plan.Demand, plan.State, int64) plan.Plan // of a broken variant
 	deaf   bool                                            // callers of a broken variant go on when told to stop
 	resets func(wire.API) wire.API                         // for a broken operator
+	wraps  func(runtime.Store) runtime.Store               // for a broken store
 }
 
 // line is a process's connection to the table.
@@ -124,7 +125,7 @@ func (h *holdHistory) start(
 	p := &holdProcess{holdHistory: h, line: &line{API: api}, dies: dies, judge: judge}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var mu sync.Mutex
-	store := newStore(p.line, "sim", func(s *Store) {
+	var table runtime.Store = newStore(p.line, "sim", func(s *Store) {
 		s.seams.Jitter = func() float64 {
 			mu.Lock()
 			defer mu.Unlock()
@@ -134,7 +135,10 @@ func (h *holdHistory) start(
 			s.seams.Choose = h.choose
 		}
 	})
-	lim, err := inflight.New(store, runtime.WithClock(offsetClock(skew)), runtime.WithCacheTTL(20*time.Second),
+	if h.wraps != nil {
+		table = h.wraps(table)
+	}
+	lim, err := inflight.New(table, runtime.WithClock(offsetClock(skew)), runtime.WithCacheTTL(20*time.Second),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithCallDefaults(runtime.Budget(2*time.Second), runtime.LazySettle(h.lazy)))
 	if err != nil {

@@ -1,12 +1,16 @@
 package dynamo
 
 import (
+	"context"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // holdControl is a broken variant of a history, and what the oracle has to find.
@@ -31,12 +35,32 @@ func eachHold(breakage func(p *plan.Plan, hold *bucket.Hold)) func(*holdHistory)
 	}
 }
 
+// hopeful is a store that takes an extension of unknown outcome for one that was not sent.
+type hopeful struct{ runtime.Store }
+
+func (h hopeful) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
+	s, err := h.Store.Open(env, defs...)
+	return hopefulSession{s}, err
+}
+
+type hopefulSession struct{ store.Session }
+
+func (h hopefulSession) Extend(ctx context.Context, call *store.Call) error {
+	err := h.Session.Extend(ctx, call)
+	if b := &call.Parts[0].Buckets[0]; err != nil {
+		b.Epochs = slices.Clone(b.Charges[0].Epochs)
+	}
+	return err
+}
+
 // holdControls are variants that the design gives reasons against, by name. The others need writes that race
 // around the end of a minute: TestHoldsModelCatches plays all of these.
 func holdControls() map[string]holdControl {
 	return map[string]holdControl{
 		"holders that do not give up": {"a fault in three", `^\S+: calls with \d+ slots run at`,
 			func(h *holdHistory) { h.deaf = true }},
+		"extensions that are repeated in doubt": {"a fault in three", `a cell below 0|calls with \d+ slots run at`,
+			func(h *holdHistory) { h.wraps = func(s runtime.Store) runtime.Store { return hopeful{s} } }},
 		"slots that stay taken": {"calm", `^\S+: \d+ of 20 slots are back|^forged or lost slots`,
 			eachHold(func(p *plan.Plan, _ *bucket.Hold) {
 				if p.Path == plan.Adjust {

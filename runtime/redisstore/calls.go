@@ -2,9 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -15,13 +17,17 @@ func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 	return s.perform(r)
 }
 
-// perform sends r, waits for its outcome and fills it into r's call.
+// perform prepares r and has it served.
 func (s *session) perform(r *request) error {
 	if err := s.prepare(r); err != nil {
 		r.fillCall(false)
 		return err
 	}
-	q := s.queues.of(r)
+	return s.queues.of(r).serve(r)
+}
+
+// serve sends r, waits for its outcome and fills it into r's call.
+func (q *queue) serve(r *request) error {
 	q.submit(r.encode())
 	ended, err := q.await(r)
 	r.fillCall(ended)
@@ -103,7 +109,16 @@ func (s *session) Extend(ctx context.Context, call *store.Call) error {
 	r := s.newRequest(ctx, call, pathExtend, nothing)
 	p := &r.portions[0]
 	if p.back = window.Holds(held); len(p.back) > 0 {
-		if err := s.perform(r); err != nil {
+		err := s.prepare(r)
+		unsent := err != nil
+		if !unsent {
+			err = s.queues.of(r).serve(r)
+			unsent = errors.Is(err, store.ErrNotSent) || err != nil && s.db.Classify(err) == database.Unapplied
+		}
+		if unsent {
+			b.Epochs = slices.Clone(held.Epochs)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -374,6 +376,53 @@ func TestExtendLost(t *testing.T) {
 	s.mini.Del(s.jobKey("parallel"))
 	if got := d.extend(t, held); got[parallel] != bucket.Lost || s.mini.Exists(s.jobKey("parallel")) {
 		t.Errorf("gone, but held until %d", got)
+	}
+}
+
+// unsent is a hook that fails script calls with its error, without sending them.
+type unsent struct{ err error }
+
+func (unsent) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f unsent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !strings.HasPrefix(cmd.Name(), "eval") {
+			return next(ctx, cmd)
+		}
+		cmd.SetErr(f.err)
+		return f.err
+	}
+}
+
+func (unsent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// TestExtendFails: the epochs of an extension that Redis did not run are those from before. Without a reply
+// nobody knows them.
+func TestExtendFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		err   error
+		known bool
+	}{
+		"connection refused": {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true},
+		"no reply":           {io.EOF, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, d := working(t)
+			held := d.begin(t, inSlots(5)).Parts[0].Buckets[0].Charges[0]
+			d.store.db.Client.AddHook(unsent{test.err})
+			call := d.job([jobLimits]int64{})
+			call.Parts[0].Buckets[0].Charges = []bucket.Charge{held}
+			err := d.session.Extend(t.Context(), call)
+			if down, ok := errors.AsType[*store.UnavailableError](err); !ok || !errors.Is(down, test.err) {
+				t.Errorf("%v, want that Redis is unavailable for %v", err, test.err)
+			}
+			if got := call.Parts[0].Buckets[0].Epochs; test.known != slices.Equal(got, held.Epochs) ||
+				!test.known && got != nil {
+				t.Errorf("held until %d", got)
+			}
+		})
 	}
 }
 

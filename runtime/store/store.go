@@ -42,8 +42,9 @@ type Session interface {
 	Settle(ctx context.Context, call *Call) error
 	// Extend has what open leases hold of a bucket be held for longer: until the end of the next epoch. call has
 	// one part with one bucket, whose only charge is the sum of what they hold in one epoch for each limit. It
-	// fills in Epochs: those of the holds after it, bucket.Lost for holds that are over. After an error, it is
-	// not known which of both epochs they are in. It is not repeated.
+	// fills in Epochs: those of the holds after it, bucket.Lost for holds that are over. After an error these
+	// are the ones from before it if nothing was sent, or if the store did nothing for certain. Else they are
+	// nil: it is not known which of both epochs the holds are in.
 	Extend(ctx context.Context, call *Call) error
 	// Lookup fills in Limits and After of each Bucket as last seen: nil if nothing is cached.
 	// It does no I/O.

@@ -2,8 +2,8 @@
 // (docs/design.md, "Holds").
 //
 // A hold is over at the end of its epoch. In the second half of that epoch the Keeper moves it to the next
-// one: one write for all that the process holds of a bucket. A hold that could not be extended is lost three
-// seconds before its end, by this host's clock.
+// one: one write for all that the process holds of a bucket. If nothing of that was sent, it tries again. A
+// hold that could not be extended is lost three seconds before its end, by this host's clock.
 //
 // The Keeper refers to records of leases, not to leases. So a lease that its caller drops is collected, and
 // the Keeper ends it.
@@ -12,6 +12,8 @@ package keeper
 import (
 	"context"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +26,11 @@ import (
 const (
 	half   = bucket.EpochLength / 2 // of an epoch, in which its holds are extended, ms
 	margin = 3_000                  // before the end of a hold, at which its lease is lost, ms
+	never  = math.MaxInt64 / 2      // an instant, ms
+
+	// spread is how long after the half of an epoch a Keeper may begin, in ms. Several processes that wrote to a
+	// bucket at the same instant would refuse each other.
+	spread = 10_000
 
 	// poll is the longest pause of the goroutine. A cleanup cannot wake it: it runs outside of all bubbles of
 	// testing/synctest.
@@ -38,6 +45,7 @@ const (
 type Keeper struct {
 	env    *store.Env
 	extend func(context.Context, *store.Call) error
+	delay  int64 // after the half of an epoch, ms
 
 	writes sync.WaitGroup // goroutines that write
 
@@ -53,7 +61,7 @@ type Keeper struct {
 // New returns a Keeper without records. It extends holds by extend, as store.Session says. env may be
 // incomplete until the first record is added.
 func New(env *store.Env, extend func(context.Context, *store.Call) error) *Keeper {
-	return &Keeper{env: env, extend: extend, records: map[*Record]struct{}{}}
+	return &Keeper{env: env, extend: extend, delay: rand.Int64N(spread), records: map[*Record]struct{}{}}
 }
 
 // Add has k extend what r holds, until it is removed. ok is false if k was closed.
@@ -70,7 +78,7 @@ func (k *Keeper) Add(r *Record, owner Owner) (ok bool) {
 	case k.wake == nil:
 		k.wake, k.next, k.began = make(chan struct{}, 1), 0, true
 		go k.run(k.wake)
-	case due < k.next:
+	case due+k.delay < k.next:
 		select {
 		case k.wake <- struct{}{}:
 		default: // it wakes anyway
@@ -130,23 +138,24 @@ func (k *Keeper) look(wake chan struct{}) (pause time.Duration, ok bool) {
 	now := called.UnixMilli()
 	next := now + poll.Milliseconds()
 	var lost []*Record
-	var due []*task
+	var tasks []*task
 	k.mu.Lock()
 	if ok = k.wake == wake; !ok {
 		k.mu.Unlock()
 		return 0, false
 	}
 	for r := range k.records {
-		extend, over := r.times()
+		due, over := r.times()
 		if over <= now {
 			lost = append(lost, r)
 			continue
 		}
+		extend := due + k.delay
 		if extend <= now {
 			extend = now + again.Milliseconds()
 			if r.try() {
-				extend = over
-				due = append(due, &task{record: r})
+				extend = over // or the next look, if it fails
+				tasks = append(tasks, &task{record: r})
 			}
 		}
 		next = min(next, extend, over)
@@ -159,8 +168,8 @@ func (k *Keeper) look(wake chan struct{}) (pause time.Duration, ok bool) {
 			r.owner.Lost(err)
 		}
 	}
-	if len(due) > 0 {
-		k.writes.Go(func() { k.extendAll(due, called) })
+	if len(tasks) > 0 {
+		k.writes.Go(func() { k.extendAll(tasks, called) })
 	}
 	if len(collected) > 0 {
 		k.writes.Go(func() { atOnce(collected, func(r *Record) { r.owner.Collected() }) })

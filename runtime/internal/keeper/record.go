@@ -2,7 +2,6 @@ package keeper
 
 import (
 	"context"
-	"math"
 	"slices"
 	"sync"
 
@@ -37,9 +36,9 @@ type Record struct {
 
 	mu        sync.Mutex  // never held while the store is at work; turn is taken first
 	part      *store.Part // what was taken; writers hold turn too, and put another Part in its place
-	due, over int64       // when holds are to be extended, and when they are lost, ms; math.MaxInt64 for never
+	due, over int64       // when holds may be extended, and when they are lost, ms; never if not at all
 	doubt     int64       // the first end of those that are not extended any more, ms; 0 for none
-	failure   error       // why they are not
+	failure   error       // why an extension failed
 	lost      bool
 
 	owner Owner // set while a Keeper has the record; the Keeper's mu guards it
@@ -85,7 +84,7 @@ func (r *Record) Spend() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spent = true
-	r.due, r.over = math.MaxInt64, math.MaxInt64
+	r.due, r.over = never, never
 }
 
 // Part returns what the lease took. Nobody changes it.
@@ -125,7 +124,7 @@ func (r *Record) Over(now int64) bool {
 
 // set is Set. The caller holds mu, or is alone with r.
 func (r *Record) set(part *store.Part) {
-	r.part, r.due, r.over = part, math.MaxInt64, math.MaxInt64
+	r.part, r.due, r.over = part, never, never
 	if r.doubt != 0 {
 		r.over = r.doubt - margin
 	}
@@ -137,15 +136,15 @@ func (r *Record) set(part *store.Part) {
 		}
 	}
 	if r.doubt != 0 || r.lost { // another may have what it holds, whatever is extended
-		r.due = math.MaxInt64
+		r.due = never
 	}
 	if r.lost {
-		r.over = math.MaxInt64
+		r.over = never
 	}
 }
 
 // lose makes the lease lost, and returns why its holds were not extended. ok is false if it has ended.
-func (r *Record) lose() (err error, ok bool) {
+func (r *Record) lose() (why error, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.spent {
@@ -156,15 +155,15 @@ func (r *Record) lose() (err error, ok bool) {
 	return r.failure, true
 }
 
-// times returns when holds are due to be extended, and when they are lost, in ms.
+// times returns when holds may be extended, and when they are lost, in ms.
 func (r *Record) times() (due, over int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.due, r.over
 }
 
-// extended notes the epochs of those holds of a charge that were due at now, by limit. err is why it is not
-// known which these are.
+// extended notes the epochs of those holds of a charge that were due at now, by limit, after an extension
+// that ended with err. They are nil if it is not known which they are.
 func (r *Record) extended(at place, now int64, epochs []int64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,14 +178,16 @@ func (r *Record) extended(at place, now int64, epochs []int64, err error) {
 			continue
 		}
 		end, _ := ends(c, i)
-		if own[i] = bucket.Lost; err == nil && i < len(epochs) {
+		if own[i] = bucket.Lost; i < len(epochs) {
 			own[i] = epochs[i]
 		}
 		if own[i] == bucket.Lost && (r.doubt == 0 || end < r.doubt) {
-			r.doubt, r.failure = end, err
+			r.doubt = end
 		}
 	}
-	c.Epochs = own
+	if c.Epochs = own; err != nil || r.doubt == 0 {
+		r.failure = err
+	}
 	r.set(&part)
 }
 
@@ -230,7 +231,7 @@ func ends(c *bucket.Charge, i int) (at int64, live bool) {
 	return bucket.EpochEnd(c.Epochs[i]), true
 }
 
-// isDue reports whether the hold of c on the i-th limit is to be extended at now, in ms.
+// isDue reports whether the hold of c on the i-th limit may be extended at now, in ms.
 func isDue(c *bucket.Charge, i int, now int64) bool {
 	end, live := ends(c, i)
 	return live && end-half <= now

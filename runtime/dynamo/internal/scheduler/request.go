@@ -38,6 +38,7 @@ type Request struct {
 	// The queue's lock guards these.
 	done      chan struct{} // closed once the caller has its answer; nil while no caller waits for a worker
 	abandoned bool          // the caller did not wait for the end
+	written   int           // of an extension, the writes that may have been applied
 }
 
 // portion is what a request does to one bucket, and how the bucket was found or left.
@@ -165,6 +166,14 @@ func (r *Request) single(i int, cost []int64) *Request {
 		extends:  r.extends,
 		portions: []portion{pn},
 	}
+}
+
+// Unsent reports whether nothing was written for r, an extension that has failed, and nothing will be.
+func (r *Request) Unsent() bool {
+	mu := &r.portions[0].cached.mu
+	mu.Lock()
+	defer mu.Unlock()
+	return r.written == 0
 }
 
 // singles returns a request for each of r's buckets of which it takes anything, or gives back.

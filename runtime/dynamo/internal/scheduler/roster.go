@@ -184,6 +184,26 @@ func (o *roster) count(all, leftover []*Request) {
 	}
 }
 
+// noteExtensions notes that a write goes out for the included extensions, if more is 1, or that it did not,
+// if more is -1. It reports false if the caller of one has left before anything was sent: nothing is to be
+// sent then.
+func (o *roster) noteExtensions(more int) bool {
+	if !slices.ContainsFunc(o.included, func(r *Request) bool { return r.extends }) {
+		return true
+	}
+	o.queue.cached.mu.Lock()
+	defer o.queue.cached.mu.Unlock()
+	for _, r := range o.included {
+		if r.extends && r.abandoned && r.written == 0 {
+			return false
+		}
+	}
+	for _, r := range o.included {
+		r.written += more
+	}
+	return true
+}
+
 // noteReadSent notes that a read is sent for the pending requests.
 func (o *roster) noteReadSent() {
 	o.queue.cached.mu.Lock()

@@ -91,6 +91,9 @@ func (b *batch) startOp(uncharged bool) string {
 // sendOne sends the plan of t: the only target, or one whose plan charges nothing.
 func (b *batch) sendOne(ctx context.Context, t *target) {
 	p := &t.plan
+	if !p.Uncharged && !b.roster.noteExtensions(1) {
+		return
+	}
 	op := b.startOp(p.Uncharged)
 	b.count(b.roster.included, b.roster.leftover)
 	noted := ctx
@@ -105,6 +108,9 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 	if !p.Uncharged && (reply.Outcome == wire.Unknown || reply.Stands) {
 		t.noteUnknown(p.Clone(), b.roster.included)
 		b.roster.unsure.note(b.roster.included, b.targets, nil)
+	}
+	if !p.Uncharged && reply.Outcome == wire.NotSent {
+		b.roster.noteExtensions(-1)
 	}
 	switch reply.Outcome {
 	case wire.Applied:
@@ -161,6 +167,9 @@ func (s *scheduler) repairTTL(ctx context.Context, t *target) {
 func (b *batch) refused(ctx context.Context, t *target, reply *wire.Reply) {
 	p, found := &t.plan, reply.Image
 	t.Update(found, reply.SentAt)
+	if found != nil && t.extends { // another process extends its holds too
+		t.Bucket.NoteShared(b.scheduler.conn.Now())
+	}
 	switch {
 	case !p.Uncharged && t.Wrote(b.attempt.op): // an earlier copy had been applied
 		p, all := t.covered(b.roster.included)
