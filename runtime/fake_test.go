@@ -184,8 +184,9 @@ func (f *fake) hold(b bucket.Balance, i int, cost int64, end *ended, now int64) 
 			moves = end.moves[i]
 		}
 	}
-	h, ok := bucket.NewHold(take, 0, now), true
+	h := bucket.NewHold(take, 0, now)
 	if b.Holds() {
+		var ok bool
 		if h, ok = b.Hold(take, moves, now); !ok || take > b.Tokens {
 			var back int64
 			h, back = b.Sweep(take, moves, false, now)

@@ -195,7 +195,7 @@ func TestForgedSlotsAreSeen(t *testing.T) {
 				backend := &fake{}
 				_, r := openSlots(t, backend)
 				lease := acquire(t, r, user{"1"}, cost{})
-				backend.hook(func(ctx context.Context, op string, call *store.Call) error {
+				backend.hook(func(ctx context.Context, _ string, call *store.Call) error {
 					backend.hook(nil)
 					forge(ctx, backend, call)
 					return nil

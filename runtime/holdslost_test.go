@@ -95,7 +95,7 @@ func TestLeaseLost(t *testing.T) {
 				equal(t, "lost after", time.Since(start), 117*time.Second)
 				equal(t, "cause", context.Cause(ctx), runtime.ErrLeaseLost)
 				check(t, lease.More(t.Context(), cost{TPM: 1}), runtime.ErrLeaseLost.Error())
-				if late := lease.Context(t.Context()); context.Cause(late) != runtime.ErrLeaseLost {
+				if late := lease.Context(t.Context()); !errors.Is(context.Cause(late), runtime.ErrLeaseLost) {
 					t.Error("a context of a lost lease is open")
 				}
 				elapse(2 * time.Second)

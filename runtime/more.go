@@ -81,10 +81,10 @@ func (l *lease) more(ctx context.Context, cost []int64) error {
 }
 
 // again returns a call on the lease's buckets, as they were found.
-func (rec *record) again() *request {
-	r := rec.resource
-	call := requestOf(r.spec, r.core.env.Clock.Now(), store.Part{Def: r.def})
-	for _, b := range rec.Part().Buckets {
+func (r *record) again() *request {
+	of := r.resource
+	call := requestOf(of.spec, of.core.env.Clock.Now(), store.Part{Def: of.def})
+	for _, b := range r.Part().Buckets {
 		call.Parts[0].Buckets = append(call.Parts[0].Buckets,
 			store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows})
 	}
@@ -92,9 +92,9 @@ func (rec *record) again() *request {
 }
 
 // add adds more, which was taken at at (ms), to what the lease took. A limit that a bucket did not have
-// either time is not settled: what was taken of it the other time stays taken. The caller has locked rec.
-func (rec *record) add(more *store.Part, at int64) {
-	sum, before := *more, rec.Part()
+// either time is not settled: what was taken of it the other time stays taken. The caller has locked r.
+func (r *record) add(more *store.Part, at int64) {
+	sum, before := *more, r.Part()
 	more.NoteCharges()
 	sum.Cost, sum.Buckets = slices.Clone(more.Cost), slices.Clone(more.Buckets)
 	for i, c := range before.Cost {
@@ -104,8 +104,8 @@ func (rec *record) add(more *store.Part, at int64) {
 		sum.Buckets[i].Dropped = either(sum.Buckets[i].Dropped, before.Buckets[i].Dropped)
 		sum.Buckets[i].Charges = slices.Concat(before.Buckets[i].Charges, more.Buckets[i].Charges)
 	}
-	rec.Set(&sum)
-	rec.wrote(sum.Buckets, at)
+	r.Set(&sum)
+	r.wrote(sum.Buckets, at)
 }
 
 // either returns where a or b is true; a nil one is false throughout.

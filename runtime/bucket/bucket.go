@@ -216,13 +216,14 @@ const LastExpiry = 253402300799
 // with holds is kept until every hold of now is over, also those that other writers take meanwhile.
 func Expiry(b Balance, rf int64) int64 {
 	at := Add(b.Ends, max(b.Period/2, minute))
-	if b.InFlight() {
+	switch {
+	case b.InFlight():
 		at = rf
-	} else if !b.Windowed() {
+	case !b.Windowed():
 		b.Tokens = min(b.Tokens, 0)
 		full := ReadyAt(b, rf, b.Burst)
 		at = Add(full, Sub(full, rf))
-	} else if b.Ends == 0 { // no window is open
+	case b.Ends == 0: // no window is open
 		at = rf
 	}
 	if b.Holds() {

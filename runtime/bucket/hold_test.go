@@ -144,7 +144,7 @@ func TestExtend(t *testing.T) {
 // TestHoldsAddUp: whatever writes do to cells, what is available and what is held is the capacity.
 func TestHoldsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b, now := inFlight(0, 0), int64(aMinute)
+		b, now := inFlight(0, 0), aMinute
 		type hold struct{ tokens, epoch int64 }
 		var held []hold
 		for range rapid.IntRange(1, 40).Draw(t, "writes") {
@@ -162,7 +162,7 @@ func TestHoldsAddUp(t *testing.T) {
 			take := rapid.Int64Range(0, bucket.Available(b, 0, now)).Draw(t, "take")
 			h, ok := b.Hold(take, m, now)
 			if !ok || take > b.Tokens+back {
-				swept := int64(0)
+				var swept int64
 				h, swept = b.Sweep(take, m, false, now)
 				back += swept
 			}

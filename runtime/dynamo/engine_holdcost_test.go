@@ -34,15 +34,16 @@ func TestHoldCapacity(t *testing.T) {
 		"settle":  func(ctx context.Context, l *inflight.CallsLease) { _ = l.Settle(ctx, less) },
 	}
 	for name, test := range map[string]struct {
-		who         inflight.CallsEntity
-		take, close bill
+		who       inflight.CallsEntity
+		take, end bill
 	}{
 		"a bucket":       {acme, bill{1, 1, 0}, bill{1, 1, 0}},
 		"a chain of two": {someone, bill{1, 4, 0}, bill{2, 2, 0}},
 	} {
-		for end, close := range ends {
-			t.Run(name+", "+end, func(t *testing.T) {
+		for how, end := range ends {
+			t.Run(name+", "+how, func(t *testing.T) {
 				inFlight(t, func(t *testing.T, a *airfield) {
+					t.Helper()
 					lim := a.open(t)
 					take(t, lim.Calls, test.who, each).Keep(t.Context())
 					a.billed()
@@ -51,8 +52,8 @@ func TestHoldCapacity(t *testing.T) {
 						lease := take(t, lim.Calls, test.who, each)
 						a.costs(t, "a take", test.take)
 						elapse(time.Second)
-						close(t.Context(), lease)
-						a.costs(t, "the end", test.close)
+						end(t.Context(), lease)
+						a.costs(t, "the end", test.end)
 					}
 					if s := a.slots(t, acme.String(), inflight.Calls); s.free != 20 {
 						t.Errorf("%+v after all leases ended", s)
@@ -67,6 +68,7 @@ func TestHoldCapacity(t *testing.T) {
 // less than a write unit by far.
 func TestHoldItemSize(t *testing.T) {
 	inFlight(t, func(t *testing.T, a *airfield) {
+		t.Helper()
 		elapse(27 * 365 * 24 * time.Hour) // a bubble begins in 2000
 		lim := a.open(t)
 		var open []*inflight.CallsLease
@@ -99,6 +101,7 @@ func TestHoldLazyPairs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFlight(t, func(t *testing.T, a *airfield) {
+				t.Helper()
 				lim := a.open(t, runtime.WithCallDefaults(runtime.LazySettle(true)))
 				lease := take(t, lim.Calls, test.who, each)
 				a.billed()
@@ -121,6 +124,7 @@ func TestHoldLazyPairs(t *testing.T) {
 // one read otherwise. A process that never saw the bucket reads it once, too.
 func TestHoldDenialCosts(t *testing.T) {
 	inFlight(t, func(t *testing.T, a *airfield) {
+		t.Helper()
 		lim, other := a.open(t), a.open(t)
 		user := inflight.User{ID: "1"}
 		held := take(t, lim.Slots, inflight.SlotsEntity(user), inflight.SlotsCost{Parallel: 5})
@@ -172,6 +176,7 @@ func TestHoldExtensionCosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFlight(t, func(t *testing.T, a *airfield) {
+				t.Helper()
 				raise(t, a, int64(leases*test.processes))
 				a.engine.Faults().Latency(memdynamo.LogNormal(2*time.Millisecond, 0.5))
 				var open []*inflight.CallsLease // a lease that nobody refers to would end
@@ -223,6 +228,7 @@ func raise(t testing.TB, a *airfield, n int64) {
 // TestHoldShortCalls: calls of half a minute cost nothing but their takes and ends, whenever they begin.
 func TestHoldShortCalls(t *testing.T) {
 	inFlight(t, func(t *testing.T, a *airfield) {
+		t.Helper()
 		lim := a.open(t)
 		take(t, lim.Calls, inflight.CallsEntity(acme), each).Keep(t.Context())
 		for second := range 60 {
@@ -241,6 +247,7 @@ func TestHoldSweepCosts(t *testing.T) {
 	for name, held := range map[string]int64{"room is left": 3, "it was full": 5} {
 		t.Run(name, func(t *testing.T) {
 			inFlight(t, func(t *testing.T, a *airfield) {
+				t.Helper()
 				user, all := inflight.SlotsEntity(inflight.User{ID: "1"}), inflight.SlotsCost{Parallel: 5}
 				wire := &line{API: a.client}
 				dying, lim := a.process(t, wire), a.open(t)

@@ -186,6 +186,7 @@ func (k *killing) kill(t *testing.T, places int) string {
 // has what was admitted.
 func TestHoldKills(t *testing.T) {
 	inFlight(t, func(t *testing.T, a *airfield) {
+		t.Helper()
 		k := &killing{airfield: a, left: longform.Count(t, "kills", 10_000, 300)}
 		want := k.left / 2
 		if wrong := k.kill(t, 8); wrong != "" {
@@ -207,6 +208,7 @@ func TestHoldKillsCaught(t *testing.T) {
 		want   string
 	}{
 		"a process lives on": {func(t *testing.T, k *killing) func(context.Context) {
+			t.Helper()
 			return take(t, k.open(t).Calls, inflight.CallsEntity(acme), inflight.CallsCost{Month: 1}).Keep
 		}, "19 of 20 slots and 499 of 500 of the month are back"},
 		"an admission is not counted": {func(_ *testing.T, k *killing) func(context.Context) {
@@ -216,6 +218,7 @@ func TestHoldKillsCaught(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFlight(t, func(t *testing.T, a *airfield) {
+				t.Helper()
 				k := &killing{airfield: a, left: 10}
 				end := test.breaks(t, k)
 				if wrong := k.kill(t, 2); !strings.Contains(wrong, test.want) {

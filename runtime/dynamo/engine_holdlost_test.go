@@ -19,7 +19,10 @@ func TestHoldOfALostReply(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		for _, second := range []int{1, 29, 31, 58} {
 			t.Run(fmt.Sprintf("busy %t, at second %d", busy, second), func(t *testing.T) {
-				inFlight(t, func(t *testing.T, a *airfield) { loseSlot(t, a, busy, time.Duration(second)*time.Second) })
+				inFlight(t, func(t *testing.T, a *airfield) {
+					t.Helper()
+					loseSlot(t, a, busy, time.Duration(second)*time.Second)
+				})
 			})
 		}
 	}
@@ -80,7 +83,10 @@ func TestHoldCreateRace(t *testing.T) {
 	for _, processes := range []int{1, 4, callers} {
 		for _, wait := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d processes, wait %t", processes, wait), func(t *testing.T) {
-				inFlight(t, func(t *testing.T, a *airfield) { createRace(t, a, processes, callers, wait) })
+				inFlight(t, func(t *testing.T, a *airfield) {
+					t.Helper()
+					createRace(t, a, processes, callers, wait)
+				})
 			})
 		}
 	}

@@ -120,8 +120,9 @@ type holdProcess struct {
 
 // start returns a process whose clock is off by skew.
 func (h *holdHistory) start(
-	t testing.TB, api wire.API, judge *holdJudge, skew time.Duration, seed uint64, dies context.Context,
+	t testing.TB, dies context.Context, api wire.API, judge *holdJudge, skew time.Duration, seed uint64,
 ) *holdProcess {
+	t.Helper()
 	p := &holdProcess{holdHistory: h, line: &line{API: api}, dies: dies, judge: judge}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var mu sync.Mutex
@@ -237,6 +238,7 @@ func (h holdHistory) play(t *testing.T) (judge *holdJudge) {
 
 // lives has one process after the other work in one place: each is killed, or closes at the end.
 func (h *holdHistory) lives(t *testing.T, table *simTable, judge *holdJudge, seed uint64, until time.Time) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	for time.Now().Before(until) {
 		skew := time.Duration(0)
@@ -248,7 +250,7 @@ func (h *holdHistory) lives(t *testing.T, table *simTable, judge *holdJudge, see
 			life = min(life, time.Duration(rng.Int64N(int64(2*h.kill))))
 		}
 		dies, kill := context.WithCancel(context.Background())
-		p := h.start(t, table, judge, skew, rng.Uint64(), dies)
+		p := h.start(t, dies, table, judge, skew, rng.Uint64())
 		var callers sync.WaitGroup
 		for range h.callers {
 			own := rand.New(rand.NewPCG(rng.Uint64(), 6))
@@ -278,8 +280,9 @@ func (h *holdHistory) lives(t *testing.T, table *simTable, judge *holdJudge, see
 
 // operate resets buckets, and overrides their capacity.
 func (h *holdHistory) operate(t *testing.T, table *simTable, judge *holdJudge, seed uint64, until time.Time) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
-	p := h.start(t, table, judge, 0, rng.Uint64(), context.Background())
+	p := h.start(t, context.Background(), table, judge, 0, rng.Uint64())
 	defer func() { _ = p.lim.Close(context.Background()) }()
 	before := map[string]time.Time{} // resets, by entity
 	for {
@@ -318,6 +321,7 @@ func (h *holdHistory) operate(t *testing.T, table *simTable, judge *holdJudge, s
 
 // settle waits until every hold is over, and has a last process take all slots.
 func (h *holdHistory) settle(t *testing.T, table *simTable, judge *holdJudge) {
+	t.Helper()
 	wait := 2 * time.Minute
 	if h.reset > 0 || h.override > 0 {
 		wait = 4 * time.Minute
@@ -326,7 +330,7 @@ func (h *holdHistory) settle(t *testing.T, table *simTable, judge *holdJudge) {
 	table.mu.Lock()
 	table.faults = faults{}
 	table.mu.Unlock()
-	p := h.start(t, table, judge, 0, 1, context.Background())
+	p := h.start(t, context.Background(), table, judge, 0, 1)
 	defer func() { _ = p.lim.Close(context.Background()) }()
 	org := inflight.Org{ID: "1"}
 	for n := range h.users + 1 {

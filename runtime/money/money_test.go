@@ -88,6 +88,7 @@ func TestParseErrors(t *testing.T) {
 		"--5":                      `"--5" ` + sign,
 		"−5":                       `"\u22125" ` + other,
 		" 5":                       `" 5" ` + space,
+		"5 ":                       `"5 " ` + space,
 		"5\n":                      `"5\n" ` + space,
 		"5\u00a0USD":               `"5\u00a0USD" ` + space,
 		"$5":                       `"$5" ` + other,

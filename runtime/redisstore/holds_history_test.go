@@ -351,6 +351,7 @@ func bare(chain []store.Bucket) (buckets []store.Bucket) {
 
 // histories draws what happens in a world, and returns the first thing that is wrong, "" if nothing is.
 func (s *server) histories(t testing.TB, b broken) *rapid.Generator[string] {
+	t.Helper()
 	c := connect(t, s)
 	return rapid.Custom(func(rt *rapid.T) string {
 		w := newWorld(t, s, c, b)

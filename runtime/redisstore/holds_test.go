@@ -34,12 +34,9 @@ const (
 	jobLimits
 )
 
-// jobs is a resource with all sorts of limits. One refills; there are 100 tokens a day, and 1000 in windows
-// by c, here of hours, whose holds come back; and 20 slots. A project has half of it again.
-func jobs(c *bucket.Calendar) *definition {
-	if c == nil {
-		c = &bucket.Calendar{Unit: bucket.FirstUse, Length: hour}
-	}
+// jobs is a resource with all sorts of limits. One refills; there are 100 tokens a day, and 1000 an hour
+// from the first use, whose holds come back; and 20 slots. A project has half of it again.
+func jobs() *definition {
 	def := gpt4()
 	def.spec.Limits = []string{"rpm", "daily", "usd", "parallel"}
 	def.spec.Held = []bool{false, false, true, true}
@@ -49,7 +46,8 @@ func jobs(c *bucket.Calendar) *definition {
 		k.PerCall = make([]int64, jobLimits)
 		k.Limits = []bucket.Limit{bucket.Per(3000*more, time.Minute), bucket.InWindows(50*more, 24*time.Hour),
 			bucket.InWindows(500*more, time.Hour), bucket.InFlight(10 * more)}
-		k.Windows = []*bucket.Calendar{nil, {Unit: bucket.Day}, c, nil}
+		k.Windows = []*bucket.Calendar{nil, {Unit: bucket.Day},
+			{Unit: bucket.FirstUse, Length: hour}, nil}
 	}
 	return def
 }
@@ -128,7 +126,7 @@ func (s *server) jobKey(limit string) string {
 func working(t testing.TB) (*server, *process) {
 	t.Helper()
 	s := simulated(t)
-	return s, s.process(t, s.client(t), jobs(nil), runtime.WithClock(&handClock{}))
+	return s, s.process(t, s.client(t), jobs(), runtime.WithClock(&handClock{}))
 }
 
 // inSlots is a cost of n slots alone.
@@ -165,7 +163,7 @@ func TestSlots(t *testing.T) {
 
 // TestSlotsAtOnce: 64 callers in three processes get exactly the slots that there are, also on a real Redis.
 func TestSlotsAtOnce(t *testing.T) {
-	s, def := newServer(t), jobs(nil)
+	s, def := newServer(t), jobs()
 	var all []*process
 	for range 3 {
 		all = append(all, s.process(t, s.client(t), def))
@@ -270,7 +268,7 @@ func TestHoldsOfTheDead(t *testing.T) {
 func TestSwept(t *testing.T) {
 	s := simulated(t)
 	var swept []int64
-	d := s.process(t, s.client(t), jobs(nil), runtime.WithObserver(&store.Observer{
+	d := s.process(t, s.client(t), jobs(), runtime.WithObserver(&store.Observer{
 		Store: func(_ context.Context, e store.StoreEvent) {
 			if e.Path == pathAcquire && e.Outcome != "unloaded" {
 				swept = append(swept, e.Swept)
@@ -454,7 +452,7 @@ func TestReturnAfterAFailover(t *testing.T) {
 func TestUnknownOutcome(t *testing.T) {
 	s := simulated(t)
 	client := s.client(t)
-	d := s.process(t, client, jobs(nil), runtime.WithClock(&handClock{}))
+	d := s.process(t, client, jobs(), runtime.WithClock(&handClock{}))
 	lease := d.begin(t, inSlots(5))
 	held := lease.Parts[0].Buckets[0].Charges[0]
 	d.calls(t, "levels missing", "acquire applied")
@@ -646,7 +644,7 @@ func TestInspectHolds(t *testing.T) {
 // before, and begins to count where none of them can have held anything.
 func TestHoldsOfAnOldHash(t *testing.T) {
 	s, d := working(t)
-	before := jobs(nil)
+	before := jobs()
 	before.spec.Held = []bool{false, false, false, true}
 	old := s.process(t, s.client(t), before, runtime.WithClock(&handClock{}))
 	early := old.begin(t, [jobLimits]int64{usd: 100})

@@ -130,6 +130,7 @@ var entities = map[string]int{"user-a": 0, "user-b": 0, "project-p": 1}
 
 // connect returns clients of s that wait for as long as the machine takes.
 func connect(t testing.TB, s *server) *connection {
+	t.Helper()
 	patient := func(o *redis.Options) { o.ReadTimeout = -1 }
 	c := &connection{raw: s.client(t, patient), client: s.client(t, patient)}
 	c.reader = New(c.raw, Prefix(s.prefix))
@@ -138,6 +139,7 @@ func connect(t testing.TB, s *server) *connection {
 }
 
 func newWorld(t testing.TB, s *server, c *connection, b broken) *world {
+	t.Helper()
 	w := &world{t: t, s: s, broken: b, connection: c, capacity: map[key]int64{}, used: map[key]usage{},
 		lost: map[key][]hold{}, left: map[key][]hold{}, resets: map[string]int64{},
 		versions: map[string]store.Revision{}}

@@ -119,7 +119,7 @@ func settleLost(w *world) {
 	w.peek(alice)
 	thaw()
 	for _, h := range []*held{slots, below, above, given} {
-		w.loses(h, h.Context(w.Context()))
+		w.loses(h.Context(w.Context()), h)
 	}
 	w.keep(slots)
 	w.settle(below, 1, 25)
@@ -142,7 +142,7 @@ func keepLost(w *world) {
 	w.pass(2 * time.Minute)
 	w.left(w.admitted(alice, 10, 10), 0, 140)
 	thaw()
-	w.loses(kept, kept.Context(w.Context()))
+	w.loses(kept.Context(w.Context()), kept)
 	w.keep(kept)
 	w.Limiter = w.process()
 	w.spy.seen()

@@ -55,7 +55,7 @@ func heldReset(w *world) {
 	w.settle(early, 1, 5)
 	w.peek(alice)
 	w.until(running.firstEnd() - 3000)
-	w.loses(running, ctx)
+	w.loses(ctx, running)
 	w.release(running)
 	w.keep(late)
 	w.peek(alice)

@@ -214,7 +214,7 @@ func lost(w *world) {
 	thaw, end := w.frozen(w.Limiter), lease.firstEnd()
 	w.until(end - 3000)
 	thaw()
-	w.loses(lease, own)
+	w.loses(own, lease)
 	if e := await(w, "an event", events); e.Entity != "user-alice" || e.Operation != store.OperationExtend {
 		w.Errorf("told %+v", e)
 	}
@@ -252,7 +252,7 @@ func outlasted(w *world) {
 	failed[*store.InvalidError](w, "a negative settle", lease.Settle(w.Context(), cost(1, -1)))
 	lease.lost = true
 	w.store.Advance(27 * time.Second)
-	w.loses(lease, own)
+	w.loses(own, lease)
 	w.store.Repair()
 	w.Limiter = w.process()
 	w.denied(alice, 7, 1)

@@ -277,7 +277,7 @@ func (w *world) extend(all []*write) {
 }
 
 // loses holds that h, whose context is ctx, is lost once its process looks at the time.
-func (w *world) loses(h *held, ctx context.Context) {
+func (w *world) loses(ctx context.Context, h *held) {
 	w.Helper()
 	p := w.processes[h.in]
 	p.end(true)

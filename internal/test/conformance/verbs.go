@@ -121,26 +121,31 @@ func (w *world) balances(what string, now int64, err error) {
 				(denied == nil || !slices.ContainsFunc(denied.Refusals, refuses)) {
 				continue
 			}
-			for i, balance := range b.After.Balances {
-				if b.After.Missing[i] {
-					continue
-				}
-				model := w.buckets[key]
-				got, want := w.store.Available(balance, b.After.Refilled), model.available(i, now)
-				if slack := w.judge.of(model.limits[i]); got < model.available(i, early)-slack || got > want+slack {
-					w.Fatalf("%s: %s has %s mt of %s, want %s, give or take %d",
-						what, b.Entity, thousands(got), part.Def.Spec().Limits[i], thousands(want), slack)
-				}
-				if wrong := w.wrongHolds(model, i, part.Def.Spec().Held, balance, now); wrong != "" {
-					w.Fatalf("%s: %s of %s: %s", what, part.Def.Spec().Limits[i], b.Entity, wrong)
-				}
-				if got := store.Resets(balance, now); model.limits[i].Windowed() && !w.judge.resets(got, model, i, now) &&
-					!w.refunded(got, model, i, now) {
-					w.Fatalf("%s: the window of %s of %s ends at %v, want %v", what, part.Def.Spec().Limits[i], b.Entity,
-						got.UTC(), model.resets(i, now))
+			for i := range b.After.Balances {
+				if !b.After.Missing[i] {
+					w.balance(what, part.Def.Spec(), &b, i, early, now)
 				}
 			}
 		}
+	}
+}
+
+// balance holds the i-th limit of b, which was read between early and now, against the model.
+func (w *world) balance(what string, spec *store.Spec, b *store.Bucket, i int, early, now int64) {
+	w.Helper()
+	model, balance := w.buckets[[2]string{spec.Resource, b.Entity}], b.After.Balances[i]
+	got, want := w.store.Available(balance, b.After.Refilled), model.available(i, now)
+	if slack := w.judge.of(model.limits[i]); got < model.available(i, early)-slack || got > want+slack {
+		w.Fatalf("%s: %s has %s mt of %s, want %s, give or take %d",
+			what, b.Entity, thousands(got), spec.Limits[i], thousands(want), slack)
+	}
+	if wrong := w.wrongHolds(model, i, spec.Held, balance, now); wrong != "" {
+		w.Fatalf("%s: %s of %s: %s", what, spec.Limits[i], b.Entity, wrong)
+	}
+	if got := store.Resets(balance, now); model.limits[i].Windowed() && !w.judge.resets(got, model, i, now) &&
+		!w.refunded(got, model, i, now) {
+		w.Fatalf("%s: the window of %s of %s ends at %v, want %v", what, spec.Limits[i], b.Entity,
+			got.UTC(), model.resets(i, now))
 	}
 }
 

@@ -42,8 +42,8 @@ type Store struct {
 
 // New returns a Limiter on a new Store.
 func New(t testing.TB, opts ...runtime.Option) (*Store, *runtime.Limiter, *Resource) {
-	s := &Store{images: map[string]*bucket.Image{}}
 	t.Helper()
+	s := &Store{images: map[string]*bucket.Image{}}
 	b := runtime.NewBuilder(s, opts...)
 	r := runtime.Bind[Key](b, s, func(c Cost, v []int64) []int64 { return append(v, c.Parallel) },
 		func(v []int64) Cost { return Cost{v[0]} })
@@ -108,7 +108,7 @@ func (s *Store) write(b *store.Bucket, take, back int64, moves bucket.Moves) (un
 	balance := s.image(b.Entity).Balances[0]
 	h, ok := balance.Hold(take, moves, s.now())
 	if !ok || take > balance.Tokens {
-		swept := int64(0)
+		var swept int64
 		h, swept = balance.Sweep(take, moves, false, s.now())
 		back += swept
 	}

@@ -230,7 +230,7 @@ func (c *holdsChecker) checkItem(it modelItem, all []modelLease, used int8) stri
 			return invCells
 		}
 	}
-	for epoch := int8(0); epoch < modelEpochs; epoch++ {
+	for epoch := range int8(modelEpochs) {
 		if (epoch < it.first || epoch > it.first+1) && total(epoch) != 0 {
 			return invCells
 		}

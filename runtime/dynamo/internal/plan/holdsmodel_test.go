@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,9 +63,9 @@ func (c *holdsChecker) trace(visits map[uint64]visit, root, to uint64) string {
 	}
 	var b strings.Builder
 	s := c.start()
-	for i := len(steps) - 1; i >= 0; i-- {
-		b.WriteString(c.describe(s, steps[i]))
-		s, _, _ = c.take(s, steps[i])
+	for _, step := range slices.Backward(steps) {
+		b.WriteString(c.describe(s, step))
+		s, _, _ = c.take(s, step)
 	}
 	return b.String()
 }

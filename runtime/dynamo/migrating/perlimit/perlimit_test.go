@@ -17,9 +17,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-func stored(entity, resource, limit string) codec.Item {
+// stored is an item of user-1.
+func stored(resource, limit string) codec.Item {
 	return codec.Item{
-		"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#" + resource + "#" + limit),
+		"PK": codec.S("ENTITY#user-1"), "SK": codec.S("#BUCKET#" + resource + "#" + limit),
 		Tokens: codec.N(90_000), Capacity: codec.N(100_000), Burst: codec.N(150_000), Refill: codec.N(100_000),
 		Period: codec.N(60_000), Consumed: codec.N(10_000), Refilled: codec.N(1_000),
 	}
@@ -60,7 +61,7 @@ func TestDecode(t *testing.T) {
 			"attribute SK item"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			item := stored("user-1", "gpt-4", "rpm")
+			item := stored("gpt-4", "rpm")
 			for attr, v := range test.set {
 				if item[attr] = v; v == nil {
 					delete(item, attr)
@@ -112,7 +113,7 @@ func TestAt(t *testing.T) {
 
 // TestPut: what a carry puts is what the generated code stores, and m_<limit> besides.
 func TestPut(t *testing.T) {
-	rpm, err := Decode(stored("user-1", "gpt-4", "rpm"))
+	rpm, err := Decode(stored("gpt-4", "rpm"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestPut(t *testing.T) {
 // TestImageInFlight: a limit in flight starts with all its slots, whatever an item had of it, and counts
 // holds from then on. Without cells, generated code could not read the bucket.
 func TestImageInFlight(t *testing.T) {
-	item, err := Decode(stored("user-1", "slots", "parallel"))
+	item, err := Decode(stored("slots", "parallel"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func FuzzDecode(f *testing.F) {
 		int64(-9223372036854775808),
 	)
 	f.Fuzz(func(t *testing.T, tokens, capacity, burst, refill, period, refilled string, now int64) {
-		item := stored("user-1", "gpt-4", "rpm")
+		item := stored("gpt-4", "rpm")
 		for attr, n := range map[string]string{
 			Tokens: tokens, Capacity: capacity, Burst: burst, Refill: refill, Period: period, Refilled: refilled,
 		} {
