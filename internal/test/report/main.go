@@ -1,6 +1,6 @@
 // Command report runs `go test -json` with its arguments and prints what `go test` prints without -json. At
-// the end it lists what the tests left out and which of them were skipped, with the reasons. It exits with 1
-// if `go test` failed.
+// the end it lists what the tests left out and which of them were skipped, with the reasons, and the seeds of
+// rapid's checks that failed. It exits with 1 if `go test` failed.
 //
 //	go run ./internal/test/report ./...
 package main
@@ -37,6 +37,7 @@ type run struct {
 	pending map[string]*strings.Builder // the output of each package, and of each test that has not ended
 	leftOut []string
 	skipped map[string][]string // the tests by reason
+	repeats []string            // how rapid says to repeat what failed
 	failed  bool
 }
 
@@ -126,7 +127,11 @@ func (r *run) line(line []byte) {
 		}
 	case "fail":
 		r.failed = true
-		r.print(r.take(at))
+		text := r.take(at)
+		for _, how := range repeat.FindAllStringSubmatch(text, -1) {
+			r.repeats = append(r.repeats, strings.TrimPrefix(e.Package, module)+" "+how[1])
+		}
+		r.print(text)
 	}
 }
 
@@ -182,9 +187,18 @@ func (r *run) summary() {
 		}
 		r.print("  " + why + "\n      " + strings.Join(tests, ", ") + "\n")
 	}
+	if len(r.repeats) > 0 {
+		r.print("\nFailed; go test repeats it with:\n")
+	}
+	for _, line := range r.repeats {
+		r.print("  " + line + "\n")
+	}
 }
 
 func (r *run) print(text string) { _, _ = io.WriteString(r.out, text) } // Flush returns an error
+
+// repeat is the line of rapid that has the seed of a check that failed.
+var repeat = regexp.MustCompile(`(?m)^\s*To (?:try to )?reproduce, specify (-run=.*)$`)
 
 // place is what stands before the text of a line that a test logs, or after it.
 var place = regexp.MustCompile(`(?m)^\s*[\w.-]+\.go:\d+: |^\s*--- SKIP: .*$`)

@@ -46,6 +46,14 @@ func TestReport(t *testing.T) {
 				`{"Action":"fail","Package":"a"}`,
 			"    x_test.go:3: wrong\n--- FAIL: TestX (0.00s)\nFAIL\ta\t0.1s\n", true,
 		},
+		"a check of rapid that fails": {
+			`{"Action":"output","Package":"a","Test":"TestX","Output":"    x_test.go:3: [rapid] wrong\n"}` +
+				"\n" + `{"Action":"output","Package":"a","Test":"TestX","Output":` +
+				`"        To reproduce, specify -run=\"TestX\" -rapid.seed=7\n"}` + "\n" +
+				`{"Action":"fail","Package":"a","Test":"TestX"}`,
+			"    x_test.go:3: [rapid] wrong\n        To reproduce, specify -run=\"TestX\" -rapid.seed=7\n" +
+				"\nFailed; go test repeats it with:\n  a -run=\"TestX\" -rapid.seed=7\n", true,
+		},
 		"a build that fails": {
 			`{"ImportPath":"a","Action":"build-output","Output":"a.go:1: no\n"}` + "\n" +
 				`{"ImportPath":"a","Action":"build-fail"}`,
