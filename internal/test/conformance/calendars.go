@@ -88,17 +88,6 @@ func (schema) windowed(limits []bucket.Limit, c *bucket.Calendar) []bucket.Limit
 	return []bucket.Limit{limits[0], {Capacity: tpm.Burst, Burst: tpm.Burst, Period: c.Length}}
 }
 
-// byFirstUse returns s with windows that the first call opens and that last as long. It is for stores whose
-// time passes by itself: no boundary of a calendar comes in the middle of a test.
-func (s schema) byFirstUse() schema {
-	for _, c := range []**bucket.Calendar{&s.windows.user, &s.windows.project} {
-		if *c != nil {
-			*c = &bucket.Calendar{Unit: bucket.FirstUse, Length: (*c).Length}
-		}
-	}
-	return s
-}
-
 // again returns the behaviours of these names with other limits.
 func again(s schema, how string, names ...string) (all []behaviour) {
 	for _, name := range names {

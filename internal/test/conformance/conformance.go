@@ -48,7 +48,6 @@ type Store struct {
 	// lets time pass, in whole ms, and has what expires deleted; below 0 it sets the clock back. It is called
 	// concurrently
 	Advance func(time.Duration)
-	Flows   bool // time passes by itself too
 	// KeepIdle is how long an idle bucket is kept, even if it was full before; 0 if for no longer than that.
 	KeepIdle time.Duration
 	// Usage says that images have what was consumed of each limit.
@@ -103,17 +102,11 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 		t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 	}
 	t.Run("windows", func(t *testing.T) {
-		if open(t).Flows {
-			t.Skip("its clock cannot be moved, and what ages in its place is not the window that a lease knows")
-		}
 		for _, b := range boundaries {
 			t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 		}
 	})
 	t.Run("holds", func(t *testing.T) {
-		if open(t).Flows {
-			t.Skip("its clock cannot be moved, and what ages in its place is not the epoch of a hold")
-		}
 		for _, b := range heldBehaviours() {
 			t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 		}
@@ -129,10 +122,7 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 	t.Run("controls", func(t *testing.T) {
 		rare(t)
 		longform.NoRace(t, "controls, whose broken variants ship nowhere")
-		switch store := open(t); {
-		case store.Flows:
-			t.Skip("a broken store asks twice, and what it is told is of two instants")
-		case store.Server:
+		if open(t).Server {
 			t.Skip("the suite is the same on the engine in the process, where its controls are caught")
 		}
 		runControls(t, open)

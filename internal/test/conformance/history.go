@@ -268,7 +268,7 @@ func (h *history) cost(s step) limits.GPT4Cost { return cost(s.rpm*h.scale, s.tp
 func runHistories(t *testing.T, store Store) {
 	t.Helper()
 	checks, few := flag.Lookup("rapid.checks"), false
-	if given := checks.Value.String() != checks.DefValue; !given && !store.Server && !store.Flows {
+	if given := checks.Value.String() != checks.DefValue; !given && !store.Server {
 		some := longform.Histories(t, "histories of each kind", 100, 24)
 		few = some < 100
 		if err := checks.Value.Set(strconv.Itoa(some)); err != nil {
@@ -279,9 +279,6 @@ func runHistories(t *testing.T, store Store) {
 	n, counts := 0, tally{}
 	for _, kind := range histories {
 		t.Run(kind.name, func(t *testing.T) {
-			if kind.name == "windows" && store.Flows {
-				t.Skip("as for behaviours of windows that end")
-			}
 			rapid.Check(t, func(t *rapid.T) {
 				h := kind.draw(t)
 				n++

@@ -275,7 +275,7 @@ func heldByTwo(w *world) {
 	mine, theirs := w.admitted(alice, 6, 50), w.taken(other, alice, 4, 50)
 	_, err := w.acquireIn(other, alice, cost(1, 1))
 	failed[*store.DeniedError](w, "the other", err)
-	w.pass(90 * time.Second)
+	w.pass(100 * time.Second)
 	w.settle(theirs, 0, 80)
 	w.store.Advance(1100 * time.Millisecond) // a process may deny by what it saw before
 	w.left(w.admitted(alice, 4, 20), 0, 0)

@@ -238,7 +238,7 @@ func outlasted(w *world) {
 	w.Limiter = late
 	lease := w.admitted(alice, 4, 40)
 	own, end := lease.Context(w.Context()), lease.firstEnd()
-	w.until(end - 30_001)
+	w.until(end - latest - 1)
 	w.store.Break()
 	w.store.Advance(time.Millisecond)
 	w.processes[late].end(true)
@@ -246,13 +246,12 @@ func outlasted(w *world) {
 		await(w, "an extension", w.spy.extended)
 	}
 	w.processes[late].end(false)
-	for _, h := range lease.all() {
-		h.lost = true
-	}
-	failed[*store.InvalidError](w, "a negative settle", lease.Settle(w.Context(), cost(1, -1)))
-	lease.lost = true
-	w.store.Advance(27 * time.Second)
+	w.store.Advance(latest*time.Millisecond - 3*time.Second)
 	w.loses(own, lease)
+	failed[*store.InvalidError](w, "a negative settle", lease.Settle(w.Context(), cost(1, -1)))
+	for len(w.spy.extended) > 0 { // of which nothing was sent
+		<-w.spy.extended
+	}
 	w.store.Repair()
 	w.Limiter = w.process()
 	w.denied(alice, 7, 1)

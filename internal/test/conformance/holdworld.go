@@ -171,8 +171,11 @@ func (w *write) fits(due []*hold) bool {
 	})
 }
 
-// isDue is when a hold is due that its process extends, in ms.
-func (h *hold) isDue() int64 { return bucket.EpochEnd(h.epoch) - bucket.EpochLength/2 }
+// latest is how long before the end of its epoch a hold is extended at the latest, in ms.
+const latest = 20_000
+
+// isDue is when a hold is due that its process extends, in ms. The process looks no earlier, as it pauses.
+func (h *hold) isDue() int64 { return bucket.EpochEnd(h.epoch) - latest }
 
 // alive yields the portions of leases that their processes extend.
 func (w *world) alive(yield func(*held, *portion) bool) {
@@ -233,6 +236,9 @@ func (w *world) pass(d time.Duration) {
 	end := w.store.Clock.Now().Add(d)
 	for {
 		at, all := w.due()
+		for _, one := range all {
+			w.processes[one.in].rest() // its goroutine may not have looked at the time yet
+		}
 		if len(all) == 0 || time.UnixMilli(at).After(end) {
 			break
 		}

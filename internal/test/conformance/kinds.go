@@ -63,7 +63,7 @@ func kindsLocal(w *world) {
 	if err != nil || !lease.Degraded() || lease.Settle(w.Context(), cost(7, 100)) != nil {
 		w.Fatalf("in an outage: %v", err)
 	}
-	if got := lease.Remaining(); got.RPM != 0 || !w.about(got.TPM, 200) {
+	if got := lease.Remaining(); got.RPM != 0 || got.TPM != 200 {
 		w.Errorf("%+v remain in an outage", got)
 	}
 	_, err = local.Acquire(w.Context(), alice, cost(1, 201))

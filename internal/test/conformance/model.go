@@ -142,10 +142,7 @@ func (p *portion) returned(i int, change, now int64) int64 {
 }
 
 // judge holds a store's answers to the model.
-type judge struct {
-	slack int64
-	flows bool // instants in answers are of another clock
-}
+type judge struct{ slack int64 }
 
 // of returns how many millitokens l may be off.
 func (j judge) of(l bucket.Limit) int64 {
@@ -268,11 +265,7 @@ func (j judge) refusal(s *portion, i int, now int64, got store.Refusal) string {
 
 // resets reports whether got is when b's i-th limit resets, as a call at now is told.
 func (j judge) resets(got time.Time, b *ideal, i int, now int64) bool {
-	want := b.resets(i, now)
-	if j.flows {
-		return got.IsZero() == want.IsZero()
-	}
-	return got.Equal(want)
+	return got.Equal(b.resets(i, now))
 }
 
 // resets returns the end of the i-th limit's open window, the zero time if none is open at now.

@@ -11,7 +11,6 @@ import (
 // spy is a store that takes note of what another one says.
 type spy struct {
 	store.Store
-	invalidate bool // nothing is refused from memory: it does not tell when it has decided
 
 	mu       sync.Mutex
 	asked    int          // calls to charge, settle or read
@@ -103,13 +102,4 @@ func (s *spied) Peek(ctx context.Context, call *store.Call) error {
 	err := s.Session.Peek(ctx, call)
 	s.spy.note(call)
 	return err
-}
-
-// Refused implements store.Session.
-func (s *spied) Refused(def store.Definition, chain []store.Link, cost []int64,
-	now int64) *store.DeniedError {
-	if s.spy.invalidate {
-		return nil
-	}
-	return s.Session.Refused(def, chain, cost, now)
 }

@@ -110,10 +110,6 @@ func (w *world) balances(what string, now int64, err error) {
 		return
 	}
 	for _, part := range w.spy.seen() {
-		early := now
-		if what == "peek" {
-			early = w.early(now, len(part.Buckets))
-		}
 		for _, b := range part.Buckets {
 			key := [2]string{part.Def.Spec().Resource, b.Entity}
 			refuses := func(r store.Refusal) bool { return [2]string{r.Resource, r.Entity} == key }
@@ -123,19 +119,19 @@ func (w *world) balances(what string, now int64, err error) {
 			}
 			for i := range b.After.Balances {
 				if !b.After.Missing[i] {
-					w.balance(what, part.Def.Spec(), &b, i, early, now)
+					w.balance(what, part.Def.Spec(), &b, i, now)
 				}
 			}
 		}
 	}
 }
 
-// balance holds the i-th limit of b, which was read between early and now, against the model.
-func (w *world) balance(what string, spec *store.Spec, b *store.Bucket, i int, early, now int64) {
+// balance holds the i-th limit of b, as it was at now, against the model.
+func (w *world) balance(what string, spec *store.Spec, b *store.Bucket, i int, now int64) {
 	w.Helper()
 	model, balance := w.buckets[[2]string{spec.Resource, b.Entity}], b.After.Balances[i]
 	got, want := w.store.Available(balance, b.After.Refilled), model.available(i, now)
-	if slack := w.judge.of(model.limits[i]); got < model.available(i, early)-slack || got > want+slack {
+	if slack := w.judge.of(model.limits[i]); got < want-slack || got > want+slack {
 		w.Fatalf("%s: %s has %s mt of %s, want %s, give or take %d",
 			what, b.Entity, thousands(got), spec.Limits[i], thousands(want), slack)
 	}
@@ -153,15 +149,7 @@ func (w *world) balance(what string, spec *store.Spec, b *store.Bucket, i int, e
 // its buckets one by one may have opened it before another one refused, and given back what it took.
 func (w *world) refunded(got time.Time, b *ideal, i int, now int64) bool {
 	return w.schema.cascade == store.CascadeCompensated && now >= b.ends[i] && !got.IsZero() &&
-		(w.store.Flows || got.Equal(time.UnixMilli(b.windows[i].End(now, b.ends[i]))))
-}
-
-// early returns when, at the earliest, the first of so many buckets was read of which the last was at now.
-func (w *world) early(now int64, buckets int) int64 {
-	if w.store.Flows && buckets > 1 {
-		return now - 100
-	}
-	return now
+		got.Equal(time.UnixMilli(b.windows[i].End(now, b.ends[i])))
 }
 
 // admitted is acquire that has to succeed.
@@ -250,11 +238,7 @@ func (w *world) peek(who limits.GPT4Entity) *runtime.Snapshot[limits.GPT4Cost] {
 				least[j] = min(least[j], have[j])
 			}
 			want, slack := model.available(j, now), w.judge.of(l)
-			lo, hi := max(0, model.available(j, w.early(now, len(chain)))-slack)/bucket.Milli,
-				max(0, want+slack)/bucket.Milli
-			if w.store.Flows { // Peek tells how much there is when it returns
-				hi = max(0, model.available(j, now+time.Minute.Milliseconds())) / bucket.Milli
-			}
+			lo, hi := max(0, want-slack)/bucket.Milli, max(0, want+slack)/bucket.Milli
 			if got.Entity != entity || have[j] < lo || have[j] > hi || burst != l.Burst/bucket.Milli {
 				w.Fatalf("peek: %+v\nwant %s mt of %s of %s, burst %d", got, thousands(want), names[j], entity,
 					l.Burst/bucket.Milli)
@@ -283,7 +267,7 @@ func (w *world) nothing(who limits.GPT4Entity) {
 // left holds what a lease says is left of its chain.
 func (w *world) left(h *held, rpm, tpm int64) {
 	w.Helper()
-	if got := h.Remaining(); !w.about(got.RPM, rpm) || !w.about(got.TPM, tpm) {
+	if got := h.Remaining(); got.RPM != rpm || got.TPM != tpm {
 		w.Errorf("%+v remain, want %+v", got, cost(rpm, tpm))
 	}
 }

@@ -95,7 +95,7 @@ func (w *world) balanced(what string, all []runtime.Balance, rpm, tpm int64) {
 		w.Fatalf("%s: %d balances, want 4", what, len(all))
 	}
 	for i, b := range all[:2] {
-		if want := []int64{rpm, tpm}[i]; b.Entity != "user-alice" || !w.about(b.Available, want) {
+		if want := []int64{rpm, tpm}[i]; b.Entity != "user-alice" || b.Available != want {
 			w.Errorf("%s: %+v, want %d", what, b, want)
 		}
 	}

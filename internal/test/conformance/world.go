@@ -39,13 +39,10 @@ type world struct {
 
 func newWorld(t T, store Store, s schema) *world {
 	t.Helper()
-	if store.Flows {
-		s = s.byFirstUse()
-	}
 	w := &world{
 		T: t, store: store, schema: s,
-		spy:     &spy{Store: store.Store, invalidate: store.Flows, extended: make(chan struct{}, 1000)},
-		judge:   judge{store.Slack, store.Flows},
+		spy:     &spy{Store: store.Store, extended: make(chan struct{}, 1000)},
+		judge:   judge{store.Slack},
 		buckets: map[[2]string]*ideal{}, parents: map[string]string{}, processes: map[*limits.Limiter]*pauses{},
 	}
 	w.Limiter = w.process()
@@ -108,12 +105,6 @@ func (w *world) portions(who limits.GPT4Entity, c limits.GPT4Cost) []portion {
 		portions = append(portions, portion{w.bucket(entity), w.schema.resource(), entity, names, milli(c), nil})
 	}
 	return portions
-}
-
-// about reports that got tokens are want, or have become somewhat more where time flows.
-func (w *world) about(got, want int64) bool {
-	const some = 5
-	return got == want || w.store.Flows && want < got && got <= want+some
 }
 
 // as returns err as an E, which it has to be.

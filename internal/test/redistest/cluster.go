@@ -33,7 +33,7 @@ func (c *Cluster) Addrs() []string { return c.addrs }
 // New returns a Redis on it with no keys, for this test alone.
 func (c *Cluster) New(t testing.TB) *Redis {
 	t.Helper()
-	return newRedis(t, c.Client(t))
+	return newRedis(t, c.addrs...)
 }
 
 // StartCluster starts one for this test alone; the test's end stops it. Without SLUICE_REDIS=server the test

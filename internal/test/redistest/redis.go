@@ -17,38 +17,45 @@ type Redis struct {
 	Prefix string
 
 	t      testing.TB
-	memory *miniredis.Miniredis // nil on a server
+	memory *miniredis.Miniredis  // nil on a server
+	server redis.UniversalClient // without hooks; nil in miniredis
 	outage *outage
 
-	mu   sync.Mutex
-	now  time.Time     // in miniredis
-	aged time.Duration // what Advance has let pass on a server
+	mu  sync.Mutex
+	now time.Time
 }
 
-// start is what time it is in miniredis at first: a whole minute, so that no limit has a remainder of before.
+// start is what time it is at first: a whole minute, so that no limit has a remainder of before.
 var start = time.UnixMilli(1_800_000_000_000)
 
-// New returns a Redis with no keys for this test alone: miniredis, whose time stands still but for Advance,
-// or the server of this test binary. The test's end deletes the keys and closes Client.
+// New returns a Redis with no keys for this test alone: miniredis, or the server of this test binary. Its
+// time stands still but for Advance. The test's end deletes the keys and closes Client.
 func New(t testing.TB) *Redis {
 	t.Helper()
 	if OnServer(t) {
-		r := newRedis(t, dial(t, shared.address(t)))
+		r := newRedis(t, shared.address(t))
 		t.Cleanup(r.deleteKeys) // before the client is closed
 		return r
 	}
 	memory := miniredis.RunT(t)
 	memory.ClockTTL(true)
 	memory.SetTime(start)
-	r := newRedis(t, dial(t, memory.Addr()))
-	r.memory, r.now = memory, start
+	r := newRedis(t, memory.Addr())
+	r.memory = memory
 	return r
 }
 
-func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
+// newRedis returns a Redis at addrs, with hooks on its Client.
+func newRedis(t testing.TB, addrs ...string) *Redis {
 	t.Helper()
-	r := &Redis{t: t, Client: client, Prefix: "test-" + rand.Text() + ":", outage: &outage{}}
-	client.AddHook(r.outage)
+	r := &Redis{
+		t: t, Client: dial(t, addrs...), Prefix: "test-" + rand.Text() + ":", outage: &outage{}, now: start,
+	}
+	r.Client.AddHook(r.outage)
+	if OnServer(t) {
+		r.Client.AddHook(&moved{now: r.Now, texts: map[string]string{}})
+		r.server = dial(t, addrs...)
+	}
 	return r
 }
 
@@ -78,18 +85,12 @@ func dial(t testing.TB, addrs ...string) redis.UniversalClient {
 	return client
 }
 
-// Virtual reports that time passes by Advance alone.
-func (r *Redis) Virtual() bool { return r.memory != nil }
-
-// Now returns the time that Advance moves. In miniredis that is its own time. On a server it is this
-// machine's, which is the server's too, plus the sum of Advance. With After, a Redis is a clock for Limiters.
+// Now returns the time that Advance moves, which scripts of Client see. With After, a Redis is a clock for
+// Limiters.
 func (r *Redis) Now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.memory != nil {
-		return r.now
-	}
-	return time.Now().Add(r.aged)
+	return r.now
 }
 
 // After returns a channel that is closed: a pause takes no time.
@@ -99,56 +100,48 @@ func (*Redis) After(time.Duration) <-chan time.Time {
 	return over
 }
 
-// Aged is what Advance has let pass of which the engine's clock knows nothing: 0 in miniredis.
-func (r *Redis) Aged() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.aged
-}
-
-// Advance lets d pass, in whole milliseconds. A server's clock cannot be moved: there everything below Prefix
-// ages by d. It may be called concurrently.
+// Advance lets d pass, in whole milliseconds. It may be called concurrently.
 func (r *Redis) Advance(d time.Duration) {
 	if d == 0 {
 		return
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.now = r.now.Add(d)
 	if r.memory != nil {
-		r.now = r.now.Add(d)
 		r.memory.SetTime(r.now)
-		return
 	}
-	r.aged += d
+	r.mu.Unlock()
+	if r.memory == nil {
+		r.age(d)
+	}
+}
+
+// age has the server's keys below Prefix expire by d earlier.
+func (r *Redis) age(d time.Duration) {
 	older := func(ctx context.Context, node redis.Scripter) error {
-		return age.Run(ctx, node, nil, r.Prefix+"*", d.Milliseconds()).Err()
+		return shorten.Run(ctx, node, nil, r.Prefix+"*", d.Milliseconds()).Err()
 	}
 	var err error
-	if cluster, ok := r.Client.(*redis.ClusterClient); ok {
+	if cluster, ok := r.server.(*redis.ClusterClient); ok {
 		err = cluster.ForEachMaster(r.context(), func(ctx context.Context,
 			node *redis.Client) error {
 			return older(ctx, node)
 		})
 	} else {
-		err = older(r.context(), r.Client)
+		err = older(r.context(), r.server)
 	}
 	if err != nil {
 		r.t.Errorf("let %v pass for %s: %v", d, r.Prefix, err)
 	}
 }
 
-// age makes all of a node's hashes and TTLs as they would be if ARGV[2] ms had passed.
-var age = redis.NewScript(`
+// shorten makes a node's keys expire as if ARGV[2] ms had passed.
+var shorten = redis.NewScript(`
 local cursor = '0'
 repeat
   local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
   cursor = found[1]
   for _, key in ipairs(found[2]) do
-    for _, instant in ipairs({'lastRefill', 'filledAt', 'end'}) do
-      if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, instant) == 1 then
-        redis.call('HINCRBY', key, instant, -ARGV[2])
-      end
-    end
     local left = redis.call('PTTL', key)
     if left >= 0 then
       redis.call('PEXPIRE', key, left - ARGV[2])

@@ -15,41 +15,55 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// TestAdvance: a bucket is as much older, a TTL as much shorter, and what was to expire is gone.
+// tell is a script that tells the time, and has a key expire a minute later.
+var tell = redis.NewScript(`
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+redis.call('SET', KEYS[1], 'x')
+redis.call('PEXPIREAT', KEYS[1], now + 60000)
+return now`)
+
+// TestAdvance: scripts see the time, which stands still but for Advance, by their text and by their hash.
+// TTLs are as much shorter, and what was to expire is gone.
 func TestAdvance(t *testing.T) {
 	r := redistest.New(t)
-	ctx, bucket, brief := t.Context(), r.Prefix+"bucket", r.Prefix+"brief"
-	before := r.Now()
-	r.Client.HSet(ctx, bucket, "tokens", "1.5", "lastRefill", before.UnixMilli(), "filledAt", before.UnixMilli())
-	r.Client.Expire(ctx, bucket, time.Hour)
+	ctx, lasts, brief, dated := t.Context(), r.Prefix+"lasts", r.Prefix+"brief", r.Prefix+"dated"
+	r.Client.Set(ctx, lasts, "x", time.Hour)
 	r.Client.Set(ctx, brief, "x", 10*time.Minute)
 	r.Client.Set(ctx, r.Prefix+"lasting", "x", 0)
-	const passed = 10 * time.Minute
-	r.Advance(passed)
-	if now := r.Now(); now.Sub(before) < passed || now.Sub(before) > passed+time.Minute {
-		t.Errorf("it is %v later, want %v", now.Sub(before), passed)
-	}
-	for _, field := range []string{"lastRefill", "filledAt"} {
-		instant, err := r.Client.HGet(ctx, bucket, field).Int64()
-		if err != nil {
-			t.Fatal(err)
+	start := r.Now()
+	const passed = 10*time.Minute + time.Millisecond
+	for n := range 3 {
+		want := start.Add(time.Duration(n) * passed)
+		now, err := tell.Run(ctx, r.Client, []string{dated}).Int64()
+		if err != nil || now != want.UnixMilli() || !r.Now().Equal(want) {
+			t.Errorf("a script sees %d and the clock %v, want %v: %v", now, r.Now(), want, err)
 		}
-		if age := r.Now().Add(-r.Aged()).UnixMilli() - instant; age < passed.Milliseconds() ||
-			age > (passed+time.Minute).Milliseconds() {
-			t.Errorf("%s is %d ms old, want %v", field, age, passed)
+		pipe := r.Client.Pipeline()
+		one, two := tell.EvalSha(ctx, pipe, []string{dated}), tell.Eval(ctx, pipe, []string{dated})
+		if _, err := pipe.Exec(ctx); err != nil || one.Val() != now || two.Val() != now {
+			t.Errorf("in a pipeline, scripts see %v and %v, want %v: %v", one.Val(), two.Val(), now, err)
 		}
+		if clock := r.Client.Time(ctx).Val(); !clock.Equal(want) {
+			t.Errorf("it is %v, want %v", clock, want)
+		}
+		if left := r.Client.PTTL(ctx, dated).Val(); left > time.Minute || left < 59*time.Second {
+			t.Errorf("the script's key expires in %v, want a minute", left)
+		}
+		r.Advance(passed)
 	}
-	if tokens := r.Client.HGet(ctx, bucket, "tokens").Val(); tokens != "1.5" {
-		t.Errorf("the bucket has %s tokens, want 1.5", tokens)
+	if left := r.Client.TTL(ctx, lasts).Val(); left > 30*time.Minute || left < 29*time.Minute {
+		t.Errorf("a key expires in %v, want half an hour", left)
 	}
-	if left := r.Client.TTL(ctx, bucket).Val(); left > 50*time.Minute || left < 49*time.Minute {
-		t.Errorf("the bucket expires in %v, want 50m", left)
-	}
-	if n := r.Client.Exists(ctx, brief).Val(); n != 0 {
+	if n := r.Client.Exists(ctx, brief, dated).Val(); n != 0 {
 		t.Error("what was to expire is there")
 	}
 	if left := r.Client.TTL(ctx, r.Prefix+"lasting").Val(); left != -1 {
 		t.Errorf("what has no TTL expires in %v", left)
+	}
+	r.Client.ScriptFlush(ctx)
+	if err := tell.EvalSha(ctx, r.Client, []string{dated}).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		t.Errorf("after a flush, %v, want that there is no such script", err)
 	}
 }
 
@@ -130,13 +144,13 @@ func TestCluster(t *testing.T) {
 	}
 	r := cluster.New(t)
 	for i := range 10 {
-		r.Client.HSet(t.Context(), fmt.Sprint(r.Prefix, i), "lastRefill", 100_000)
+		r.Client.Set(t.Context(), fmt.Sprint(r.Prefix, i), "x", time.Hour)
 	}
-	r.Advance(time.Second)
+	r.Advance(time.Minute)
 	for i := range 10 {
-		if refilled := r.Client.HGet(t.Context(), fmt.Sprint(r.Prefix, i),
-			"lastRefill").Val(); refilled != "99000" {
-			t.Errorf("bucket %d was refilled at %s, want 99000", i, refilled)
+		left := r.Client.TTL(t.Context(), fmt.Sprint(r.Prefix, i)).Val()
+		if left > 59*time.Minute || left < 58*time.Minute {
+			t.Errorf("key %d expires in %v, want 59m", i, left)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (s *Server) Client() redis.UniversalClient {
 // New returns a Redis on it with no keys.
 func (s *Server) New() *Redis {
 	s.t.Helper()
-	return newRedis(s.t, s.Client())
+	return newRedis(s.t, s.Addr())
 }
 
 // Stop ends it, as a crash does: connections break, and then nobody listens.

@@ -164,8 +164,8 @@ func (k *Keeper) look(wake chan struct{}) (pause time.Duration, ok bool) {
 	k.collected, k.next = nil, next
 	k.mu.Unlock()
 	for _, r := range lost {
-		if err, ok := r.lose(); ok {
-			r.owner.Lost(err)
+		if ok, why := r.lose(); ok {
+			r.owner.Lost(why)
 		}
 	}
 	if len(tasks) > 0 {

@@ -143,16 +143,17 @@ func (r *Record) set(part *store.Part) {
 	}
 }
 
-// lose makes the lease lost, and returns why its holds were not extended. ok is false if it has ended.
-func (r *Record) lose() (why error, ok bool) {
+// lose makes the lease lost. It reports false if that has ended. why is the error for which its holds were
+// not extended.
+func (r *Record) lose() (ok bool, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.spent {
-		return nil, false
+		return false, nil
 	}
 	r.lost = true
 	r.set(r.part)
-	return r.failure, true
+	return true, r.failure
 }
 
 // times returns when holds may be extended, and when they are lost, in ms.
