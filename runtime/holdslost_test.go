@@ -9,6 +9,7 @@ import (
 	goruntime "runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,19 +209,19 @@ func TestBusyLease(t *testing.T) {
 		backend := &fake{}
 		_, r := openSlots(t, backend)
 		lease := acquire(t, r, user{"1"}, cost{})
-		ended := false
+		var ended atomic.Bool
 		backend.hook(func(_ context.Context, op string, _ *store.Call) error {
 			if op == "extend" {
 				elapse(11 * time.Second)
-				ended = true
+				ended.Store(true)
 			}
 			return nil
 		})
 		elapse(100 * time.Second)
 		synctest.Wait()
-		equal(t, "ended before settle", ended, false)
+		equal(t, "ended before settle", ended.Load(), false)
 		check(t, lease.Settle(t.Context(), cost{}), "")
-		equal(t, "ended after it", ended, true)
+		equal(t, "ended after it", ended.Load(), true)
 		equal(t, "free", backend.free("user-1"), 20)
 		backend.addUp(t)
 	})
