@@ -1,12 +1,14 @@
 package runtime_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // queueSlots opens slots, all of which user 1 has taken. The end of the test closes the Limiter.
@@ -114,6 +116,28 @@ func TestHintIsNoDenial(t *testing.T) {
 		check(t, acquire(t, w.r, project{"1"}, cost{TPM: 6000}).Settle(t.Context(), cost{TPM: 6000}), "")
 		w.joinAs(t.Context(), "refills", project{"1"}, cost{TPM: 100}, half)
 		w.next("refills", 800*time.Millisecond, "denied jobs project-1 tpm 0/100 1s deadline")
+		check(t, w.lim.Close(t.Context()), "")
+	})
+}
+
+// TestMaxWaitEndsAnAttempt: a wait that was denied is denied at its end too, although a slot seems to be free
+// by then.
+func TestMaxWaitEndsAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &fake{}
+		w, leases := queueSlots(t, backend)
+		w.joinCost(t.Context(), "a", cost{}, runtime.MaxWait(time.Second))
+		elapse(500 * time.Millisecond)
+		backend.hook(func(ctx context.Context, op string, _ *store.Call) error {
+			if op != "acquire" {
+				return nil
+			}
+			<-ctx.Done()
+			return &runtime.UnavailableError{Resource: "jobs", Attempts: 1, Err: ctx.Err()}
+		})
+		leases[0].Keep(t.Context())
+		w.next("a", time.Second, "denied jobs user-1 parallel 0/1 1s deadline")
+		backend.hook(nil)
 		check(t, w.lim.Close(t.Context()), "")
 	})
 }

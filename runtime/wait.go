@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -93,7 +94,8 @@ type waiter struct {
 	ctx      context.Context
 	waiting  context.Context // ctx, bounded by MaxWait
 	ticket   *waitlist.Ticket
-	last     *DeniedError // the newest reason to be waiting
+	last     *DeniedError // the newest reason to be waiting; nil if the tokens seem to be there
+	denial   *DeniedError // the newest there was; nil if none
 	unsynced bool         // the store's newest denial was Unsynced
 	answered bool         // the store has given one
 	ask      bool         // the store is to be asked as soon as the waiter is first
@@ -250,7 +252,7 @@ func (w *waiter) send(answered bool) (by outage.Settler, done bool, err error) {
 	if !ok {
 		return by, true, err
 	}
-	w.last, w.unsynced, w.ask = denied, denied.Unsynced, false
+	w.last, w.denial, w.unsynced, w.ask = denied, denied, denied.Unsynced, false
 	w.ticket = w.ticket.Extend(w.part) // a look-up that failed when it joined may have been answered now
 	w.ticket.Denied(w.part.Buckets, w.now())
 	return nil, false, nil
@@ -270,12 +272,10 @@ func (w *waiter) ended() error {
 	if errors.Is(err, context.Canceled) {
 		return w.abandoned(w.ctx, w.call)
 	}
-	if denied := w.outlook(w.ticket.Look()); denied != nil {
-		w.last = denied
-	}
+	denied := cmp.Or(w.outlook(w.ticket.Look()), w.denial)
 	switch {
-	case w.last != nil:
-		return store.PastDeadline(w.last)
+	case denied != nil:
+		return store.PastDeadline(denied)
 	case err == nil:
 		return &maxWaitError{w.spec.Resource, w.part.Buckets[0].Entity, w.o.maxWait}
 	}
@@ -286,7 +286,7 @@ func (w *waiter) ended() error {
 func (w *waiter) outlook(view *waitlist.View) *DeniedError {
 	denied := w.behind(view)
 	if denied != nil {
-		denied.Unsynced = w.unsynced
+		denied.Unsynced, w.denial = w.unsynced, denied
 	}
 	return denied
 }
