@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -140,4 +142,32 @@ func createRace(t *testing.T, a *airfield, processes, callers int, wait bool) {
 			}
 		}
 	}
+}
+
+// TestHoldOfACallerWhoLeaves: an acquire's context ends while its write is under way. The slot comes back at
+// once, although another process writes to the bucket meanwhile.
+func TestHoldOfACallerWhoLeaves(t *testing.T) {
+	inFlight(t, func(t *testing.T, a *airfield) {
+		t.Helper()
+		lim, other := a.open(t), a.open(t)
+		user := inflight.SlotsEntity(inflight.User{ID: "1"})
+		take(t, lim.Slots, user, inflight.SlotsCost{}).Keep(t.Context())
+		take(t, other.Slots, user, inflight.SlotsCost{}).Keep(t.Context())
+		a.engine.Faults().Latency(memdynamo.Constant(10 * time.Millisecond))
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
+			defer cancel()
+			if _, err := lim.Slots.Acquire(ctx, user, inflight.SlotsCost{}); !errors.Is(err, ctx.Err()) {
+				t.Errorf("%v, want that the context has ended", err)
+			}
+		})
+		elapse(time.Millisecond)
+		take(t, other.Slots, user, inflight.SlotsCost{}).Keep(t.Context())
+		calls.Wait()
+		elapse(100 * time.Millisecond)
+		if s := a.slots(t, "user-1", inflight.Slots); s.free != s.burst || s.used != 3 {
+			t.Errorf("%+v, want all slots free after three calls", s)
+		}
+	})
 }

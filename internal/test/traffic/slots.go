@@ -147,8 +147,8 @@ func (r *Result) Broken() float64 {
 func (r *Result) Used() float64 { return r.InUse }
 
 // broken is a bar of calls in flight, which a full limit may deny.
-func broken(calls float64) Bar {
-	return Bar{"failed but for denials", "%.0f failed", (*Result).Broken, false, calls}
+func broken() Bar {
+	return Bar{"failed but for denials", "%.0f failed", (*Result).Broken, false, 0}
 }
 
 func used(percent float64) Bar {
@@ -176,15 +176,13 @@ func slotRows() []Row {
 	wait := func(l *Load) { l.Wait = 5 * time.Second }
 	siblings := func(l *Load) { l.Users = 64 }
 	fresh := func(l *Load) { l.Fresh = true }
-	row("0.9 asked for", 0.9, acquire, exact(), broken(0), p99(6), units(3), jain(0.98))
-	row("1.5 asked for", 1.5, acquire, exact(), broken(0), p99(6), units(3), jain(0.97), used(83))
-	row("0.9 waited for", 0.9, wait, exact(), broken(0), units(3), jain(0.98))
-	// A wait may end while a write is under way: its outcome is not known, and its slot may be taken.
-	lost := Bar{"wrong tokens", "%.0f tokens wrong", (*Result).Wrong, false, 16}
-	row("1.5 waited for", 1.5, wait, lost, broken(16), units(4.5), jain(0.94), used(88))
-	row("0.9 asked for by 64 siblings", 0.9, siblings, exact(), broken(0), p99(6), units(8.5), jain(0.98))
-	row("1.5 asked for by 64 siblings", 1.5, siblings, exact(), broken(0), p99(6), units(8.5), jain(0.95),
+	row("0.9 asked for", 0.9, acquire, exact(), broken(), p99(6), units(3), jain(0.98))
+	row("1.5 asked for", 1.5, acquire, exact(), broken(), p99(6), units(3), jain(0.97), used(83))
+	row("0.9 waited for", 0.9, wait, exact(), broken(), units(3), jain(0.98))
+	row("1.5 waited for", 1.5, wait, exact(), broken(), units(4.5), jain(0.94), used(88))
+	row("0.9 asked for by 64 siblings", 0.9, siblings, exact(), broken(), p99(6), units(8.5), jain(0.98))
+	row("1.5 asked for by 64 siblings", 1.5, siblings, exact(), broken(), p99(6), units(8.5), jain(0.95),
 		used(83))
-	row("0.9 asked for by new users", 0.9, fresh, exact(), broken(0), p99(6), units(9.5), jain(0.98))
+	row("0.9 asked for by new users", 0.9, fresh, exact(), broken(), p99(6), units(9.5), jain(0.98))
 	return rows
 }

@@ -170,7 +170,7 @@ func (s *scheduler) submit(r *Request) error {
 	cached := r.portions[len(r.portions)-1].cached
 	cached.mu.Lock()
 	q := cached.queueFor(r)
-	if !q.busy && !r.meetsDeferred() {
+	if !q.busy && !r.meetsDeferred() && !r.mayLeaveSlot() {
 		q.busy = true
 		cached.mu.Unlock()
 		return s.serveAlone(q, r)
@@ -241,7 +241,7 @@ func (q *queue) retire() {
 // has left is given back.
 func (q *queue) await(r *Request) error {
 	ctx := r.ctx
-	if !r.deadline.IsZero() {
+	if !r.deadline.IsZero() && !r.deadlineOfCtx { // ctx fires by itself, and before its caller looks at it
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, r.deadline)
 		defer cancel()

@@ -266,6 +266,14 @@ func (r *Request) meetsDeferred() bool {
 	return slices.ContainsFunc(r.portions, func(pn portion) bool { return pn.cached.hasDeferred.Load() })
 }
 
+// mayLeaveSlot reports whether r takes holds for a caller who may leave before the write has ended. A worker
+// sends such a write, so that it has an outcome, and what it took is given back.
+func (r *Request) mayLeaveSlot() bool {
+	return !r.settle && r.ctx.Done() != nil && slices.ContainsFunc(r.portions, func(pn portion) bool {
+		return pn.resource.Spec.Held != nil
+	})
+}
+
 // isUrgent reports whether r must not wait for another write.
 func (r *Request) isUrgent() bool { return r.onDone == nil || r.overdue }
 
