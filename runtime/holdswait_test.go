@@ -59,7 +59,7 @@ func TestWaitForSlots(t *testing.T) {
 		elapse(10 * time.Second)
 		w.done(0)
 		equal(t, "acquires", backend.of("acquire"), 21) // a's was denied
-		equal(t, "reads", backend.of("peek"), 13)       // 50, 150, 350, 750, 1,550 ms, and then each second
+		equal(t, "reads", backend.of("peek"), 22)       // 50, 150, 350, 750 ms, and then each half second
 		leases[0].Keep(t.Context())
 		w.next("a", 10*time.Second, "")
 		check(t, leases[1].Settle(t.Context(), cost{}), "")
@@ -84,7 +84,7 @@ func TestOthersGiveBack(t *testing.T) {
 		w.joinCost(t.Context(), "a", cost{})
 		elapse(20*time.Second + 100*time.Millisecond)
 		backend.others(-1)
-		w.next("a", 20*time.Second+550*time.Millisecond, "")
+		w.next("a", 20*time.Second+250*time.Millisecond, "")
 
 		leases[1].Keep(t.Context())
 		backend.others(1) // in the epoch that ends after a minute

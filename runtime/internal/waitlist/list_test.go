@@ -215,7 +215,7 @@ func TestTooLate(t *testing.T) {
 }
 
 // TestReads: the pauses double up to a tenth of the wait that is left, or 30 s, and are at least a second.
-// Those for a slot are 50 ms to a second.
+// Those for a slot are 50 ms to half a second, and go on after the store has shown the bucket.
 func TestReads(t *testing.T) {
 	for _, test := range []struct {
 		wait  time.Duration
@@ -226,7 +226,7 @@ func TestReads(t *testing.T) {
 		{time.Minute, false, "[1 3 7 12.3 17.07 21.363 25.226 28.703]"},
 		{5 * time.Second, false, "[1 2 3 4]"},
 		{time.Second, false, "[]"},
-		{time.Minute, true, "[0.05 0.15 0.35 0.75 1.55 2.55 3.55 4.55]"},
+		{time.Minute, true, "[0.05 0.15 0.35 0.75 1.25 1.75 2.25 2.75]"},
 	} {
 		var r reads
 		r.reset(0)
@@ -242,6 +242,10 @@ func TestReads(t *testing.T) {
 				t.Error("not exactly one may read")
 			}
 			at = append(at, float64(now)/1000)
+		}
+		r.reset(0)
+		if next := r.next(0, test.wait, true); test.slots && next != mostSlotPause {
+			t.Errorf("the next read for a slot is after %v, want %v", next, mostSlotPause)
 		}
 		if got := fmt.Sprint(at); got != test.want {
 			t.Errorf("of a wait of %v, reads after %s s, want %s", test.wait, got, test.want)

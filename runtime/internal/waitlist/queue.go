@@ -88,27 +88,29 @@ func (q *queue) withDeadline(now int64) (all []*Ticket) {
 type reads struct {
 	last    int64 // when the store last showed the bucket to a waiter, ms
 	doubled uint  // how often the pause has doubled since then
+	slots   uint  // how often the pause for a slot has doubled since waiters came
 	count   int   // rises with last
 }
 
 // A bucket is read a second after the store denied a waiter. The pause between reads doubles, up to a tenth
 // of the wait that is left or 30 s, whichever is less, and at least a second.
 //
-// A slot may be free at any moment. While an in-flight limit blocks a waiter, pauses go from 50 ms to a
-// second.
+// A slot may be free at any moment. While in-flight limits block waiters, pauses go from 50 ms to half a
+// second. They start again only once nobody waits. Slots change hands all the time, so each hand-over would
+// otherwise bring four reads.
 const (
 	leastPause = time.Second
 	mostPause  = 30 * time.Second
 	pauses     = 10 // in the wait that is left
 
 	leastSlotPause = 50 * time.Millisecond
-	mostSlotPause  = time.Second
+	mostSlotPause  = 500 * time.Millisecond
 )
 
 // mostDoublings suffices for the longest pauses.
 const mostDoublings = 5
 
-// reset starts the pauses again: the store has just shown the bucket.
+// reset starts the pauses again, but for those for a slot: the store has just shown the bucket.
 func (r *reads) reset(now int64) { r.last, r.doubled, r.count = now, 0, r.count+1 }
 
 // next returns the time from now until the next read, for a waiter that would sleep for wait. slots says that
@@ -117,7 +119,7 @@ func (r *reads) next(now int64, wait time.Duration, slots bool) time.Duration {
 	tenth := (wait / pauses).Truncate(time.Millisecond) // as clocks of stores count
 	pause := min(leastPause<<r.doubled, mostPause, max(tenth, leastPause))
 	if slots {
-		pause = min(leastSlotPause<<r.doubled, mostSlotPause)
+		pause = min(leastSlotPause<<r.slots, mostSlotPause)
 	}
 	since := time.Duration(max(0, now-r.last)) * time.Millisecond
 	return max(0, pause-since)
@@ -128,7 +130,8 @@ func (r *reads) claim(now int64, count int) bool {
 	if r.count != count {
 		return false
 	}
-	r.last, r.doubled, r.count = now, min(r.doubled+1, mostDoublings), r.count+1
+	r.last, r.count = now, r.count+1
+	r.doubled, r.slots = min(r.doubled+1, mostDoublings), min(r.slots+1, mostDoublings)
 	return true
 }
 
