@@ -56,18 +56,18 @@ func TestWaitForSlots(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			w.joinCost(t.Context(), name, cost{})
 		}
-		elapse(10 * time.Second)
+		elapse(9900 * time.Millisecond)
 		w.done(0)
 		equal(t, "acquires", backend.of("acquire"), 21) // a's was denied
-		equal(t, "reads", backend.of("peek"), 22)       // 50, 150, 350, 750 ms, and then each half second
+		equal(t, "reads", backend.of("peek"), 49)       // five times a second
 		leases[0].Keep(t.Context())
-		w.next("a", 10*time.Second, "")
+		w.next("a", 9900*time.Millisecond, "")
 		check(t, leases[1].Settle(t.Context(), cost{}), "")
-		w.next("b", 10*time.Second, "")
+		w.next("b", 9900*time.Millisecond, "")
 		elapse(time.Second)
 		w.done(0)
 		leases[2].Release(t.Context())
-		w.next("c", 11*time.Second, "")
+		w.next("c", 10900*time.Millisecond, "")
 		check(t, w.lim.Close(t.Context()), "")
 		backend.addUp(t)
 	})
@@ -84,7 +84,7 @@ func TestOthersGiveBack(t *testing.T) {
 		w.joinCost(t.Context(), "a", cost{})
 		elapse(20*time.Second + 100*time.Millisecond)
 		backend.others(-1)
-		w.next("a", 20*time.Second+250*time.Millisecond, "")
+		w.next("a", 20*time.Second+374*time.Millisecond, "")
 
 		leases[1].Keep(t.Context())
 		backend.others(1) // in the epoch that ends after a minute

@@ -215,7 +215,7 @@ func TestTooLate(t *testing.T) {
 }
 
 // TestReads: the pauses double up to a tenth of the wait that is left, or 30 s, and are at least a second.
-// Those for a slot are 50 ms to half a second, and go on after the store has shown the bucket.
+// Those for a slot are a fifth of a second.
 func TestReads(t *testing.T) {
 	for _, test := range []struct {
 		wait  time.Duration
@@ -226,7 +226,7 @@ func TestReads(t *testing.T) {
 		{time.Minute, false, "[1 3 7 12.3 17.07 21.363 25.226 28.703]"},
 		{5 * time.Second, false, "[1 2 3 4]"},
 		{time.Second, false, "[]"},
-		{time.Minute, true, "[0.05 0.15 0.35 0.75 1.25 1.75 2.25 2.75]"},
+		{time.Minute, true, "[0.2 0.4 0.6 0.8 1 1.2 1.4 1.6]"},
 	} {
 		var r reads
 		r.reset(0)
@@ -243,12 +243,38 @@ func TestReads(t *testing.T) {
 			}
 			at = append(at, float64(now)/1000)
 		}
-		r.reset(0)
-		if next := r.next(0, test.wait, true); test.slots && next != mostSlotPause {
-			t.Errorf("the next read for a slot is after %v, want %v", next, mostSlotPause)
-		}
 		if got := fmt.Sprint(at); got != test.want {
 			t.Errorf("of a wait of %v, reads after %s s, want %s", test.wait, got, test.want)
+		}
+	}
+}
+
+// TestSlotPause: right after a waiter was served, the next read for a slot is a second away. Then reads come
+// five times a second, and once a second at last.
+func TestSlotPause(t *testing.T) {
+	const began = 1_000_000 // ms
+	var r reads
+	r.reset(began)
+	for _, step := range []struct {
+		at     int64 // ms after the beginning
+		served bool
+		want   time.Duration
+	}{
+		{0, false, 200 * time.Millisecond},
+		{9_000, false, 200 * time.Millisecond},
+		{20_000, false, 400 * time.Millisecond},
+		{300_000, false, time.Second},
+		{300_000, true, time.Second},
+		{301_000, false, time.Second},
+		{301_200, false, 200 * time.Millisecond},
+		{-5_000, false, time.Second}, // the clock was set back
+	} {
+		if step.served {
+			r.serve(began + step.at)
+		}
+		r.reset(began + step.at)
+		if got := r.next(began+step.at, time.Hour, true); got != step.want {
+			t.Errorf("%d ms after the beginning the pause is %v, want %v", step.at, got, step.want)
 		}
 	}
 }

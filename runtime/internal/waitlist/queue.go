@@ -88,30 +88,41 @@ func (q *queue) withDeadline(now int64) (all []*Ticket) {
 type reads struct {
 	last    int64 // when the store last showed the bucket to a waiter, ms
 	doubled uint  // how often the pause has doubled since then
-	slots   uint  // how often the pause for a slot has doubled since waiters came
 	count   int   // rises with last
+	since   int64 // when a waiter was served last, or else the first denied, ms; 0 if none was
+	served  bool  // a waiter was, at since
 }
 
 // A bucket is read a second after the store denied a waiter. The pause between reads doubles, up to a tenth
 // of the wait that is left or 30 s, whichever is less, and at least a second.
 //
-// A slot may be free at any moment. While in-flight limits block waiters, pauses go from 50 ms to half a
-// second. They start again only once nobody waits. Slots change hands all the time, so each hand-over would
-// otherwise bring four reads.
+// A slot may be free at any moment (slotPause).
 const (
 	leastPause = time.Second
 	mostPause  = 30 * time.Second
 	pauses     = 10 // in the wait that is left
 
-	leastSlotPause = 50 * time.Millisecond
-	mostSlotPause  = 500 * time.Millisecond
+	leastSlotPause = 200 * time.Millisecond
+	mostSlotPause  = time.Second
+	slotPauses     = 50 // in the time since a waiter was served
 )
 
 // mostDoublings suffices for the longest pauses.
 const mostDoublings = 5
 
 // reset starts the pauses again, but for those for a slot: the store has just shown the bucket.
-func (r *reads) reset(now int64) { r.last, r.doubled, r.count = now, 0, r.count+1 }
+func (r *reads) reset(now int64) {
+	r.last, r.doubled, r.count = now, 0, r.count+1
+	if r.since == 0 {
+		r.since = now
+	}
+}
+
+// serve is reset for a waiter that was served.
+func (r *reads) serve(now int64) {
+	r.reset(now)
+	r.since, r.served = now, true
+}
 
 // next returns the time from now until the next read, for a waiter that would sleep for wait. slots says that
 // an in-flight limit blocks it.
@@ -119,7 +130,7 @@ func (r *reads) next(now int64, wait time.Duration, slots bool) time.Duration {
 	tenth := (wait / pauses).Truncate(time.Millisecond) // as clocks of stores count
 	pause := min(leastPause<<r.doubled, mostPause, max(tenth, leastPause))
 	if slots {
-		pause = min(leastSlotPause<<r.slots, mostSlotPause)
+		pause = r.slotPause(now)
 	}
 	since := time.Duration(max(0, now-r.last)) * time.Millisecond
 	return max(0, pause-since)
@@ -130,9 +141,19 @@ func (r *reads) claim(now int64, count int) bool {
 	if r.count != count {
 		return false
 	}
-	r.last, r.count = now, r.count+1
-	r.doubled, r.slots = min(r.doubled+1, mostDoublings), min(r.slots+1, mostDoublings)
+	r.last, r.doubled, r.count = now, min(r.doubled+1, mostDoublings), r.count+1
 	return true
+}
+
+// slotPause returns the pause before the next read while an in-flight limit blocks a waiter. A process whose
+// waiter was just served has slots, which come back without a read, so it leaves those of others to processes
+// that have none. These read five times a second, and less often as their wait gets longer.
+func (r *reads) slotPause(now int64) time.Duration {
+	waited := time.Duration(max(0, now-r.since)) * time.Millisecond
+	if r.served && waited < mostSlotPause+leastSlotPause {
+		return mostSlotPause
+	}
+	return min(max((waited/slotPauses).Truncate(time.Millisecond), leastSlotPause), mostSlotPause)
 }
 
 // blocked is the tickets that one limit of a bucket refuses for longest: a heap, least cost first, then first

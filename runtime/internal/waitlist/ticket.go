@@ -211,7 +211,7 @@ func (t *Ticket) Leave(served []store.Bucket, now int64) {
 		if q != own {
 			q.mu.Lock()
 		}
-		if q.reads.reset(now); q.version == t.versions[i] {
+		if q.reads.serve(now); q.version == t.versions[i] {
 			q.set(b, t)
 		}
 		if q != own {
