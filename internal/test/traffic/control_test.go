@@ -80,21 +80,27 @@ func TestCatches(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				row := bare()
 				row.Load.Rate = test.rate
-				result, err := traffic.Run(t.Context(), row.Load, test.open)
-				if err != nil {
-					t.Fatal(err)
-				}
-				missed := row.Missed(result)
-				if len(test.misses) == 0 && missed != "" {
-					t.Errorf("%s\n%v", missed, result)
-				}
-				for _, miss := range test.misses {
-					if !strings.Contains(missed, miss) {
-						t.Errorf("the bars that it misses are %q, want %q among them\n%v", missed, miss, result)
-					}
-				}
+				catches(t, row, test.open, test.misses)
 			})
 		})
+	}
+}
+
+// catches offers a row's load to processes that open starts, and checks which bars they miss.
+func catches(t *testing.T, row traffic.Row, open traffic.Open, misses []string) {
+	t.Helper()
+	result, err := traffic.Run(t.Context(), row.Load, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missed := row.Missed(result)
+	if len(misses) == 0 && missed != "" {
+		t.Errorf("%s\n%v", missed, result)
+	}
+	for _, miss := range misses {
+		if !strings.Contains(missed, miss) {
+			t.Errorf("the bars that it misses are %q, want %q among them\n%v", missed, miss, result)
+		}
 	}
 }
 
@@ -107,6 +113,86 @@ func bare() traffic.Row {
 		}
 	}
 	return traffic.Row{}
+}
+
+// holding is a process whose Hold is another.
+type holding struct {
+	traffic.Holder
+	hold hold
+}
+
+func (h holding) Hold(
+	ctx context.Context, who traffic.Entity, wait time.Duration,
+) (func(context.Context), error) {
+	return h.hold(ctx, who, wait)
+}
+
+// hold is Holder.Hold.
+type hold = func(context.Context, traffic.Entity, time.Duration) (func(context.Context), error)
+
+// held returns processes of this project's limiter whose Hold change replaces.
+func held(change func(hold) hold) traffic.Open {
+	return func(engine *memdynamo.Engine, load *traffic.Load) (traffic.Process, error) {
+		p, err := traffic.Sluice(engine, load)
+		if err != nil {
+			return nil, err
+		}
+		h := p.(traffic.Holder)
+		return holding{h, change(h.Hold)}, nil
+	}
+}
+
+// TestCatchesSlots has limiters of calls in flight that do one thing wrong, each of which misses its bar.
+func TestCatchesSlots(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	const asked, waited = "1.5 asked for", "1.5 waited for"
+	var processes atomic.Int64
+	for name, test := range map[string]struct {
+		row    string
+		change func(hold) hold
+		misses string
+	}{
+		"calls take no slot": {asked, func(hold) hold {
+			return func(context.Context, traffic.Entity, time.Duration) (func(context.Context), error) {
+				return func(context.Context) {}, nil
+			}
+		}, "tokens wrong"},
+		"a denial is another error": {asked, func(call hold) hold {
+			return func(ctx context.Context, who traffic.Entity, wait time.Duration) (func(context.Context), error) {
+				end, err := call(ctx, who, wait)
+				if err != nil {
+					err = errors.New(err.Error())
+				}
+				return end, err
+			}
+		}, " failed, want <= 0"},
+		"a call takes its slot twice": {waited, func(call hold) hold {
+			return func(ctx context.Context, who traffic.Entity, wait time.Duration) (func(context.Context), error) {
+				if end, err := call(ctx, who, wait); err == nil {
+					end(ctx)
+				}
+				return call(ctx, who, wait)
+			}
+		}, " units, want <= 3"},
+		"half of the processes do not wait": {waited, func(call hold) hold {
+			if processes.Add(1)%2 == 0 {
+				return call
+			}
+			return func(ctx context.Context, who traffic.Entity, _ time.Duration) (func(context.Context), error) {
+				return call(ctx, who, 0)
+			}
+		}, " of Jain, want >= 0.94"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, row := range traffic.Rows() {
+					if row.Name == "slots: 20 of 16 processes, "+test.row {
+						catches(t, row, held(test.change), []string{test.misses})
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestAdmission: a process tells by which policy a call was admitted while DynamoDB is down.
