@@ -170,7 +170,7 @@ func (s *scheduler) submit(r *Request) error {
 	cached := r.portions[len(r.portions)-1].cached
 	cached.mu.Lock()
 	q := cached.queueFor(r)
-	if !q.busy && !r.meetsDeferred() && !r.mayLeaveSlot() {
+	if !q.busy && !r.meetsDeferred() && !mayLeaveSlot(r) {
 		q.busy = true
 		cached.mu.Unlock()
 		return s.serveAlone(q, r)

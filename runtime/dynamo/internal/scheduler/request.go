@@ -268,7 +268,7 @@ func (r *Request) meetsDeferred() bool {
 
 // mayLeaveSlot reports whether r takes holds for a caller who may leave before the write has ended. A worker
 // sends such a write, so that it has an outcome, and what it took is given back.
-func (r *Request) mayLeaveSlot() bool {
+func mayLeaveSlot(r *Request) bool {
 	return !r.settle && r.ctx.Done() != nil && slices.ContainsFunc(r.portions, func(pn portion) bool {
 		return pn.resource.Spec.Held != nil
 	})
