@@ -3,17 +3,18 @@ package runtime
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
 // Context returns a copy of ctx that ends before another caller may have what the lease holds:
-//   - with cause ErrLeaseLost, if the lease is lost: three seconds before the end of what it holds, by this
-//     host's clock; and if the Limiter is closed;
+//   - with cause ErrLeaseLost, if the lease is lost: three seconds before the end of what it holds; and if
+//     the Limiter is closed;
 //   - with cause ErrSettled, when the lease ends.
 //
 // The contexts of Do and of middlewares last until their function returns, also after a Settle. A lease is
-// not collected while its context is in use. Context returns ctx itself if the lease's buckets count no
-// holds.
+// not collected while its context is in use: keep the context, not its Done channel alone. Context returns
+// ctx itself if the lease's buckets count no holds.
 func (l *Lease[C]) Context(ctx context.Context) context.Context {
 	if (*lease)(l).isZero() || l.record.holder == nil {
 		return ctx
@@ -33,7 +34,7 @@ func (l *lease) during(ctx context.Context) (context.Context, func()) {
 // bind returns a copy of ctx that ends if l is lost and, unless it outlasts l, when l ends.
 func (l *lease) bind(ctx context.Context, outlasts bool) *leaseContext {
 	own, cancel := context.WithCancelCause(ctx)
-	l.bound.add(bound{cancel, outlasts})
+	l.bound.add(bound{own, cancel, outlasts})
 	return &leaseContext{Context: own, of: ctx, lease: l, cancel: cancel}
 }
 
@@ -52,7 +53,8 @@ func (c *leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	if r := c.lease.record; r.Over(r.resource.core.env.Clock.Now().UnixMilli()) {
+	core := c.lease.record.resource.core
+	if c.lease.record.Over(core.session.Now(core.env.Clock.Now())) {
 		c.lease.bound.end(ErrLeaseLost, true)
 	}
 	return c.Context.Err()
@@ -75,6 +77,7 @@ type contexts struct {
 
 // bound is one context: what ends it, and whether it outlasts its lease.
 type bound struct {
+	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	outlasts bool
 }
@@ -84,6 +87,9 @@ func (c *contexts) add(b bound) {
 	c.mu.Lock()
 	cause := c.cause
 	if cause == nil {
+		if len(c.open) == cap(c.open) { // it would grow
+			c.open = slices.DeleteFunc(c.open, func(b bound) bool { return b.ctx.Err() != nil })
+		}
 		c.open = append(c.open, b)
 	}
 	c.mu.Unlock()

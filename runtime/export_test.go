@@ -22,3 +22,6 @@ func Unrecorded[C any](l *Lease[C]) bool {
 
 // InvalidateAnswers breaks l: it has no note of any answer, as before Allow went by them.
 func InvalidateAnswers(l *Limiter) { l.core.fallback.Breaker = breaker.New(stopwatch()) }
+
+// OpenContexts returns how many contexts a lease keeps, to end them.
+func OpenContexts[C any](l *Lease[C]) int { return len(l.bound.open) }

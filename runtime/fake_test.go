@@ -309,6 +309,8 @@ func (f *fake) Extend(ctx context.Context, call *store.Call) error {
 	return nil
 }
 
+func (*fake) Now(reading time.Time) int64 { return reading.UnixMilli() }
+
 func (f *fake) Peek(ctx context.Context, call *store.Call) error {
 	if err := f.begin(ctx, "peek", call); err != nil {
 		return err

@@ -118,9 +118,11 @@ func (h *holder) endContexts(cause error, all bool) {
 type keptRecord record
 
 // Lost implements keeper.Owner.
-func (k *keptRecord) Lost(err error) {
+func (k *keptRecord) Lost() { k.holder.endContexts(ErrLeaseLost, true) }
+
+// ReportLost implements keeper.Owner.
+func (k *keptRecord) ReportLost(err error) {
 	r := (*record)(k)
-	r.holder.endContexts(ErrLeaseLost, true)
 	if err == nil {
 		err = ErrLeaseLost
 	}
@@ -142,9 +144,9 @@ func (k *keptRecord) Collected() {
 	if !r.spend() {
 		return
 	}
-	ctx := context.Background()
+	ctx, cancel := r.bounded(context.Background())
 	r.warn(ctx, "sluice: a lease was dropped that holds something: settle, keep or release each lease")
-	r.finishKept(ctx)
+	r.finishKept(ctx, cancel)
 }
 
 // Closed implements keeper.Owner.

@@ -172,6 +172,90 @@ func TestExtensionNotSent(t *testing.T) {
 	}
 }
 
+// TestSlowObserver: an observer that takes its time delays neither the contexts of other lost leases nor the
+// extensions of others. Close waits for it.
+func TestSlowObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &fake{}
+		reported := 0
+		lim, r := openSlots(t, backend, runtime.WithObserver(&runtime.Observer{
+			LeaseLost: func(context.Context, runtime.Event) { elapse(70 * time.Second); reported++ },
+		}))
+		start := time.Now()
+		var lost []context.Context
+		for range 2 {
+			lost = append(lost, acquire(t, r, user{"1"}, cost{}).Context(t.Context()))
+		}
+		backend.hook(func(_ context.Context, op string, call *store.Call) error {
+			if op == "extend" && call.Parts[0].Buckets[0].Entity == "user-1" {
+				return errors.New("no reply")
+			}
+			return nil
+		})
+		elapse(61 * time.Second)
+		kept := acquire(t, r, user{"2"}, cost{})
+		for _, ctx := range lost {
+			<-ctx.Done()
+			equal(t, "lost after", time.Since(start), 117*time.Second)
+		}
+		elapse(64 * time.Second) // the hold of user 2 was over after three minutes
+		check(t, kept.Context(t.Context()).Err(), "")
+		kept.Keep(t.Context())
+		check(t, lim.Close(t.Context()), "")
+		equal(t, "reported", reported, 2)
+	})
+}
+
+// TestEndDuringExtension: while an extension gets no answer, the end of its lease takes no longer than the
+// settle time-out, and More no longer than its context.
+func TestEndDuringExtension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &fake{}
+		_, r := openSlots(t, backend)
+		ended, more := acquire(t, r, user{"1"}, cost{}), acquire(t, r, user{"1"}, cost{})
+		extends := make(chan struct{}, 1)
+		backend.hook(func(ctx context.Context, op string, _ *store.Call) error {
+			switch op {
+			case "extend":
+				extends <- struct{}{}
+			case "settle":
+			default:
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		<-extends
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := more.More(ctx, cost{TPM: 1}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("More: %v, want that its context has ended", err)
+		}
+		equal(t, "More took", time.Since(start), 100*time.Millisecond)
+		start = time.Now()
+		_ = ended.Settle(t.Context(), cost{})
+		equal(t, "Settle took", time.Since(start), store.DefaultSettleTimeout)
+		backend.hook(nil)
+		more.Keep(t.Context())
+	})
+}
+
+// TestContextsOfALease: those that have ended are not kept.
+func TestContextsOfALease(t *testing.T) {
+	_, r := openSlots(t, &fake{})
+	lease := acquire(t, r, user{"1"}, cost{})
+	for range 1000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		lease.Context(ctx)
+		cancel()
+	}
+	if n := runtime.OpenContexts(lease); n > 10 {
+		t.Errorf("a lease keeps %d contexts, of which none is open", n)
+	}
+	lease.Keep(t.Context())
+}
+
 // TestBusyLease: an extension waits for a More under way, and is written once that has ended. A More that
 // takes too long loses the lease, and a settle waits for the extension.
 func TestBusyLease(t *testing.T) {

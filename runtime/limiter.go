@@ -101,7 +101,7 @@ func (b *Builder) Limiter() (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.core.session, b.core.keeper = session, keeper.New(&b.core.env, session.Extend)
+	b.core.session, b.core.keeper = session, keeper.New(&b.core.env, session)
 	for _, def := range b.defs {
 		b.core.specs = append(b.core.specs, def.Spec())
 	}

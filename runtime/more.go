@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -32,7 +33,9 @@ func (l *Lease[C]) More(ctx context.Context, more C) error {
 // more has l take cost, in whole tokens, as well.
 func (l *lease) more(ctx context.Context, cost []int64) error {
 	rec := l.record
-	rec.Lock()
+	if err := rec.LockFor(ctx); err != nil {
+		return fmt.Errorf("sluice: %s: while the lease was extended: %w", rec.resource.spec.Resource, err)
+	}
 	defer rec.Unlock()
 	switch {
 	case rec.Spent():

@@ -57,6 +57,12 @@ func (r *record) wrote(buckets []store.Bucket, at int64) {
 	r.buckets, r.at = buckets, at
 }
 
+// bounded returns a context for the end of the lease, which outlives ctx's cancellation, within the settle
+// time-out. The wait for a write under way is a part of that.
+func (r *record) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), r.resource.core.env.SettleTimeout)
+}
+
 // spend ends the lease, and reports whether it was open. It waits for the write under way.
 func (r *record) spend() bool {
 	r.Lock()
@@ -80,9 +86,11 @@ func (r *record) end() {
 // lease has ended. actual may be in v, which settle puts back.
 func (r *record) settle(ctx context.Context, actual []int64, v *vectors) error {
 	core, spec := r.resource.core, r.resource.spec
+	ctx, cancel := r.bounded(ctx)
 	r.Lock()
 	if r.Spent() {
 		r.Unlock()
+		cancel()
 		core.vectorPool.Put(v)
 		return ErrSettled
 	}
@@ -98,8 +106,9 @@ func (r *record) settle(ctx context.Context, actual []int64, v *vectors) error {
 	}
 	r.Unlock()
 	if err == nil {
-		return r.finish(ctx, call, settling)
+		return r.finish(ctx, cancel, call, settling)
 	}
+	cancel()
 	if f := core.env.Observer.Failed; f != nil {
 		f(ctx, observers.Event(store.OperationSettle, call, core.env.Clock.Now(), err))
 	}
@@ -121,31 +130,37 @@ func ignoreSlots(spec *store.Spec, actual, taken []int64) {
 
 // keep ends the lease as it is, unless it has ended.
 func (r *record) keep(ctx context.Context) {
+	ctx, cancel := r.bounded(ctx)
 	if r.spend() {
-		r.finishKept(ctx)
+		r.finishKept(ctx, cancel)
+	} else {
+		cancel()
 	}
 }
 
 // finishKept closes a lease that has ended as it is. It writes nothing if the lease holds nothing.
-func (r *record) finishKept(ctx context.Context) {
+func (r *record) finishKept(ctx context.Context, cancel context.CancelFunc) {
 	if r.holder == nil || !r.holds() {
+		cancel()
 		return
 	}
 	call := r.closing()
 	part := &call.Parts[0]
 	part.Actual = append(part.Actual, part.Cost...)
-	_ = r.finish(ctx, call, keeping) // the observer and the log have the error
+	_ = r.finish(ctx, cancel, call, keeping) // the observer and the log have the error
 }
 
 // release gives all of the lease back, unless it has ended.
 func (r *record) release(ctx context.Context) {
+	ctx, cancel := r.bounded(ctx)
 	if !r.spend() {
+		cancel()
 		return
 	}
 	call := r.closing()
 	part := &call.Parts[0]
 	part.Actual = append(part.Actual, make([]int64, len(part.Cost))...)
-	_ = r.finish(ctx, call, releasing) // the observer and the log have the error
+	_ = r.finish(ctx, cancel, call, releasing) // the observer and the log have the error
 }
 
 // closing returns a Call that closes the lease. Its Actual is still empty. Its Buckets are a copy, in which
@@ -163,15 +178,16 @@ func (r *record) closing() *store.Call {
 	return &c.call
 }
 
-// finish closes the lease by call. It outlives ctx's cancellation, within the settle time-out.
-func (r *record) finish(ctx context.Context, call *store.Call, how closing) error {
-	core := r.resource.core
-	ctx = context.WithoutCancel(ctx)
+// finish closes the lease by call, within bounded, which it cancels.
+func (r *record) finish(
+	bounded context.Context, cancel context.CancelFunc, call *store.Call, how closing,
+) error {
+	core, ctx := r.resource.core, context.WithoutCancel(bounded)
 	if r.shadowed != nil { // there is nothing to write
+		cancel()
 		r.reportClosed(ctx, call, how, core.env.Clock.Now(), nil)
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, core.env.SettleTimeout)
 	taken := false // by the store, which then still needs bounded
 	defer func() {
 		if !taken {

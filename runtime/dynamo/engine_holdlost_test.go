@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,6 +141,78 @@ func createRace(t *testing.T, a *airfield, processes, callers int, wait bool) {
 			if lease != nil {
 				lease.Keep(t.Context())
 			}
+		}
+	}
+}
+
+// TestThrottledExtension: a lease is kept while DynamoDB answers that it has not extended its hold. It is
+// lost if that gets no answer.
+func TestThrottledExtension(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault memdynamo.Fault
+		lost  bool
+	}{"throttled": {memdynamo.Throttle, false}, "no answer": {memdynamo.LoseRequest, true}} {
+		t.Run(name, func(t *testing.T) {
+			inFlight(t, func(t *testing.T, a *airfield) {
+				t.Helper()
+				lim := a.open(t)
+				lease := take(t, lim.Slots, inflight.SlotsEntity(inflight.User{ID: "1"}), inflight.SlotsCost{})
+				ctx := lease.Context(t.Context())
+				began := time.Now()
+				a.engine.Faults().Script(func(memdynamo.Request) memdynamo.Fault {
+					if time.Since(began) < 105*time.Second {
+						return test.fault
+					}
+					return 0
+				})
+				elapse(125 * time.Second)
+				if lost := ctx.Err() != nil; lost != test.lost {
+					t.Errorf("lost: %t, want %t", lost, test.lost)
+				}
+				lease.Keep(t.Context())
+			})
+		})
+	}
+}
+
+// TestHoldsOfASlowClock: a process whose clock is behind gives up before others have its slots, extends them
+// in time, and looks at DynamoDB's dates for that.
+func TestHoldsOfASlowClock(t *testing.T) {
+	for _, behind := range []time.Duration{10 * time.Second, 40 * time.Second} {
+		for _, cut := range []bool{false, true} {
+			t.Run(fmt.Sprint(behind, " behind, cut off ", cut), func(t *testing.T) {
+				inFlight(t, func(t *testing.T, a *airfield) {
+					t.Helper()
+					wire := &line{API: a.client}
+					slow, right := a.process(t, wire, runtime.WithClock(offsetClock(-behind))), a.open(t)
+					user := inflight.SlotsEntity(inflight.User{ID: "1"})
+					take(t, slow.Slots, user, inflight.SlotsCost{}).Keep(t.Context())
+					nextMinute(0)
+					lease := take(t, slow.Slots, user, inflight.SlotsCost{Parallel: 5})
+					ctx := lease.Context(t.Context())
+					if cut {
+						wire.mu.Lock()
+						wire.until = time.Now().Add(5 * time.Minute)
+						wire.mu.Unlock()
+					}
+					var ended, had time.Duration
+					for start := time.Now(); time.Since(start) < 4*time.Minute; elapse(time.Second) {
+						select {
+						case <-ctx.Done():
+							ended = cmp.Or(ended, time.Since(start))
+						default:
+						}
+						if other, err := right.Slots.Acquire(t.Context(), user, inflight.SlotsCost{}); err == nil {
+							had = cmp.Or(had, time.Since(start))
+							other.Keep(t.Context())
+						}
+					}
+					if !cut && ended+had > 0 || cut && (ended == 0 || ended >= had || had > 121*time.Second) {
+						t.Errorf("its context ended after %v, others had a slot after %v", ended, had)
+					}
+					lease.Keep(t.Context())
+				})
+			})
 		}
 	}
 }

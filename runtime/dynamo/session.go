@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -126,6 +127,9 @@ func (s *session) Extend(ctx context.Context, call *store.Call) error {
 	}
 	return err
 }
+
+// Now implements store.Session.
+func (s *session) Now(reading time.Time) int64 { return s.conn.At(reading) }
 
 // Peek implements store.Session.
 func (s *session) Peek(ctx context.Context, call *store.Call) error {

@@ -23,6 +23,7 @@ type call[C any] struct {
 	lease  *runtime.Lease[C] // nil: none
 	shown  bool              // what is left of its limits
 	broken bool              // the client gets no more of it
+	done   bool              // the handler has returned
 }
 
 func newCall[C any](ctx context.Context, o *options) *call[C] {
@@ -34,12 +35,15 @@ func (c *call[C]) took(lease *runtime.Lease[C]) {
 	ctx, end, _ := edge.Context(c.from, lease)
 	ctx = context.WithValue(ctx, leaseKey[C]{}, lease)
 	c.mu.Lock()
-	before := c.lease
+	before, done := c.lease, c.done
 	c.lease, c.ctx = lease, ctx
 	end, c.end = c.end, end
 	c.mu.Unlock()
 	end()
 	before.Keep(c.from)
+	if done { // a goroutine of the handler's still receives
+		c.keep()
+	}
 }
 
 // over ends the handler's context.
@@ -74,6 +78,9 @@ func (c *call[C]) broke() {
 func (c *call[C]) serve(handler func() error) error {
 	returned := false
 	defer func() {
+		c.mu.Lock()
+		c.done = true
+		c.mu.Unlock()
 		c.over()
 		lease, _ := c.state()
 		if !returned {

@@ -170,3 +170,48 @@ func TestSlotOfEachMessage(t *testing.T) {
 		free(t, "in the end", backend, slottest.Capacity)
 	})
 }
+
+// TestLateReader: a goroutine of the handler's receives a message, and gets a slot for it, as the handler
+// returns. The slot is free at once.
+func TestLateReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late, acquired := make(chan struct{}), 0
+		backend, _, r := slottest.New(t, runtime.WithLogger(slog.New(slog.DiscardHandler)),
+			runtime.WithObserver(&runtime.Observer{Acquired: func(context.Context, runtime.Event) {
+				if acquired++; acquired == 2 {
+					close(late)
+					time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+				}
+			}}))
+		chain := grpc.ChainStreamInterceptor(grpclimit.StreamMessages(r, func(context.Context,
+			any, *grpc.StreamServerInfo) (slottest.Key, slottest.Cost, error) {
+			return slottest.Key{ID: "1"}, slottest.Cost{}, nil
+		}))
+		client := serve(t, &service{duplex: func(
+			stream grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse],
+		) error {
+			if _, err := stream.Recv(); err != nil {
+				return err
+			}
+			go func() { _, _ = stream.Recv() }()
+			<-late
+			return nil
+		}}, []grpc.ServerOption{chain})
+		stream, err := client.FullDuplexCall(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := stream.Send(message(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
+		if free := backend.Free("1"); free != slottest.Capacity || acquired != 2 {
+			t.Errorf("%d slots are free after %d acquires", free, acquired)
+		}
+	})
+}

@@ -171,7 +171,7 @@ func (c *call) finish(began time.Time) {
 	c.err = c.command.Err()
 	c.outcome = c.pipeline.db.Classify(c.err)
 	if c.outcome == database.Applied {
-		c.readReply()
+		c.readReply(began.UnixMilli())
 	}
 	c.report(began)
 	if c.outcome == database.Failed {
@@ -246,11 +246,12 @@ func (p *pipeline) refundAbandoned(r *request) {
 	p.submit(refund)
 }
 
-// readReply decodes the reply for each of c's requests. Redis's clock has determined the balances; from
-// here on this process's clock measures their age.
-func (c *call) readReply() {
+// readReply decodes the reply for each of c's requests, which were sent at began, in ms. Redis's clock has
+// determined the balances; from here on this process's clock measures their age.
+func (c *call) readReply(began int64) {
 	reply, now := c.command.Val(), c.pipeline.now()
 	seenAt, reply := reply[0], reply[1:]
+	c.pipeline.server.bound(began, now, seenAt)
 	if len(reply) == 0 {
 		c.outcome, c.err, c.redisNow = database.Misdated, errMisdated, seenAt
 		c.pipeline.server.set(now, seenAt)

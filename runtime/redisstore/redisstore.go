@@ -159,6 +159,9 @@ type session struct {
 // images within this process. Refills go by Redis's own clock.
 func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 
+// Now implements store.Session.
+func (s *session) Now(reading time.Time) int64 { return s.server.at(reading.UnixMilli()) }
+
 // Close implements store.Session: it waits until lazy settles are written and abandoned charges are
 // refunded.
 func (s *session) Close(ctx context.Context) error { return s.background.Wait(ctx) }

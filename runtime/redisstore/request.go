@@ -81,7 +81,7 @@ func (s *session) newRequest(
 	r.script = scriptOf(s, call)
 	for i := range call.Parts {
 		part := &call.Parts[i]
-		of, c := s.resource(part.Def), cost(part)
+		of, c := defined(s.resources, part.Def), cost(part)
 		root := cmp.Or(part.Root, part.Buckets[len(part.Buckets)-1].Entity)
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
@@ -109,11 +109,11 @@ func (s *session) newRequest(
 // scriptOf returns the script that serves call.
 func scriptOf(s *session, call *store.Call) *script {
 	if len(call.Parts) == 1 {
-		return s.resource(call.Parts[0].Def).script(len(call.Parts[0].Buckets))
+		return defined(s.resources, call.Parts[0].Def).script(len(call.Parts[0].Buckets))
 	}
 	needs := plain
 	for i := range call.Parts {
-		needs = max(needs, s.resource(call.Parts[i].Def).needs)
+		needs = max(needs, defined(s.resources, call.Parts[i].Def).needs)
 	}
 	return s.loops[needs]
 }

@@ -67,11 +67,11 @@ func (r *resource) keepKind(kind int, read *override) *override {
 	}
 }
 
-// resource returns the resource opened as def. It searches a slice: there are few resources, and comparing an
+// defined returns the resource opened as def. It searches a slice: there are few resources, and comparing an
 // interface is faster than hashing it.
-func (s *session) resource(def store.Definition) *resource {
-	i := slices.IndexFunc(s.resources, func(r *resource) bool { return r.def == def })
-	return s.resources[i]
+func defined(resources []*resource, def store.Definition) *resource {
+	i := slices.IndexFunc(resources, func(r *resource) bool { return r.def == def })
+	return resources[i]
 }
 
 // named returns the resource with this name, or nil if it was not opened.

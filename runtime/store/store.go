@@ -46,6 +46,9 @@ type Session interface {
 	// are the ones from before it if nothing was sent, or if the store did nothing for certain. Else they are
 	// nil: it is not known which of both epochs the holds are in.
 	Extend(ctx context.Context, call *Call) error
+	// Now returns the store's time at a reading of Env.Clock, in ms, as near as replies have shown it. Holds end
+	// by it.
+	Now(reading time.Time) int64
 	// Lookup fills in Limits and After of each Bucket as last seen: nil if nothing is cached.
 	// It does no I/O.
 	Lookup(call *Call)

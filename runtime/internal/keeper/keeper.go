@@ -3,7 +3,8 @@
 //
 // A hold is over at the end of its epoch. In the second half of that epoch the Keeper moves it to the next
 // one: one write for all that the process holds of a bucket. If nothing of that was sent, it tries again. A
-// hold that could not be extended is lost three seconds before its end, by this host's clock.
+// hold that could not be extended is lost three seconds before its end, by the store's clock as far as it is
+// known.
 //
 // The Keeper refers to records of leases, not to leases. So a lease that its caller drops is collected, and
 // the Keeper ends it.
@@ -43,9 +44,9 @@ const (
 
 // Keeper has the records of a Limiter's leases that hold something. It is safe for concurrent use.
 type Keeper struct {
-	env    *store.Env
-	extend func(context.Context, *store.Call) error
-	delay  int64 // after the half of an epoch, ms
+	env   *store.Env
+	store Store
+	delay int64 // after the half of an epoch, ms
 
 	writes sync.WaitGroup // goroutines that write
 
@@ -58,10 +59,15 @@ type Keeper struct {
 	closed    bool
 }
 
-// New returns a Keeper without records. It extends holds by extend, as store.Session says. env may be
-// incomplete until the first record is added.
-func New(env *store.Env, extend func(context.Context, *store.Call) error) *Keeper {
-	return &Keeper{env: env, extend: extend, delay: rand.Int64N(spread), records: map[*Record]struct{}{}}
+// Store is what a Keeper needs of a store.Session.
+type Store interface {
+	Extend(ctx context.Context, call *store.Call) error
+	Now(reading time.Time) int64
+}
+
+// New returns a Keeper without records, which extends what a store holds.
+func New(env *store.Env, s Store) *Keeper {
+	return &Keeper{env: env, store: s, delay: rand.Int64N(spread), records: map[*Record]struct{}{}}
 }
 
 // Add has k extend what r holds, until it is removed. ok is false if k was closed.
@@ -135,7 +141,7 @@ func (k *Keeper) run(wake chan struct{}) {
 // that is woken by wake is to end.
 func (k *Keeper) look(wake chan struct{}) (pause time.Duration, ok bool) {
 	called := k.env.Clock.Now()
-	now := called.UnixMilli()
+	now := k.store.Now(called)
 	next := now + poll.Milliseconds()
 	var lost []*Record
 	var tasks []*task
@@ -162,19 +168,27 @@ func (k *Keeper) look(wake chan struct{}) (pause time.Duration, ok bool) {
 	}
 	collected := k.collected
 	k.collected, k.next = nil, next
+	k.writes.Add(1) // before Close may wait
 	k.mu.Unlock()
-	for _, r := range lost {
-		if ok, why := r.lose(); ok {
-			r.owner.Lost(why)
-		}
-	}
+	defer k.writes.Done()
+	lost = slices.DeleteFunc(lost, func(r *Record) bool { return !r.lose() })
 	if len(tasks) > 0 {
 		k.writes.Go(func() { k.extendAll(tasks, called) })
+	}
+	if len(lost) > 0 {
+		k.writes.Go(func() { k.report(lost) })
 	}
 	if len(collected) > 0 {
 		k.writes.Go(func() { atOnce(collected, func(r *Record) { r.owner.Collected() }) })
 	}
 	return time.Duration(next-now) * time.Millisecond, true
+}
+
+// report has the owners of lost records report them. Observers and loggers may take their time.
+func (k *Keeper) report(lost []*Record) {
+	for _, r := range lost {
+		r.owner.ReportLost(r.why())
+	}
 }
 
 // Close ends the contexts of all leases, and then the leases. It waits until all writes have ended, or fails
@@ -226,12 +240,13 @@ func (k *Keeper) extendAll(due []*task, called time.Time) {
 	for _, t := range due {
 		t.pending.Add(1) // until all groups are known
 	}
-	all := groups(due, called.UnixMilli())
+	now := k.store.Now(called)
+	all := groups(due, now)
 	for _, t := range due {
 		t.end()
 	}
 	atOnce(all, func(g *group) {
-		k.extendGroup(ctx, g, called.UnixMilli())
+		k.extendGroup(ctx, g, now)
 		for _, m := range g.members {
 			m.end()
 		}
@@ -241,14 +256,14 @@ func (k *Keeper) extendAll(due []*task, called time.Time) {
 // extendGroup extends g, which was due at now, in ms. It leaves g as it is if there is no time left for that.
 func (k *Keeper) extendGroup(ctx context.Context, g *group, now int64) {
 	called := k.env.Clock.Now()
-	left := time.Duration(g.until()-called.UnixMilli()) * time.Millisecond
+	left := time.Duration(g.until()-k.store.Now(called)) * time.Millisecond
 	if left <= 0 || ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	call := g.call(called)
-	err := k.extend(ctx, call)
+	err := k.store.Extend(ctx, call)
 	for _, m := range g.members {
 		m.record.extended(m.place, now, call.Parts[0].Buckets[0].Epochs, err)
 	}

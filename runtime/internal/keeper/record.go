@@ -12,9 +12,11 @@ import (
 // Owner is what a Record is a part of. It does not refer to the lease. Its methods are called by goroutines
 // of the Keeper, which hold no lock.
 type Owner interface {
-	// Lost ends what the lease holds for its caller: others may soon have it. It is called once, and err is why
-	// the hold could not be extended. err is nil if there was no time for it.
-	Lost(err error)
+	// Lost ends the lease's contexts: others may soon have what it holds. It is called once, and is quick.
+	Lost()
+	// ReportLost is called once after Lost. err is why the hold could not be extended, nil if there was no time
+	// for that.
+	ReportLost(err error)
 	// Collected ends a lease that its caller has dropped.
 	Collected()
 	// Closed ends the lease's contexts, as the Limiter is closed.
@@ -45,11 +47,19 @@ type Record struct {
 }
 
 // Lock begins a write of the lease. It waits for the one under way.
-func (r *Record) Lock() {
+func (r *Record) Lock() { _ = r.LockFor(context.Background()) }
+
+// LockFor is Lock. It fails with ctx's error if that ends while an extension may be under way.
+func (r *Record) LockFor(ctx context.Context) error {
 	if r.slow == nil {
 		r.turn.Lock()
-	} else {
-		r.slow <- struct{}{}
+		return nil
+	}
+	select {
+	case r.slow <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -143,17 +153,26 @@ func (r *Record) set(part *store.Part) {
 	}
 }
 
-// lose makes the lease lost. It reports false if that has ended. why is the error for which its holds were
-// not extended.
-func (r *Record) lose() (ok bool, why error) {
+// lose makes the lease lost, and ends its contexts. It reports false if the lease has ended.
+func (r *Record) lose() bool {
+	r.mu.Lock()
+	ended := r.spent
+	if !ended {
+		r.lost = true
+		r.set(r.part)
+	}
+	r.mu.Unlock()
+	if !ended {
+		r.owner.Lost()
+	}
+	return !ended
+}
+
+// why returns the error for which the lease's holds were not extended, if there was one.
+func (r *Record) why() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.spent {
-		return false, nil
-	}
-	r.lost = true
-	r.set(r.part)
-	return true, r.failure
+	return r.failure
 }
 
 // times returns when holds may be extended, and when they are lost, in ms.

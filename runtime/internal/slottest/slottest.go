@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -148,6 +149,9 @@ func (s *Store) Settle(_ context.Context, call *store.Call) error {
 	s.write(b, 0, back, moves[0])
 	return nil
 }
+
+// Now implements store.Session.
+func (*Store) Now(reading time.Time) int64 { return reading.UnixMilli() }
 
 // Extend implements store.Session.
 func (s *Store) Extend(_ context.Context, call *store.Call) error {

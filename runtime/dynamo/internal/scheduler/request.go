@@ -168,7 +168,7 @@ func (r *Request) single(i int, cost []int64) *Request {
 	}
 }
 
-// Unsent reports whether nothing was written for r, an extension that has failed, and nothing will be.
+// Unsent reports whether no write for r, an extension that has failed, was applied, or will be.
 func (r *Request) Unsent() bool {
 	mu := &r.portions[0].cached.mu
 	mu.Lock()

@@ -184,9 +184,9 @@ func (o *roster) count(all, leftover []*Request) {
 	}
 }
 
-// noteExtensions notes that a write goes out for the included extensions, if more is 1, or that it did not,
-// if more is -1. It reports false if the caller of one has left before anything was sent: nothing is to be
-// sent then.
+// noteExtensions notes that a write goes out for the included extensions, if more is 1, or that it was not
+// applied, if more is -1. It reports false if the caller of one has left, who gets to know that nothing was
+// written: nothing is to be sent then.
 func (o *roster) noteExtensions(more int) bool {
 	if !slices.ContainsFunc(o.included, func(r *Request) bool { return r.extends }) {
 		return true

@@ -109,7 +109,7 @@ func (b *batch) sendOne(ctx context.Context, t *target) {
 		t.noteUnknown(p.Clone(), b.roster.included)
 		b.roster.unsure.note(b.roster.included, b.targets, nil)
 	}
-	if !p.Uncharged && reply.Outcome == wire.NotSent {
+	if !p.Uncharged && reply.Outcome != wire.Applied && reply.Outcome != wire.Unknown && !reply.Stands {
 		b.roster.noteExtensions(-1)
 	}
 	switch reply.Outcome {
