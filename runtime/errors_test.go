@@ -32,8 +32,8 @@ func TestErrorTexts(t *testing.T) {
 				"by the floor of a region in which regional sync has never run"},
 		{"cost exceeds burst", &runtime.CostTooLargeError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
 			Requested: 11, Burst: 10},
-			"sluice: gpt-4 for user-1: cost of 11 tpm exceeds the burst of 10 and can never be served: split the " +
-				"call, or raise the burst"},
+			"sluice: gpt-4 for user-1: cost of 11 tpm exceeds the 10 of a full bucket and can never be served: " +
+				"split the call, or raise the limit"},
 		{"invalid", &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a\n", Reason: "is bad"},
 			`sluice: gpt-4: id of user "a\n" is bad`},
 		{"invalid, no value", &runtime.InvalidError{Resource: "gpt-4", Field: "cost", Reason: "is empty"},

@@ -87,8 +87,8 @@ type CostTooLargeError struct {
 
 // Error names resource, entity, limit, both numbers and the cure.
 func (e *CostTooLargeError) Error() string {
-	return fmt.Sprintf("sluice: %s for %s: cost of %d %s exceeds the burst of %d and can never be served: "+
-		"split the call, or raise the burst", e.Resource, Quote(e.Entity), e.Requested, e.Limit, e.Burst)
+	return fmt.Sprintf("sluice: %s for %s: cost of %d %s exceeds the %d of a full bucket and can never be "+
+		"served: split the call, or raise the limit", e.Resource, Quote(e.Entity), e.Requested, e.Limit, e.Burst)
 }
 
 // Exceeds returns an error for the first limit whose cost is above its burst, or nil. Stores call it.

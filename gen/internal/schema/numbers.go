@@ -64,7 +64,8 @@ func (r *reader) count(e entry, what string, most int64) count {
 	case why != "":
 		r.add(c.pos, ruleBadNumber, "%s: %s %s", what, quote(text), why)
 	case n == 0 && e.name == "per_call":
-		r.add(c.pos, ruleZeroNumber, "%s is 0: leave it out if a cost of 0 is to take nothing", what)
+		r.add(c.pos, ruleZeroNumber, "%s is 0: write at least 1, or leave it out: then a cost of 0 takes nothing, "+
+			"or a slot of a limit with in_flight", what)
 	case n == 0:
 		r.add(c.pos, ruleZeroNumber, "%s is 0: it must be at least 1", what)
 	case n > most:
