@@ -17,14 +17,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// ErrLeaseLost is the cause of a lease's context that ends because others may soon have what the lease holds:
+// ErrLeaseLost is the cause with which a lease's context ends if others may soon take what the lease holds:
 // the process could not extend it, or the Limiter was closed. More returns it for such a lease.
 var ErrLeaseLost = errors.New("sluice: the lease is lost: what it holds could not be extended")
 
 // errClosed is the cause if the Limiter was closed.
 var errClosed = fmt.Errorf("%w: the Limiter was closed", ErrLeaseLost)
 
-// holder is what a record needs whose lease may hold something.
+// holder has what a record needs if its lease may hold something.
 type holder struct {
 	lease    weak.Pointer[lease]
 	acquired callers
@@ -33,9 +33,9 @@ type holder struct {
 	cleanup  goruntime.Cleanup
 }
 
-// mayHold reports whether buckets of part count what a lease holds that by settles. Only slots of in-flight
-// limits are held in buckets of this process. spec is of part's definition, which makes another one each
-// time.
+// mayHold reports whether a lease of part, which by settles, may hold something. Buckets of this process
+// count slots of in-flight limits alone. spec is that of part's definition: each call of Spec would allocate
+// another one.
 func mayHold(spec *store.Spec, part *store.Part, by outage.Settler) bool {
 	if spec.Held == nil {
 		return false
@@ -46,7 +46,8 @@ func mayHold(spec *store.Spec, part *store.Part, by outage.Settler) bool {
 	return slices.ContainsFunc(part.Buckets, func(b store.Bucket) bool { return spec.HasHolds(b.Kind) })
 }
 
-// newHolder returns a record apart from l and its acquisition, and what it took: a copy of part.
+// newHolder returns a record that does not refer to l, so that l can be collected. It also returns what the
+// record took: a copy of part.
 func newHolder(l *lease, part *store.Part, by outage.Settler, began time.Time) (*record, *store.Part) {
 	own := &struct {
 		record  record
@@ -107,14 +108,14 @@ func (h *holder) end(r *record) {
 	h.endContexts(ErrSettled, false)
 }
 
-// endContexts ends the contexts of the lease: those that outlast it only if all.
+// endContexts ends the contexts of the lease. If all is false, those stay open that outlast the lease.
 func (h *holder) endContexts(cause error, all bool) {
 	if l := h.lease.Value(); l != nil {
 		l.bound.end(cause, all)
 	}
 }
 
-// keptRecord is a record that the keeper has.
+// keptRecord is a record as its keeper sees it: a keeper.Owner.
 type keptRecord record
 
 // Lost implements keeper.Owner.

@@ -8,8 +8,8 @@ import (
 
 // A hold is tokens that an open lease keeps: slots of an in-flight limit, or what it reserved of a windowed
 // limit with on_crash: release. Holds are counted by epoch, in two cells. An epoch is a minute of Unix time,
-// for everybody. A hold is over at the end of its epoch, unless its process ends or extends it before.
-// Tokens of epochs that are over come back to the balance: the first write of a minute sweeps them.
+// the same for all processes. A hold is over at the end of its epoch, unless its process ends or extends it
+// before. Tokens of epochs that are over come back to the balance: the first write of a minute sweeps them.
 
 // EpochLength is the length of an epoch, in ms.
 const EpochLength = minute
@@ -20,19 +20,18 @@ func Epoch(now int64) int64 { return floor(now, EpochLength) + 1 }
 // EpochEnd returns the instant at which an epoch is over, in ms.
 func EpochEnd(epoch int64) int64 { return Mul(epoch, EpochLength) }
 
-// Lost is the epoch of a hold that does not count any more, or that may not. Its tokens have come back, or do
-// so at the end of an epoch that is not known.
+// Lost is the epoch of a hold whose epoch is over or not known. A sweep has given its tokens back, or will.
 const Lost = -1
 
-// NewRing is how many epochs after the next one a limit starts to count that gets cells, by a Reshape or a
-// reset. So no hold from before counts in them.
+// NewRing is by how many epochs the cells that a Reshape adds, or that a reset clears, begin later. No hold
+// from before has so late an epoch, so none counts in them.
 const NewRing = 2
 
 // inFlightPeriod is the Period of an in-flight limit, in ms. The shortest window is longer.
 const inFlightPeriod = 1
 
-// InFlight returns a limit of so many tokens that are taken at the same time. They come back when their lease
-// ends. It saturates.
+// InFlight returns a limit of capacity slots, each a whole token. They come back when their lease ends. It
+// saturates.
 func InFlight(capacity int64) Limit {
 	tokens := Mul(capacity, Milli)
 	return Limit{Capacity: tokens, Burst: tokens, Period: inFlightPeriod}
@@ -81,8 +80,8 @@ func cell(epoch int64) int { return int(epoch & 1) }
 // Moves is what settles and extensions do to one limit's cells.
 type Moves struct {
 	Out, In [2]int64 // by cell: taken out of it, and put into it
-	// First and Last bound the lowest epoch that the limit counts, so that Out and In are of the epochs that
-	// they are meant for.
+	// First and Last bound the lowest epoch that the limit counts. Within them, the cells are those of the
+	// epochs that Out and In are meant for.
 	First, Last int64
 }
 
@@ -105,7 +104,7 @@ func (m Moves) IsZero() bool { return m.Out == [2]int64{} && m.In == [2]int64{} 
 type Hold struct {
 	Change      [2]int64 // added to the cells
 	Lo, Hi      [2]int64 // bounds of each cell; math.MinInt64 and math.MaxInt64 for none
-	First, Last int64    // bounds of the lowest epoch that the limit counts; none as for cells
+	First, Last int64    // bounds of the lowest epoch that the limit counts; for none as Lo and Hi
 	Epoch       int64    // the lowest epoch that it counts after the write
 	Until       int64    // the epoch of what the write takes or extends
 }
@@ -120,8 +119,8 @@ func (b Balance) noHold(now int64) Hold {
 	}
 }
 
-// Hold returns what a write at now, in ms, does that takes tokens of b and makes moves, but sweeps nothing.
-// ok is false if the write has to sweep.
+// Hold returns what a write at now, in ms, does to the cells of b if it takes tokens, makes moves and sweeps
+// nothing. ok is false if the write has to sweep.
 func (b Balance) Hold(take int64, m Moves, now int64) (h Hold, ok bool) {
 	h = b.noHold(now)
 	h.First, h.Last = m.First, m.Last
@@ -135,9 +134,9 @@ func (b Balance) Hold(take int64, m Moves, now int64) (h Hold, ok bool) {
 	return h, b.Epoch >= h.First && b.Epoch <= h.Last
 }
 
-// Sweep returns what a write at now, in ms, does that takes tokens of b, makes moves, and sweeps what is
-// over. back is what comes back to the balance by that, beside what moves give back. all says that the write
-// opens a window: it clears all cells, and nothing comes back.
+// Sweep returns what a write at now, in ms, does to the cells of b if it takes tokens, makes moves and sweeps
+// epochs that are over. back is what the sweep gives back to the balance; moves give back beside that. all
+// says that the write opens a window: it clears all cells, and nothing comes back.
 func (b Balance) Sweep(take int64, m Moves, all bool, now int64) (h Hold, back int64) {
 	h = b.noHold(now)
 	h.First, h.Last, h.Epoch = b.Epoch, b.Epoch, max(b.Epoch, Epoch(now))
@@ -158,9 +157,8 @@ func (b Balance) Sweep(take int64, m Moves, all bool, now int64) (h Hold, back i
 	return h, back
 }
 
-// NewHold returns what a write at now, in ms, does to a limit that has no cells yet, and of which it takes
-// tokens. later is 0 for a new bucket, and NewRing for one that was there before: nothing that was taken
-// before is counted.
+// NewHold returns what a write at now, in ms, does to a limit that has no cells yet if it takes tokens of it.
+// later is 0 for a new bucket, and NewRing for an existing one, where nothing counts that was taken before.
 func NewHold(take, later, now int64) Hold {
 	h := Balance{}.noHold(now)
 	if later > 0 {
@@ -185,9 +183,9 @@ func (b Balance) Apply(h Hold) Balance {
 // what it adds to the charge: negative where tokens come back. charges are what the lease took, oldest first,
 // and the newest comes back first. now is in ms.
 //
-// lapsed is what counts in usage alone, by limit: what was charged in another window than the open one, or
-// in one that is over. It is below 0 where tokens come back, or are charged, that do not change usage: slots,
-// and what was held in an epoch that is over. moves ends the holds. Either is nil if it is all zero.
+// lapsed is what is charged to the balance and not to usage, by limit. It is above 0 for tokens that come
+// back in usage alone, since their window is over, and for a reservation that a sweep has given back. It is
+// below 0 for slots that come back. moves ends the holds. Either is nil if it is all zero.
 func EndOf(img *Image, cost []int64, charges []Charge, now int64) (lapsed []int64, moves []Moves) {
 	if img == nil {
 		return nil, nil
@@ -219,7 +217,7 @@ func noMoves(n int) []Moves { return slices.Repeat([]Moves{NoMoves}, n) }
 // end is EndOf for the i-th limit, whose balance is b and counts holds.
 func (b Balance) end(cost int64, i int, charges []Charge, now int64) (lapsed int64, m Moves) {
 	m = NoMoves
-	tokens := min(0, -cost) // what the balance changes by
+	tokens := min(0, -cost) // by which the balance changes
 	left := max(0, -cost)   // what is still to be given back
 	for _, c := range slices.Backward(charges) {
 		taken, epoch := c.Cost[i], c.epoch(i)
@@ -296,6 +294,5 @@ func (c *Charge) Holds() bool {
 	return slices.ContainsFunc(c.Epochs, func(e int64) bool { return e != 0 })
 }
 
-// FullRetry is when a call may try again that finds an in-flight limit full. It is a hint: nobody knows when
-// a call ends.
+// FullRetry is the RetryAfter of a denial by an in-flight limit. It is a hint: nobody knows when a call ends.
 const FullRetry = time.Second

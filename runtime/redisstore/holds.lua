@@ -1,16 +1,17 @@
--- Charges calls to buckets of which some limits count what open leases hold, each call all or none, with any number of
--- keys. Other limits are charged as by windows.lua, and without holds both take and return the same.
+-- Charges calls to buckets with limits that count what open leases hold. A call is charged to all its keys or to none.
+-- Limits without holds are charged as by windows.lua, and have the same arguments and replies as there.
 --
 -- Holds are counted by epoch, a minute of this server's time, in two cells: h0 for even numbers, h1 for odd ones. e is
 -- the lowest number that is counted. Lower ones are over, and what was held in them has come back.
 --
 -- KEYS   a hash for each limit of each bucket: that of windows.lua, or, of a limit with holds, the millitokens held, h0
 --        and h1, and e; of a windowed one also those that are used, and not held, in the window that ends at end
--- ARGV   as windows.lua has it. Of a key with holds instead, in front of the calls: its burst in millitokens, and -1 if
---        it is in flight; else -2 and, from half on, what a windowed key has. In a call, 2 instead of 0 or 1 is an
---        extension, which costs nothing. A key with holds has the cost and the number of its leases' charges, and of
---        each: the millitokens that come back to used, below 0 to charge them; the end of the window, 0 in flight; the
---        epoch; and the millitokens held in it, which a settle ends and an extension holds for longer
+-- ARGV   that of windows.lua, except for a key with holds. In front of the calls, such a key has its burst in
+--        millitokens, and then -1 if it is in flight; else -2 and, from half on, what a windowed key has. A call begins
+--        with 2, instead of 0 or 1, if it is an extension, which costs nothing. In a call, a key with holds has its
+--        cost and the number of its lease's charges. Each charge has the millitokens that come back to used, below 0 to
+--        charge them; the end of its window, 0 in flight; its epoch; and the millitokens held in that epoch, which a
+--        settle gives back and an extension moves to a later one
 -- reply  as that of windows.lua. Of a key with holds: its balance, the end of its window, 0 in flight, h0, h1 and e;
 --        the epoch of what a call takes or extends; and the millitokens that came back since the last write, 0 if
 --        nothing is written. Of an extension: 0 and, of each key, the epoch of its hold, -1 if that is over
@@ -60,7 +61,7 @@ local function sweep(k, bucket)
       end
     end
   elseif bucket[1] then
-    low[k] = epoch + 3 -- the limit had no holds: none that is of before counts
+    low[k] = epoch + 3 -- the limit had no cells: no hold from before counts in them
   end
   last[k] = math.max(epoch + 1, low[k])
 end
@@ -133,8 +134,8 @@ local function release(k, of, held)
   end
 end
 
--- Takes the charges at ARGV[back], and charges a key. A call that has to fit holds its cost. It reports whether ARGV
--- has the end of the window that it opens.
+-- Gives the charges at ARGV[back] back to a key, and charges it. The cost of an acquire, whose fit is 1, is held.
+-- Returns false if ARGV does not have the end of the window that is to open.
 local function charge(k, fit, cost, back)
   local step = low[k] and 4 or 2
   for i = back + 1, back + step * ARGV[back], step do
@@ -163,7 +164,8 @@ local function charge(k, fit, cost, back)
   return true
 end
 
--- Extends the hold at ARGV[i], and returns its epoch then. All of it counts, even if its cell has less.
+-- Extends the hold at ARGV[i], and returns its new epoch, or -1 if it is over. The new cell gets all of the hold, even
+-- if the old cell has less (see release).
 local function extend(k, i)
   local of, held = ARGV[i + 2] + 0, ARGV[i + 3] + 0
   if not current(k, i) and not missing[k] then -- nothing is held any more

@@ -17,7 +17,7 @@ type group struct {
 	members []member
 }
 
-// key names a bucket. A store may keep a bucket by the root of its chain.
+// key names a bucket. A store may need the root of its chain to find it.
 type key struct{ resource, entity, root string }
 
 // member is a charge that takes part in a group.
@@ -26,7 +26,7 @@ type member struct {
 	place
 }
 
-// groups returns what is due at now, in ms, in as few writes as may be.
+// groups returns what is due at now, in ms, in as few groups as possible.
 func groups(due []*task, now int64) (all []*group) {
 	found := map[key][]*group{}
 	for _, t := range due {
@@ -64,7 +64,7 @@ func anyDue(c *bucket.Charge, now int64) bool {
 	return false
 }
 
-// fits reports whether what is due of c at now, in ms, is held in the epochs and windows of g.
+// fits reports whether c can be added to g: what is due of c at now, in ms, has the epochs and windows of g.
 func (g *group) fits(c *bucket.Charge, now int64) bool {
 	sum := &g.bucket.Charges[0]
 	for i := range c.Cost {

@@ -2,9 +2,9 @@
 // (docs/design.md, "Holds").
 //
 // A hold is over at the end of its epoch. In the second half of that epoch the Keeper moves it to the next
-// one: one write for all that the process holds of a bucket. If nothing of that was sent, it tries again. A
-// hold that could not be extended is lost three seconds before its end, by the store's clock as far as it is
-// known.
+// one: one write for all that the process holds of a bucket. If nothing of that write was applied for certain,
+// it tries again. A hold that could not be extended is lost three seconds before its end, by the store's clock
+// as far as replies have shown it.
 //
 // The Keeper refers to records of leases, not to leases. So a lease that its caller drops is collected, and
 // the Keeper ends it.
@@ -27,18 +27,18 @@ import (
 const (
 	half   = bucket.EpochLength / 2 // of an epoch, in which its holds are extended, ms
 	margin = 3_000                  // before the end of a hold, at which its lease is lost, ms
-	never  = math.MaxInt64 / 2      // an instant, ms
+	never  = math.MaxInt64 / 2      // an instant after all others, to which a delay can be added, ms
 
-	// spread is how long after the half of an epoch a Keeper may begin, in ms. Several processes that wrote to a
-	// bucket at the same instant would refuse each other.
+	// spread is how long after the half of an epoch a Keeper may begin, in ms. Several processes that wrote
+	// to a bucket at the same instant would refuse each other.
 	spread = 10_000
 
-	// poll is the longest pause of the goroutine. A cleanup cannot wake it: it runs outside of all bubbles of
-	// testing/synctest.
+	// poll is the longest pause of the goroutine. Collected does not wake the goroutine, since cleanups run
+	// outside of all bubbles of testing/synctest.
 	poll = 5 * time.Second
-	// again is the pause before another attempt to extend a lease that was in another write.
+	// again is the pause before another attempt to extend a lease that was locked by another write.
 	again = time.Second
-	// most bounds the writes of a Keeper at a time.
+	// most is how many leases or groups are written at the same time, by each call of atOnce.
 	most = 32
 )
 
@@ -111,7 +111,8 @@ func (k *Keeper) stop() {
 	}
 }
 
-// Collected notes that r's lease was collected. It may be called on any goroutine, in no bubble.
+// Collected notes that r's lease was collected. It may be called by any goroutine, also outside of the
+// synctest bubble of k.
 func (k *Keeper) Collected(r *Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -137,8 +138,8 @@ func (k *Keeper) run(wake chan struct{}) {
 	}
 }
 
-// look begins what is to be done now, and returns the time until the next look. ok is false if the goroutine
-// that is woken by wake is to end.
+// look reports lost leases, begins extensions that are due, and ends collected leases. pause is the time
+// until the next look. ok is false if the goroutine that is woken by wake is to end.
 func (k *Keeper) look(wake chan struct{}) (pause time.Duration, ok bool) {
 	called := k.env.Clock.Now()
 	now := k.store.Now(called)
@@ -160,7 +161,7 @@ func (k *Keeper) look(wake chan struct{}) (pause time.Duration, ok bool) {
 		if extend <= now {
 			extend = now + again.Milliseconds()
 			if r.try() {
-				extend = over // or the next look, if it fails
+				extend = over // if it fails, the next look tries again
 				tasks = append(tasks, &task{record: r})
 			}
 		}
@@ -220,7 +221,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 	}
 }
 
-// task is a record whose holds are being extended: it is locked until then.
+// task is a record whose holds are being extended. It is locked until all its groups are written.
 type task struct {
 	record  *Record
 	pending atomic.Int32 // groups that it takes part in

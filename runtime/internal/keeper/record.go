@@ -9,13 +9,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Owner is what a Record is a part of. It does not refer to the lease. Its methods are called by goroutines
-// of the Keeper, which hold no lock.
+// Owner is the state of a lease that has a Record. It does not refer to the lease, which could not be
+// collected then. Goroutines of the Keeper call its methods, and hold no lock.
 type Owner interface {
-	// Lost ends the lease's contexts: others may soon have what it holds. It is called once, and is quick.
+	// Lost ends the contexts of the lease: others may soon take what it holds. It is called once, and is quick.
 	Lost()
-	// ReportLost is called once after Lost. err is why the hold could not be extended, nil if there was no time
-	// for that.
+	// ReportLost is called once, after Lost. err is why the hold could not be extended, nil if there was no
+	// time for an attempt.
 	ReportLost(err error)
 	// Collected ends a lease that its caller has dropped.
 	Collected()
@@ -25,21 +25,22 @@ type Owner interface {
 	Close(ctx context.Context)
 }
 
-// Record is what an open lease took, and holds. The zero Record is of a lease that took nothing yet.
+// Record is what an open lease took, and what it holds of that. The zero Record is of a lease that took
+// nothing yet.
 type Record struct {
-	// turn is held for each write of the lease: by More and by an extension until it has ended, by Settle, Keep
-	// and Release until they have ended the lease. So no write is under way beside another one.
+	// turn is held for each write of the lease: by More and by an extension until it has ended, by Settle,
+	// Keep and Release until they have ended the lease. So no write is under way beside another one.
 	turn  sync.Mutex
 	spent bool // the lease has ended; guarded by turn, and by mu as well
 
-	// slow is in place of turn if the lease may hold something, so that extensions take turns. Unlike a Mutex,
-	// it lets the time of testing/synctest pass.
+	// slow is used instead of turn if the lease may hold something. While a goroutine waits for it, the time
+	// of testing/synctest passes, which a Mutex would stop.
 	slow chan struct{}
 
 	mu        sync.Mutex  // never held while the store is at work; turn is taken first
 	part      *store.Part // what was taken; writers hold turn too, and put another Part in its place
-	due, over int64       // when holds may be extended, and when they are lost, ms; never if not at all
-	doubt     int64       // the first end of those that are not extended any more, ms; 0 for none
+	due, over int64       // from when holds may be extended, and when the lease is lost, ms; or never
+	doubt     int64       // when the first hold ends that is not extended any more, ms; 0 for none
 	failure   error       // why an extension failed
 	lost      bool
 
@@ -126,7 +127,7 @@ func (r *Record) IsLost() bool {
 	return r.lost
 }
 
-// Over reports whether what the lease holds is lost at now, in ms, though nobody may have noticed.
+// Over reports whether the lease is to be lost at now, in ms: the Keeper has not noticed yet.
 func (r *Record) Over(now int64) bool {
 	_, over := r.times()
 	return over <= now
@@ -145,7 +146,7 @@ func (r *Record) set(part *store.Part) {
 			}
 		}
 	}
-	if r.doubt != 0 || r.lost { // another may have what it holds, whatever is extended
+	if r.doubt != 0 || r.lost { // it is of no use to extend the other holds of a lease that is lost
 		r.due = never
 	}
 	if r.lost {
@@ -183,7 +184,7 @@ func (r *Record) times() (due, over int64) {
 }
 
 // extended notes the epochs of those holds of a charge that were due at now, by limit, after an extension
-// that ended with err. They are nil if it is not known which they are.
+// that ended with err. epochs is nil if they are not known.
 func (r *Record) extended(at place, now int64, epochs []int64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,8 +228,8 @@ func charges(part *store.Part) func(yield func(*bucket.Charge, place) bool) {
 	}
 }
 
-// Holds reports whether the lease of part holds anything, or has held what its end still has to charge:
-// tokens of windows whose holds are lost.
+// Holds reports whether the end of part's lease has anything to write: holds to give back, or reservations to
+// charge whose holds are lost.
 func Holds(part *store.Part) bool {
 	for c := range charges(part) {
 		for i, n := range c.Cost {

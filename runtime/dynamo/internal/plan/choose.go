@@ -145,8 +145,8 @@ func ChooseReshape(d *Demand, s State, now int64) Plan {
 type Demand struct {
 	Take   []int64 // by acquires: the tokens have to be there
 	Change []int64 // by settles: into debt if need be; negative if they give back more than they take
-	// Lapsed is what of settles counts in usage alone, since its window is over. It is below 0 for what comes
-	// back, or is charged, without a change in usage (bucket.EndOf).
+	// Lapsed is what settles charge to the balance and not to usage: below 0 for what comes back to the
+	// balance alone (bucket.EndOf).
 	Lapsed []int64
 	Moves  []bucket.Moves // of holds that end or are extended; nil if none
 	Called int64          // when the last of the requests was called, ms
@@ -172,7 +172,7 @@ func (d *Demand) GivesBack() bool {
 	return true
 }
 
-// change returns what settles add to the charge of limit i: of Change, what counts in the open window.
+// change returns what settles charge to the balance of limit i.
 func (d *Demand) change(i int) int64 {
 	if d.Lapsed == nil {
 		return d.Change[i]
@@ -285,7 +285,8 @@ func (d *Demand) LeastLeft(s State, now int64) float64 {
 	return least
 }
 
-// generalize has p built from its image if that counts holds of other limits than s says.
+// generalize sets Generic if the image of p counts holds of other limits than s: the generated text does not
+// fit it.
 func (p *Plan) generalize(s *Shape) {
 	if p.Decision != Write || p.Image == nil || p.Path == Reshape || p.Path == Create {
 		return
@@ -334,7 +335,7 @@ func choose(d *Demand, s State, now int64) Plan {
 // holds reports whether limit i counts holds.
 func (s *Shape) holds(i int) bool { return s.Held != nil && s.Held[i] && !s.Limits[i].Absent() }
 
-// newHolds returns room for the Holds of a plan, nil if no limit counts holds.
+// newHolds returns an empty vector for the Holds of a plan, nil if no limit counts holds.
 func (s *Shape) newHolds() []bucket.Hold {
 	for i := range s.Held {
 		if s.holds(i) {

@@ -255,9 +255,9 @@ func NewAdjustWrite(taken bucket.Charge, img *bucket.Image, s *Shape, now int64)
 	return p
 }
 
-// holds returns what a write that sweeps nothing does to the cells of all limits: it takes tokens, nil for
-// none, and makes the moves of d. It is nil if no limit counts holds. ok is false if it has to sweep. Nothing
-// is done to limits that are not in the schema.
+// holds returns the changes of all cells by a write that takes tokens, nil for none, makes the moves of d,
+// and sweeps nothing. They are nil if no limit counts holds, and zero for limits that are not in the schema.
+// ok is false if the write has to sweep.
 func (b Balances) holds(d *Demand, take []int64, now int64) (all []bucket.Hold, ok bool) {
 	for i, balance := range b.image.Balances {
 		if !balance.Holds() {
@@ -277,8 +277,8 @@ func (b Balances) holds(d *Demand, take []int64, now int64) (all []bucket.Hold, 
 	return all, true
 }
 
-// sweep returns what a Normal does to the cells of all limits, and what it sweeps into their balances. Both
-// are nil if no limit of the schema counts holds.
+// sweep returns the changes of all cells by a Normal, and what it sweeps into the balances. Both are nil if
+// no limit of the schema counts holds.
 func (b Balances) sweep(d *Demand, net NetDemand, now int64) (holds []bucket.Hold, swept []int64) {
 	for i, balance := range b.image.Balances {
 		if !balance.Holds() {
@@ -293,8 +293,8 @@ func (b Balances) sweep(d *Demand, net NetDemand, now int64) (holds []bucket.Hol
 	return holds, swept
 }
 
-// reshapedHold returns what a Reshape does to the cells of a limit that is to count holds, and takes cost of.
-// ok is false if it would have to sweep them, or to clear them for a new window.
+// reshapedHold returns what a Reshape that takes cost does to the cells of a limit that counts holds
+// afterwards. ok is false if it would have to sweep them, or to clear them for a new window.
 func reshapedHold(old bucket.Balance, cost, now int64) (h bucket.Hold, ok bool) {
 	if !old.Holds() {
 		return bucket.NewHold(cost, bucket.NewRing, now), true
@@ -311,7 +311,7 @@ type NetDemand struct {
 	cost []int64 // by all
 	give []int64
 	net  []int64 // cost less give
-	use  []int64 // net less what lapsed: what counts in usage
+	use  []int64 // net less Demand.Lapsed: what counts in usage
 }
 
 // Net returns d over all limits.

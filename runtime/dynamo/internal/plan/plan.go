@@ -52,7 +52,7 @@ type Plan struct {
 	Cost, Fill []int64        // taken, and claimed or cut
 	Lo, Hi     []int64        // the guard of each balance; math.MinInt64 and math.MaxInt64 for none
 	Ends       []int64        // of windows after the write, ms; 0 for a limit without; nil if none has any
-	Holds      []bucket.Hold  // what is done to cells; the zero Hold for a limit without; nil if none has any
+	Holds      []bucket.Hold  // changes of cells; the zero Hold for a limit without cells; nil if none has any
 	Refilled   int64          // rf after the write, ms
 	Version    int64          // cv after the write
 	TTL        int64          // seconds
@@ -188,8 +188,8 @@ func (p *Plan) ChargedEnds(img *bucket.Image, op string) []int64 {
 func (p *Plan) IsLike(q *Plan) bool { return p.TTL == q.TTL && slices.Equal(p.Ends, q.Ends) }
 
 // OfUnknownWindows returns p, unless unknown says that an earlier attempt may be the one that was applied.
-// Then it returns a copy of p that took its cost from no known window, and holds it in no known epoch. So
-// nothing comes back to either.
+// Then it returns a copy of p in which the window and the epoch of its cost are unknown. So nothing comes
+// back to either.
 func (p *Plan) OfUnknownWindows(unknown bool) *Plan {
 	if !unknown || p.Ends == nil && p.Holds == nil {
 		return p
@@ -344,8 +344,8 @@ func (p *Plan) ChargedEpochs() (epochs []int64) {
 	return epochs
 }
 
-// Extended returns the epochs of held after p, by limit: bucket.Lost for what is over. A nil p is of a
-// missing bucket.
+// Extended returns the epochs in which held is held after p, an extension, by limit: bucket.Lost for what is
+// over. p is nil for a missing bucket.
 func (p *Plan) Extended(held *bucket.Charge) []int64 {
 	until := make([]int64, len(held.Cost))
 	for i, epoch := range held.Epochs {
