@@ -2,8 +2,8 @@
 // (docs/design.md, "Holds").
 //
 // A hold is over at the end of its epoch. In the second half of that epoch the Keeper moves it to the next
-// one: one write for all that the process holds of a bucket. If nothing of that write was applied for certain,
-// it tries again. A hold that could not be extended is lost three seconds before its end, by the store's clock
+// one: one write for all that the process holds of a bucket. If that write was certainly not applied, it
+// tries again. A hold that could not be extended is lost three seconds before its end, by the store's clock
 // as far as replies have shown it.
 //
 // The Keeper refers to records of leases, not to leases. So a lease that its caller drops is collected, and
