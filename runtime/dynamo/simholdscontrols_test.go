@@ -80,7 +80,7 @@ func TestSimulationOfHoldsCatches(t *testing.T) {
 			t.Parallel()
 			h := holdHistories()[control.history]
 			control.breaks(&h)
-			for seed := range 10 {
+			for seed := range 40 {
 				h.seed = uint64(seed + 1)
 				switch judge := h.play(t); {
 				case judge.wrong == "":
@@ -91,7 +91,7 @@ func TestSimulationOfHoldsCatches(t *testing.T) {
 					t.Fatalf("seed %d: %s, want %s", h.seed, judge.wrong, control.finding)
 				}
 			}
-			t.Error("not caught in 10 histories")
+			t.Error("not caught in 40 histories")
 		})
 	}
 }

@@ -104,6 +104,9 @@ type waiting struct {
 // begin has l wait for a slot, and returns once that has to wait.
 func (w *world) begin(l *limits.Limiter) <-chan waiting {
 	w.Helper()
+	for len(w.processes[l].asked) > 0 {
+		<-w.processes[l].asked // of an earlier wait
+	}
 	done := make(chan waiting, 1)
 	go func() {
 		lease, err := l.GPT4.Wait(w.Context(), alice, cost(1, 10), runtime.MaxWait(time.Hour))

@@ -61,6 +61,7 @@ func (b *batch) collect() bool {
 		b.dropUnknown()
 	}
 	b.awaitCallers()
+	isNew := len(b.roster.pending) == 0
 	q.cached.mu.Lock()
 	all := slices.Clone(b.roster.pending) // the old slice is still in use
 	if len(q.waiting) > 0 {
@@ -76,6 +77,9 @@ func (b *batch) collect() bool {
 	}
 	q.lastErr = cmp.Or(b.attempt.err, b.attempt.lastErr)
 	q.cached.mu.Unlock()
+	if isNew { // what is known may be from before these requests: a denial, of which nothing was written
+		b.reset()
+	}
 	b.roster.candidates()
 	b.roster.attachLazy()
 	return true
@@ -129,7 +133,7 @@ func (b *batch) reset() {
 	b.roster.included, b.roster.unsure, b.attempt = nil, unsure{}, attempts{}
 	if b.roster.queue.chained {
 		b.roster.named = nil
-	} else {
+	} else if len(b.roster.named) > 0 {
 		b.roster.named[0].reset()
 	}
 }
