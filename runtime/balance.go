@@ -15,7 +15,8 @@ type Balance struct {
 	Entity    string       // whose bucket it is, as stored: user-123
 	Limit     string       // its name: tpm
 	Params    bucket.Limit // in force for the bucket
-	Available int64        // whole tokens, rounded down, 0 in debt
+	Unit      string       // of Available, as in DeniedError: a currency, or "" for whole tokens
+	Available int64        // rounded down, 0 in debt
 
 	// Full is the time until the bucket has its burst again. If the region's quota is 0, it is the time until
 	// the quota may be raised. It is 0 for an in-flight limit: nobody knows when its calls end.
@@ -71,8 +72,8 @@ func balancesAt(spec *store.Spec, buckets []store.Bucket, now int64) []Balance {
 			}
 			all = append(all, Balance{
 				Resource: spec.Resource, Entity: buckets[i].Entity, Limit: spec.Limits[j], Params: b.Limit,
-				Available: max(0, bucket.Spendable(b, refilled, now)) / bucket.Milli, Full: full,
-				Resets: store.Resets(b, now),
+				Unit: spec.Unit(j), Available: spec.Whole(j, max(0, bucket.Spendable(b, refilled, now))),
+				Full: full, Resets: store.Resets(b, now),
 			})
 		}
 	}

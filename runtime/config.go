@@ -234,7 +234,7 @@ func (o *override) set(
 		}
 		wrong := fmt.Sprintf("kind %s does not have it (kinds in limits.yaml): leave it out", kind.Name)
 		if kind.Has(i) {
-			changed[i], wrong = rate.limit(kind.Limits[i], kind.PerCall[i])
+			changed[i], wrong = rate.limit(r.spec, o.kind, i)
 		}
 		if wrong != "" {
 			return "", &InvalidError{
@@ -318,5 +318,5 @@ func BindConfig[E Entity, L any](
 func limitsIn(s *store.Stored, spec *store.Spec) []*Rate {
 	limits := make([]*bucket.Limit, len(spec.Limits))
 	copy(limits, s.Limits)
-	return ratesOf(limits)
+	return ratesOf(spec, limits)
 }

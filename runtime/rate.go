@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Rate overrides a limit, in whole tokens. A Capacity alone restates the limit: all of it comes back within
-// the Every of limits.yaml.
+// the Every of limits.yaml. Generated code passes money as a Capacity in nano-units.
 type Rate struct {
 	Capacity int64         // required
 	Burst    int64         // 0 means Capacity
@@ -33,8 +34,10 @@ func (r *Rate) InWindow() *int64 {
 	return &r.Capacity
 }
 
-// limit returns r in millitokens, in place of own, and what is wrong with it for calls that take perCall.
-func (r *Rate) limit(own bucket.Limit, perCall int64) (l *bucket.Limit, wrong string) {
+// limit returns r in millitokens, in place of the i-th limit of a kind, and what is wrong with it for calls
+// that take the kind's per_call.
+func (r *Rate) limit(spec *store.Spec, kind, i int) (l *bucket.Limit, wrong string) {
+	own, scale := spec.Kinds[kind].Limits[i], spec.Scale(i)
 	if r.Every%time.Millisecond != 0 {
 		return nil, fmt.Sprintf("every %v is not a number of whole milliseconds: round it", r.Every)
 	}
@@ -42,7 +45,7 @@ func (r *Rate) limit(own bucket.Limit, perCall int64) (l *bucket.Limit, wrong st
 		if tokens == 0 {
 			tokens = r.Capacity
 		}
-		return bucket.Mul(tokens, bucket.Milli)
+		return bucket.Mul(tokens, scale)
 	}
 	l = &bucket.Limit{
 		Capacity: milli(r.Capacity), Burst: milli(r.Burst), Refill: milli(r.Refill), Period: own.Period,
@@ -53,18 +56,19 @@ func (r *Rate) limit(own bucket.Limit, perCall int64) (l *bucket.Limit, wrong st
 	if own.Windowed() || own.InFlight() {
 		l.Refill = 0
 	}
-	return l, l.Check(perCall)
+	return l, spec.CheckLimit(i, *l, spec.Kinds[kind].PerCall[i])
 }
 
-// ratesOf returns limits in whole tokens. Capacity and burst are rounded down: a quota of a region, and an
-// override of an earlier version, may have parts of a token. Refill is exact, if need be of a longer period.
-func ratesOf(limits []*bucket.Limit) []*Rate {
+// ratesOf returns limits of spec in callers' numbers. Capacity and burst are rounded down: a quota of a
+// region, and an override of an earlier version, may have parts of a token. Refill is exact, if need be of a
+// longer period.
+func ratesOf(spec *store.Spec, limits []*bucket.Limit) []*Rate {
 	rates := make([]*Rate, len(limits))
 	for i, l := range limits {
 		switch {
 		case l == nil:
 		case l.Windowed(), l.InFlight():
-			rates[i] = &Rate{Capacity: l.Capacity / bucket.Milli}
+			rates[i] = &Rate{Capacity: spec.Whole(i, l.Capacity)}
 		default:
 			refill, period := l.WholeRefill()
 			rates[i] = &Rate{

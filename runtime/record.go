@@ -40,14 +40,15 @@ const (
 )
 
 // cost returns what the lease took, in whole tokens.
-func (r *record) cost() []int64 { return balances.Whole(r.Part().Cost) }
+func (r *record) cost() []int64 { return balances.Whole(r.resource.spec, r.Part().Cost) }
 
 // remaining returns the least of each limit in the lease's buckets, in whole tokens: 0 if it knows none of
 // them.
 func (r *record) remaining() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return balances.Whole(balances.Least(r.resource.spec, r.buckets, r.at))
+	spec := r.resource.spec
+	return balances.Whole(spec, balances.Least(spec, r.buckets, r.at))
 }
 
 // wrote records what a write that ended at at (ms) left in buckets.

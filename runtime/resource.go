@@ -79,10 +79,11 @@ func (r *resource) with(opts []CallOption) *resource {
 }
 
 // Acquire takes cost from the entity's bucket and, as the resource's cascade says, from those of its
-// ancestors whose kind has one: from all of them, or from none. A cost is in whole tokens; a 0 means the
-// per_call of the entity's kind. Compensated charges bucket by bucket and gives back on a refusal, so others
-// may see tokens as taken for a moment; atomic never shows that. Ancestors come from entity or, if it leaves
-// them to a look-up (UserByID), from the store. The process remembers them for as long as WithCacheTTL says.
+// ancestors whose kind has one: from all of them, or from none. A cost is in whole tokens, or in money; a 0
+// means the per_call of the entity's kind. Compensated charges bucket by bucket and gives back on a refusal,
+// so others may see tokens as taken for a moment; atomic never shows that. Ancestors come from entity or, if
+// it leaves them to a look-up (UserByID), from the store. The process remembers them for as long as
+// WithCacheTTL says.
 //
 // It fails with:
 //   - a *DeniedError when tokens are missing, in whichever bucket;
@@ -170,7 +171,7 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 		return nil, err
 	}
 	buckets, now := call.Parts[0].Buckets, r.untyped.now()
-	least := balances.Whole(balances.Least(r.untyped.spec, buckets, now))
+	least := balances.Whole(r.untyped.spec, balances.Least(r.untyped.spec, buckets, now))
 	snap := &Snapshot[C]{Available: r.costs.fromVector(least), Buckets: make([]BucketSnapshot[C], len(buckets))}
 	for i, v := range balances.Views(r.untyped.spec, buckets, now) {
 		b := &snap.Buckets[i]

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 // The bounds of docs/design.md, "Arithmetic", in tokens; package schema has the same. With them int64 holds
@@ -19,10 +21,27 @@ const (
 	day = int64(24 * time.Hour / time.Millisecond)
 )
 
+// scale is what a limit counts: whole tokens, or money.
+type scale struct {
+	unit int64 // millitokens in one of what most and per_call count
+	most int64 // the largest number of a limit
+	text func(milli int64) string
+}
+
 // Check returns what is wrong with l as a limit of calls that take perCall, in whole tokens, and how to fix
 // it: a clause without l's name, or "". The bounds are those of docs/design.md, "Arithmetic". A burst below
 // perCall could serve no call.
-func (l Limit) Check(perCall int64) string {
+func (l Limit) Check(perCall int64) string { return l.check(perCall, scale{Milli, maxTokens, tokens}) }
+
+// CheckMoney is Check for a limit of money, whose millitokens are nano-units, as perCall is. It can have more
+// of them: money.Unlimited.
+func (l Limit) CheckMoney(perCall int64) string {
+	return l.check(perCall, scale{1, int64(money.Unlimited), func(nanos int64) string {
+		return money.Amount(nanos).String()
+	}})
+}
+
+func (l Limit) check(perCall int64, of scale) string {
 	numbers := []number{{"capacity", l.Capacity}, {"burst", l.Burst}, {"refill", l.Refill}}
 	if l.Windowed() || l.InFlight() {
 		numbers = numbers[:2]
@@ -31,11 +50,11 @@ func (l Limit) Check(perCall int64) string {
 		switch {
 		case n.milli <= 0:
 			return fmt.Sprintf("%s %s is not above 0: a limit that admits nothing is none, raise it",
-				n.what, tokens(n.milli))
+				n.what, of.text(n.milli))
 		case n.milli == math.MaxInt64: // a number that saturated is not the given one
-			return fmt.Sprintf("%s is above %d: lower it", n.what, int64(maxTokens))
-		case n.milli > maxTokens*Milli:
-			return fmt.Sprintf("%s %s is above %d: lower it", n.what, tokens(n.milli), int64(maxTokens))
+			return fmt.Sprintf("%s is above %s: lower it", n.what, of.text(of.most*of.unit))
+		case n.milli > of.most*of.unit:
+			return fmt.Sprintf("%s %s is above %s: lower it", n.what, of.text(n.milli), of.text(of.most*of.unit))
 		}
 	}
 	switch {
@@ -45,10 +64,10 @@ func (l Limit) Check(perCall int64) string {
 		return fmt.Sprintf("period %dms is above %d days: shorten it", l.Period, maxPeriodDays)
 	case l.Burst < l.Capacity:
 		return fmt.Sprintf("burst %s is below the capacity %s: raise the burst or lower the capacity",
-			tokens(l.Burst), tokens(l.Capacity))
-	case l.Burst < Mul(perCall, Milli):
-		return fmt.Sprintf("burst %s is below the %d that a call takes (per_call), so that none could be served: "+
-			"raise it", tokens(l.Burst), perCall)
+			of.text(l.Burst), of.text(l.Capacity))
+	case l.Burst < Mul(perCall, of.unit):
+		return fmt.Sprintf("burst %s is below the %s that a call takes (per_call), so that none could be served: "+
+			"raise it", of.text(l.Burst), of.text(Mul(perCall, of.unit)))
 	case l.Windowed(), l.InFlight():
 		return ""
 	case l.Refill > maxPerSecond*l.Period: // at most 3.2*10^17

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 func TestCheck(t *testing.T) {
@@ -80,6 +81,37 @@ func TestCheck(t *testing.T) {
 	}
 	if got := half.Check(6); got != below {
 		t.Errorf("for calls that take 6: %s\nwant: %s", got, below)
+	}
+}
+
+// TestCheckMoney: money has bounds and texts of its own, as its millitokens are nano-units.
+func TestCheckMoney(t *testing.T) {
+	const most = int64(money.Unlimited)
+	of := func(nanos int64) bucket.Limit {
+		return bucket.Limit{Capacity: nanos, Burst: nanos, Period: (24 * time.Hour).Milliseconds()}
+	}
+	for _, test := range []struct {
+		limit   bucket.Limit
+		perCall money.Amount
+		want    string
+	}{
+		{of(1), 0, ""},
+		{of(most), 0, ""},
+		{of(int64(money.Cent)), money.Cent, ""},
+		{of(0), 0, "capacity 0 is not above 0: a limit that admits nothing is none, raise it"},
+		{of(-5), 0, "capacity -0.000000005 is not above 0: a limit that admits nothing is none, raise it"},
+		{of(most + 1), 0, "capacity 100000000.000000001 is above 100000000: lower it"},
+		{of(math.MaxInt64), 0, "capacity is above 100000000: lower it"},
+		{of(int64(money.Cent)), money.Cent + 1,
+			"burst 0.01 is below the 0.010000001 that a call takes (per_call), so that none could be served: raise " +
+				"it"},
+	} {
+		if got := test.limit.CheckMoney(int64(test.perCall)); got != test.want {
+			t.Errorf("%+v: %s\nwant: %s", test.limit, got, test.want)
+		}
+	}
+	if got := of(most).Check(0); got == "" {
+		t.Error("as tokens, 10^17 millitokens pass: the bounds are the same")
 	}
 }
 

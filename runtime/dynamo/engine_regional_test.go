@@ -209,8 +209,8 @@ func TestQuotaRefused(t *testing.T) {
 		"invalid gpt-4 epoch quota user-1 \"0\" is below 1: an operator's override is set by Overrides": {
 			sharedRates(), quotaOf("user-1", 0, "", 30),
 		},
-		"invalid gpt-4 limit rpm quota user-1 is not possible: " + override.CheckLimit(*bad.Limits[0], true): {
-			sharedRates(), bad},
+		"invalid gpt-4 limit rpm quota user-1 is not possible: " +
+			override.CheckLimit(sharedRates(), 0, *bad.Limits[0], true): {sharedRates(), bad},
 	} {
 		_, err := sync.PutQuota(t.Context(), test.spec, test.quota)
 		if got := errtext.Reason(err); got != want {

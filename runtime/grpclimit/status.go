@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sluice-go/sluice/runtime/internal/edge"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Status returns the status of a call with context ctx for the error of an acquire, a wait or a settle. ok is
@@ -19,8 +20,9 @@ import (
 //
 //   - A *runtime.DeniedError: RESOURCE_EXHAUSTED with RetryInfo, never early, and QuotaFailure. That has a
 //     violation for each limit that denied: subject is the resource, quota_id the limit.
-//   - A *runtime.CostTooLargeError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst.
-//     It is not OUT_OF_RANGE, which tells callers that page through results that they have reached the end.
+//   - A *runtime.CostTooLargeError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst,
+//     unless the limit is of money. It is not OUT_OF_RANGE, which tells callers that page through results
+//     that they have reached the end.
 //   - A *runtime.InvalidError: INVALID_ARGUMENT.
 //   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or
 //     runtime.ErrMaxWait: UNAVAILABLE with RetryInfo.
@@ -79,11 +81,14 @@ func violations(a *edge.Answer) *errdetails.QuotaFailure {
 	for _, l := range a.Limits {
 		v := &errdetails.QuotaFailure_Violation{Subject: l.Resource, QuotaId: l.Limit}
 		if a.Reason == edge.Denied {
-			v.Description = fmt.Sprintf("%d of the %d that the request needs: retry after %d s",
-				l.Available, l.Requested, edge.Seconds(l.RetryAfter))
+			v.Description = fmt.Sprintf("%s of the %s that the request needs: retry after %d s",
+				edge.Number(l.Unit, l.Available), store.Text(l.Unit, l.Requested), edge.Seconds(l.RetryAfter))
 			if !l.Resets.IsZero() {
 				v.Description += ", resets " + l.Resets.UTC().Format(time.RFC3339)
 			}
+		} else if l.Unit != "" {
+			v.Description = fmt.Sprintf("the request needs %s, and there is never more than %s",
+				store.Text(l.Unit, l.Requested), store.Text(l.Unit, l.Burst))
 		} else {
 			v.Description = fmt.Sprintf("the request needs %d, and there are never more than %d at once", l.Requested,
 				l.Burst)

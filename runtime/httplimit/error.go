@@ -1,15 +1,19 @@
 package httplimit
 
 import (
+	"errors"
 	"net/http"
 
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/edge"
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 // WriteError writes the answer to r for the error of an acquire, a wait or a settle. It reports whether err
 // was such an error: if not, it writes nothing. Nothing but headers may have been written before.
 //
-//   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early.
+//   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early. Status sets another
+//     status for some limits.
 //   - A *runtime.CostTooLargeError or *runtime.InvalidError: 400 without Retry-After, since repeating
 //     does not help.
 //   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or
@@ -21,7 +25,7 @@ import (
 //
 // The body is an RFC 9457 problem, which names the resource and its limits. It names no entity, since that
 // may be one of the caller's ancestors. Of failures it gives no cause: causes are for the log, by
-// runtime.WithObserver. Of opts, only Spread takes part.
+// runtime.WithObserver. Of opts, only Spread and Status take part.
 func WriteError(w http.ResponseWriter, r *http.Request, err error, opts ...Option) bool {
 	return optionsOf(opts).writeError(w, r, err)
 }
@@ -36,7 +40,11 @@ func (o *options) writeError(w http.ResponseWriter, r *http.Request, err error) 
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
 	}
-	problemOf(&a).write(w)
+	p := problemOf(&a)
+	if status := o.statusOf(err); status != 0 {
+		p.Status = status
+	}
+	p.write(w)
 	return true
 }
 
@@ -51,20 +59,53 @@ func problemOf(a *edge.Answer) problem {
 		p.Type = quotaExceeded
 	}
 	for _, l := range a.Limits {
-		one := limitProblem{Limit: l.Limit, Requested: l.Requested}
+		one := limitProblem{Limit: l.Limit}
 		if l.Resource != a.Resource {
 			one.Resource = l.Resource
 		}
-		if a.Reason == edge.Denied {
-			one.Available, one.RetryAfter = &l.Available, new(edge.Seconds(l.RetryAfter))
-			one.Resets = l.Resets.UTC()
-			p.Violated = append(p.Violated, l.Limit)
+		if l.Unit != "" {
+			one.Money = &funds{Currency: l.Unit, Requested: money.Amount(l.Requested)}
 		} else {
-			one.Burst = &l.Burst
+			one.Requested = &l.Requested
+		}
+		one.add(a.Reason, &l)
+		if a.Reason == edge.Denied {
+			p.Violated = append(p.Violated, l.Limit)
 		}
 		p.Limits = append(p.Limits, one)
 	}
 	return p
+}
+
+// add adds to p what l has beside the request, which depends on the reason.
+func (p *limitProblem) add(reason edge.Reason, l *edge.Limit) {
+	tokens, funds := &p.Burst, l.Burst
+	if reason == edge.Denied {
+		tokens, funds = &p.Available, l.Available
+		p.RetryAfter, p.Resets = new(edge.Seconds(l.RetryAfter)), l.Resets.UTC()
+	}
+	switch {
+	case p.Money == nil:
+		*tokens = &funds
+	case reason == edge.Denied:
+		p.Money.Available = new(money.Amount(funds))
+	default:
+		p.Money.Capacity = new(money.Amount(funds))
+	}
+}
+
+// statusOf returns the status that Status has set for err, or 0.
+func (o *options) statusOf(err error) int {
+	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	if !ok {
+		return 0
+	}
+	for _, s := range o.statuses {
+		if denied.By(s.limit) {
+			return s.code
+		}
+	}
+	return 0
 }
 
 func statusOf(reason edge.Reason) int {

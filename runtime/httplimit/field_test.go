@@ -38,9 +38,9 @@ func (l *levelled) Acquire(
 func (l *levelled) Lookup(limits.GPT4Entity) []runtime.Balance { return l.balances }
 
 // answer is what l's callers get.
-func (l *levelled) answer() *httptest.ResponseRecorder {
+func (l *levelled) answer(opts ...httplimit.Option) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	httplimit.Middleware(l, ask, httplimit.Headers())(http.NotFoundHandler()).
+	httplimit.Middleware(l, ask, append(opts, httplimit.Headers())...)(http.NotFoundHandler()).
 		ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?user=1&tpm=1", nil))
 	return w
 }

@@ -36,9 +36,9 @@ func triple(h http.Header, limits []edge.Standing) {
 		}
 	}
 	if quota, _, ok := scarcest.Policy(); ok {
-		h.Set("X-RateLimit-Limit", edge.Integer(quota))
+		h.Set("X-RateLimit-Limit", scarcest.Number(quota))
 	}
-	h.Set("X-RateLimit-Remaining", edge.Integer(scarcest.Available))
+	h.Set("X-RateLimit-Remaining", scarcest.Number(scarcest.Available))
 	h.Set("X-RateLimit-Reset", edge.Integer(edge.Seconds(scarcest.Wait)))
 }
 
@@ -61,9 +61,9 @@ func pair(what string, limit store.LimitName) style {
 			return
 		}
 		if quota, _, ok := s.Policy(); ok {
-			h.Set("X-Ratelimit-Limit-"+what, edge.Integer(quota))
+			h.Set("X-Ratelimit-Limit-"+what, s.Number(quota))
 		}
-		h.Set("X-Ratelimit-Remaining-"+what, edge.Integer(s.Available))
+		h.Set("X-Ratelimit-Remaining-"+what, s.Number(s.Available))
 		h.Set("X-Ratelimit-Reset-"+what, duration(edge.Seconds(s.Wait)))
 	}
 }

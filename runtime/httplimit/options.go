@@ -20,6 +20,13 @@ type options struct {
 	styles    []style
 	costs     []any // a nil pointer to the cost of each resource whose limits are named
 	spread    time.Duration
+	statuses  []status
+}
+
+// status is the arguments of Status.
+type status struct {
+	limit runtime.LimitName
+	code  int
 }
 
 // optionsOf returns the options that opts set.
@@ -93,6 +100,19 @@ func Spread(d time.Duration) Option {
 	return func(o *options) { o.spread = d }
 }
 
+// Status answers a denial by limit with code instead of 429: http.StatusPaymentRequired where a budget is
+// exhausted, which no client should take for too many requests. If several limits deny, the first that a
+// Status names decides. It takes part in WriteError too. Status panics if limit is nil, or if code is no
+// status of an error.
+func Status(limit runtime.LimitName, code int) Option {
+	if limit == nil || code < 400 || code > 599 {
+		panic(fmt.Sprintf("httplimit: Status(%v, %d): pass a limit, such as limits.GPT4TPM, and a status from "+
+			"400 to "+
+			"599, such as 402", limit, code))
+	}
+	return func(o *options) { o.statuses = append(o.statuses, status{limit, code}) }
+}
+
 // Headers shows callers their limits in the fields of draft-ietf-httpapi-ratelimit-headers-10:
 //
 //	RateLimit-Policy: "rpm";q=100;w=60, "tpm";q=10000;w=60
@@ -106,6 +126,9 @@ func Spread(d time.Duration) Option {
 // Of a limit with windows, q is its capacity and w the nominal length of a window. t is the time until the
 // open window ends, and 0 if nothing of it is used. Of an in-flight limit, q is its capacity and r its free
 // slots; it has neither w nor t, since nobody knows when a call ends.
+//
+// Of a limit of money, q and r are Decimals, rounded down to the three decimals that these can have, and qu
+// is the currency: "month";q=500.0;qu="USD";w=2592000. XHeaders has all decimals.
 //
 // The numbers are those of the answer's own acquire, and nothing is read for them. A degraded lease and a
 // failure of the store show none, since they are not known. For a limit divided among regions, they are this

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 // quotaExceeded is the type of a denial, of draft-ietf-httpapi-ratelimit-headers-10; other problems say no
@@ -23,16 +25,26 @@ type problem struct {
 	RetryAfter *int64         `json:"retry_after,omitempty"`       // seconds, as in the header
 }
 
-// limitProblem is a limit that refused, in whole tokens and seconds.
+// limitProblem is a limit that refused, in seconds and whole tokens, or with Money instead.
 type limitProblem struct {
 	Resource   string `json:"resource,omitempty"` // where it is another than the problem's
 	Limit      string `json:"limit"`
-	Requested  int64  `json:"requested"`
+	Requested  *int64 `json:"requested,omitempty"`
 	Available  *int64 `json:"available,omitempty"`
 	Burst      *int64 `json:"burst,omitempty"`
+	Money      *funds `json:"money,omitempty"`
 	RetryAfter *int64 `json:"retry_after,omitempty"`
 	// Resets is when the window ends. A limit that refills has none.
 	Resets time.Time `json:"resets,omitzero"`
+}
+
+// funds is what limitProblem has of a limit of money. Amounts are strings, since numbers of JSON are floats
+// to many readers.
+type funds struct {
+	Currency  string        `json:"currency"`
+	Requested money.Amount  `json:"requested"`
+	Available *money.Amount `json:"available,omitempty"`
+	Capacity  *money.Amount `json:"capacity,omitempty"`
 }
 
 // write answers with p. It takes back what a handler has said of a body of its own.

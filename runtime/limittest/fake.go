@@ -155,8 +155,7 @@ func (f *Fake[E, C]) resource(entity E, c *Call[E, C]) *runtime.Resource[E, C] {
 	f.mu.Unlock()
 	b := runtime.NewBuilder(s, runtime.WithObserver(s.observer()),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	numbers := len(s.vector(c.Cost, nil))
-	r := runtime.Bind[E](b, definitionFor(entity, numbers, shadow), s.vector, costOf[C])
+	r := runtime.Bind[E](b, definitionFor(entity, unitsOf[C](), shadow), s.vector, costOf[C])
 	_, _ = b.Limiter() // it opens s, which does not fail, and no option is wrong
 	return r
 }

@@ -8,8 +8,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -20,10 +20,10 @@ type definition struct{ spec *store.Spec }
 func (d definition) Spec() *store.Spec { return d.spec }
 
 // definitionFor returns one that knows entity's kind, and so as many as come before it. It has a limit for
-// each number of a vector.
-func definitionFor(entity store.Entity, numbers int, shadow bool) definition {
-	spec := &store.Spec{Resource: "fake", Limits: make([]string, numbers), Cascade: store.CascadeNone,
-		OnUnavailable: store.Deny, Shadow: shadow}
+// each number of a vector, of which units has those that are money.
+func definitionFor(entity store.Entity, units []string, shadow bool) definition {
+	spec := &store.Spec{Resource: "fake", Limits: make([]string, len(units)), Units: units,
+		Cascade: store.CascadeNone, OnUnavailable: store.Deny, Shadow: shadow}
 	if entity != nil { // if it is, the call is refused for that
 		kind := entity.Chain(nil)[0].Kind
 		spec.Kinds = make([]store.Kind, kind+1)
@@ -78,13 +78,26 @@ func numbersOf[C any](cost *C) iter.Seq[reflect.Value] {
 	}
 }
 
-// whole turns millitokens into tokens.
-func whole(milli []int64) []int64 {
-	tokens := make([]int64, len(milli))
-	for i, m := range milli {
-		tokens[i] = m / bucket.Milli
+// unitsOf returns the units of a vector of C, for a store.Spec. A fake knows no currency.
+func unitsOf[C any]() (units []string) {
+	var cost C
+	for number := range numbersOf(&cost) {
+		unit := ""
+		if _, ok := reflect.TypeAssert[money.Amount](number); ok {
+			unit = "of money"
+		}
+		units = append(units, unit)
 	}
-	return tokens
+	return append(units, "")
+}
+
+// whole turns millitokens of a part into what the cost had.
+func whole(part *store.Part, milli []int64) []int64 {
+	numbers := make([]int64, len(milli))
+	for i, m := range milli {
+		numbers[i] = part.Def.Spec().Whole(i, m)
+	}
+	return numbers
 }
 
 // observer notes how the call ended, and how its lease did where the failure policy or shadow mode admitted
@@ -132,7 +145,8 @@ func (s *session[E, C]) Acquire(_ context.Context, call *store.Call) error {
 	}
 	s.denied = false
 	more := &Call[E, C]{
-		Method: "More", Entity: s.call.Entity, Cost: costOf[C](whole(call.Parts[0].Cost)), Err: s.decide(call),
+		Method: "More", Entity: s.call.Entity, Cost: costOf[C](whole(&call.Parts[0], call.Parts[0].Cost)),
+		Err: s.decide(call),
 	}
 	s.fake.calls = append(s.fake.calls, more)
 	return more.Err
@@ -168,7 +182,7 @@ func (s *session[E, C]) Settle(_ context.Context, call *store.Call) error {
 	s.fake.mu.Lock()
 	defer s.fake.mu.Unlock()
 	s.call.Done = true
-	actual := whole(call.Parts[0].Actual)
+	actual := whole(&call.Parts[0], call.Parts[0].Actual)
 	if s.call.Released = actual[len(actual)-1] == 0; !s.call.Released {
 		s.call.Settled = costOf[C](actual)
 	}

@@ -85,6 +85,11 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 	for i, name := range spec.Limits {
 		limit := ""
 		if s.Limits[i] != nil {
+			if wrong := text.CheckLimit(spec, i, *s.Limits[i]); wrong != "" {
+				return "", &store.InvalidError{
+					Resource: spec.Resource, Field: "limit " + name + " of " + s.At, Reason: "is not possible: " + wrong,
+				}
+			}
 			limit = text.Limit(*s.Limits[i])
 		}
 		args = append(args, text.LimitField(name), limit)

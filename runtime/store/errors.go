@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 // DeniedError says that tokens are missing now, and will be there after RetryAfter if nobody else takes them.
@@ -16,8 +18,9 @@ type DeniedError struct {
 	Resource  string
 	Entity    string // whose bucket refused, as stored: user-123
 	Limit     string // the limit that refuses longest
-	Requested int64  // whole tokens
-	Available int64  // whole tokens, rounded down, 0 in debt
+	Unit      string // of both numbers: a currency, with which they are money.Amounts, or "" for whole tokens
+	Requested int64
+	Available int64 // rounded down, 0 in debt
 	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early.
 	RetryAfter time.Duration
 	// Resets is the end of the window of Limit. It is zero if Limit refills.
@@ -32,7 +35,7 @@ type DeniedError struct {
 // Refusal is one limit that refused; its fields are as in DeniedError.
 type Refusal struct {
 	Resource             string
-	Entity, Limit        string
+	Entity, Limit, Unit  string
 	Requested, Available int64
 	RetryAfter           time.Duration
 	Resets               time.Time
@@ -40,8 +43,12 @@ type Refusal struct {
 
 // Error names resource, entity, limit, numbers and the time to wait.
 func (e *DeniedError) Error() string {
-	s := fmt.Sprintf("sluice: %s denied for %s: %s has %d of %d tokens, retry after %v",
-		e.Resource, Quote(e.Entity), e.Limit, e.Available, e.Requested, e.RetryAfter)
+	left, tokens := strconv.FormatInt(e.Available, 10), " tokens"
+	if e.Unit != "" { // 0.25 of 0.5 USD
+		left, tokens = money.Amount(e.Available).String(), ""
+	}
+	s := fmt.Sprintf("sluice: %s denied for %s: %s has %s of %s%s, retry after %v",
+		e.Resource, Quote(e.Entity), e.Limit, left, Text(e.Unit, e.Requested), tokens, e.RetryAfter)
 	if e.Unsynced {
 		s += ", by the floor of a region in which regional sync has never run"
 	}
@@ -82,11 +89,17 @@ func PastDeadline(e *DeniedError) *DeniedError {
 // CostTooLargeError says that the call can never be served as it is: waiting does not help.
 type CostTooLargeError struct {
 	Resource, Entity, Limit string
-	Requested, Burst        int64 // whole tokens
+	Unit                    string // of both numbers, as in DeniedError
+	Requested, Burst        int64
 }
 
 // Error names resource, entity, limit, both numbers and the cure.
 func (e *CostTooLargeError) Error() string {
+	if e.Unit != "" {
+		return fmt.Sprintf("sluice: %s for %s: cost of %s exceeds %s, the capacity of %s, and can never be "+
+			"served: split the call, or raise the capacity",
+			e.Resource, Quote(e.Entity), Text(e.Unit, e.Requested), Text(e.Unit, e.Burst), e.Limit)
+	}
 	return fmt.Sprintf("sluice: %s for %s: cost of %d %s exceeds the %d of a full bucket and can never be "+
 		"served: split the call, or raise the limit", e.Resource, Quote(e.Entity), e.Requested, e.Limit, e.Burst)
 }
@@ -97,7 +110,7 @@ func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64) error {
 		if !img.Missing[i] && cost[i] > b.Burst {
 			return &CostTooLargeError{
 				Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
-				Requested: cost[i] / bucket.Milli, Burst: b.Burst / bucket.Milli,
+				Unit: spec.Unit(i), Requested: spec.Whole(i, cost[i]), Burst: spec.Whole(i, b.Burst),
 			}
 		}
 	}

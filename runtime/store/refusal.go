@@ -31,8 +31,8 @@ func Refuse(
 		}
 		e = AddRefusal(e, Refusal{
 			Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
-			Requested: cost[i] / bucket.Milli, Available: max(0, left) / bucket.Milli, RetryAfter: wait,
-			Resets: Resets(b, now),
+			Unit: spec.Unit(i), Requested: spec.Whole(i, cost[i]), Available: spec.Whole(i, max(0, left)),
+			RetryAfter: wait, Resets: Resets(b, now),
 		})
 	}
 	return e
@@ -60,7 +60,7 @@ func AddRefusal(e *DeniedError, r Refusal) *DeniedError {
 	}
 	e.Refusals = append(e.Refusals, r)
 	if r.RetryAfter > e.RetryAfter || e.Limit == "" {
-		e.Resource, e.Entity, e.Limit = r.Resource, r.Entity, r.Limit
+		e.Resource, e.Entity, e.Limit, e.Unit = r.Resource, r.Entity, r.Limit, r.Unit
 		e.Requested, e.Available, e.RetryAfter, e.Resets = r.Requested, r.Available, r.RetryAfter, r.Resets
 	}
 	return e

@@ -14,6 +14,7 @@ type Spec struct {
 	Limits   []string // in schema order, as all vectors are
 	Removed  []string // limits that buckets may still hold and a reshape removes
 	Held     []bool   // by limit: buckets count what open leases hold of it; nil if of none
+	Units    []string // by limit: the currency of one whose tokens are money, "" for others; nil if none is
 	Kinds    []Kind
 
 	Cascade       Cascade
@@ -40,7 +41,7 @@ type Kind struct {
 	Parent       int    // index of the parent's kind, NoParent for none
 	// parameters of a bucket of this kind, Absent for a limit that it does not have; nil if it has no bucket
 	Limits  []bucket.Limit
-	PerCall []int64            // what 0 in a cost means, whole tokens, in schema order
+	PerCall []int64            // what 0 in a cost means, in callers' numbers and schema order
 	Windows []*bucket.Calendar // by limit, nil for one without windows; nil if none has windows
 }
 

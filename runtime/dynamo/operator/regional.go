@@ -139,7 +139,7 @@ func checkQuota(spec *store.Spec, s store.Stored) error {
 		if l == nil {
 			continue
 		}
-		if reason := override.CheckLimit(*l, true); reason != "" {
+		if reason := override.CheckLimit(spec, i, *l, true); reason != "" {
 			return wrong("limit "+spec.Limits[i]+" of the quota of "+s.At, "", "is not possible: "+reason)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// View is one bucket, in whole tokens per limit: what runtime.BucketSnapshot has, as vectors.
+// View is one bucket, in callers' numbers per limit: what runtime.BucketSnapshot has, as vectors.
 type View struct {
 	Entity                     string        // as stored: user-123
 	Available, Capacity, Burst []int64       // Available is rounded down, 0 in debt
@@ -32,7 +32,7 @@ func Views(spec *store.Spec, buckets []store.Bucket, now int64) []View {
 			capacity, burst = append(capacity, balance.Capacity), append(burst, balance.Burst)
 			one.Full = max(one.Full, Full(balance, refilled, now))
 		}
-		one.Available, one.Capacity, one.Burst = Whole(left), Whole(capacity), Whole(burst)
+		one.Available, one.Capacity, one.Burst = Whole(spec, left), Whole(spec, capacity), Whole(spec, burst)
 		views[i] = one
 	}
 	return views
@@ -81,13 +81,13 @@ func Of(b *store.Bucket, spec *store.Spec) ([]bucket.Balance, int64) {
 	return full, b.After.Refilled
 }
 
-// Whole turns millitokens into whole tokens, rounded down and 0 in debt.
-func Whole(milli []int64) []int64 {
-	tokens := make([]int64, len(milli))
+// Whole turns a vector of millitokens into callers' numbers, rounded down and 0 in debt.
+func Whole(spec *store.Spec, milli []int64) []int64 {
+	numbers := make([]int64, len(milli))
 	for i, m := range milli {
-		tokens[i] = max(0, m) / bucket.Milli
+		numbers[i] = spec.Whole(i, max(0, m))
 	}
-	return tokens
+	return numbers
 }
 
 // Written returns those of after that differ from before.

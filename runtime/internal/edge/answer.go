@@ -9,10 +9,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -39,9 +41,11 @@ type Answer struct {
 	Limits     []Limit       // that refuse, each once even if several buckets do
 }
 
-// Limit is one that refuses, in whole tokens.
+// Limit is one that refuses. Its numbers are in Unit: money.Amounts of that currency, or whole tokens if it
+// is empty.
 type Limit struct {
 	Resource, Limit      string
+	Unit                 string
 	Requested, Available int64
 	Burst                int64         // if Exceeds
 	RetryAfter           time.Duration // if Denied
@@ -81,10 +85,10 @@ func of(err error, spread time.Duration) (Answer, bool) {
 	if exceeds, ok := errors.AsType[*store.CostTooLargeError](err); ok {
 		return Answer{
 			Reason: Exceeds, Resource: exceeds.Resource,
-			Detail: fmt.Sprintf("The request needs %d %s, and there are never more than %d at once: make it smaller.",
-				exceeds.Requested, exceeds.Limit, exceeds.Burst),
+			Detail: tooLarge(exceeds),
 			Limits: []Limit{{
-				Resource: exceeds.Resource, Limit: exceeds.Limit, Requested: exceeds.Requested, Burst: exceeds.Burst,
+				Resource: exceeds.Resource, Limit: exceeds.Limit, Unit: exceeds.Unit,
+				Requested: exceeds.Requested, Burst: exceeds.Burst,
 			}},
 		}, true
 	}
@@ -111,6 +115,24 @@ func of(err error, spread time.Duration) (Answer, bool) {
 	return Answer{}, false
 }
 
+// tooLarge is the detail of an answer for a cost that is above the burst.
+func tooLarge(e *store.CostTooLargeError) string {
+	if e.Unit != "" {
+		return fmt.Sprintf("The request needs %s of %s, which never has more than %s: make it smaller.",
+			store.Text(e.Unit, e.Requested), e.Limit, store.Text(e.Unit, e.Burst))
+	}
+	return fmt.Sprintf("The request needs %d %s, and there are never more than %d at once: make it smaller.",
+		e.Requested, e.Limit, e.Burst)
+}
+
+// Number writes a number of a limit without its unit: 0.25, or 250 tokens as 250.
+func Number(unit string, n int64) string {
+	if unit == "" {
+		return strconv.FormatInt(n, 10)
+	}
+	return money.Amount(n).String()
+}
+
 func unavailable(resource string) Answer {
 	return Answer{
 		Reason: Unavailable, Resource: resource, RetryAfter: pause,
@@ -125,13 +147,13 @@ func refusal(denied *store.DeniedError, more time.Duration) Answer {
 	}
 	for _, r := range longest(denied.Refusals) {
 		l := Limit{
-			Resource: r.Resource, Limit: r.Limit, Requested: r.Requested, Available: r.Available,
+			Resource: r.Resource, Limit: r.Limit, Unit: r.Unit, Requested: r.Requested, Available: r.Available,
 			RetryAfter: after(r.RetryAfter, r.Resets, more), Resets: r.Resets,
 		}
 		a.RetryAfter, a.Limits = max(a.RetryAfter, l.RetryAfter), append(a.Limits, l)
 	}
-	a.Detail = fmt.Sprintf("%s has %d of the %d that the request needs: retry after %d s.",
-		denied.Limit, denied.Available, denied.Requested, Seconds(a.RetryAfter))
+	a.Detail = fmt.Sprintf("%s has %s of the %s that the request needs: retry after %d s.", denied.Limit,
+		Number(denied.Unit, denied.Available), store.Text(denied.Unit, denied.Requested), Seconds(a.RetryAfter))
 	return a
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -15,7 +16,8 @@ import (
 type Standing struct {
 	Resource, Limit string
 	Params          bucket.Limit // zero if they are not known
-	Available       int64        // whole tokens
+	Unit            string       // of Available, as in runtime.Balance
+	Available       int64
 	Wait            time.Duration
 	Refused         bool
 }
@@ -24,7 +26,7 @@ type Standing struct {
 func Admitted(balances []runtime.Balance) []Standing {
 	var limits []Standing
 	for _, b := range balances {
-		one := Standing{b.Resource, b.Limit, b.Params, b.Available, b.Full, false}
+		one := Standing{b.Resource, b.Limit, b.Params, b.Unit, b.Available, b.Full, false}
 		if at := Find(limits, b.Resource, b.Limit); at == nil {
 			limits = append(limits, one)
 		} else if one.Available < at.Available {
@@ -53,7 +55,7 @@ func Refused(err error, balances []runtime.Balance) []Standing {
 			limits = append(limits, Standing{})
 			at = &limits[len(limits)-1]
 		}
-		*at = Standing{r.Resource, r.Limit, paramsOf(balances, r), r.Available, r.RetryAfter, true}
+		*at = Standing{r.Resource, r.Limit, paramsOf(balances, r), r.Unit, r.Available, r.RetryAfter, true}
 	}
 	return limits
 }
@@ -87,8 +89,8 @@ func Lookup[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime
 
 // Policy returns the limit as whole tokens in whole seconds. That is the capacity and the time in which it
 // refills, if this is whole seconds. Otherwise the seconds are rounded up, and the tokens are what refills in
-// them. Of a windowed limit it is the capacity and the nominal length of a window. An in-flight limit has no
-// window: its window is 0.
+// them. Of a windowed limit it is the capacity and the nominal length of a window, and money is in
+// nano-units. An in-flight limit has no window: its window is 0.
 func (s *Standing) Policy() (quota, window int64, ok bool) {
 	l := s.Params
 	switch {
@@ -98,6 +100,8 @@ func (s *Standing) Policy() (quota, window int64, ok bool) {
 		return 0, max(1, ceilSeconds(l.Period)), true
 	case l.InFlight():
 		return l.Capacity / bucket.Milli, 0, true
+	case s.Unit != "":
+		return l.Capacity, max(1, ceilSeconds(l.Period)), true
 	case l.Windowed():
 		return l.Capacity / bucket.Milli, max(1, ceilSeconds(l.Period)), true
 	}
@@ -117,9 +121,12 @@ func Fields(limits []Standing) (policy, left string) {
 		if !ok {
 			continue
 		}
-		balance := name + ";r=" + Integer(s.Available)
+		balance := name + ";r=" + s.field(s.Available)
 		if quota, window, ok := s.Policy(); ok {
-			policy := name + ";q=" + Integer(quota)
+			policy := name + ";q=" + s.field(quota)
+			if unit, ok := text(s.Unit); ok && s.Unit != "" {
+				policy += ";qu=" + unit
+			}
 			if window > 0 {
 				policy += ";w=" + Integer(window)
 			}
@@ -141,6 +148,28 @@ func text(s string) (string, bool) {
 		}
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`, true
+}
+
+// field writes a number of the limit as one of RFC 9651: tokens as an Integer, and money as a Decimal. That
+// has at most 3 decimals, so money is rounded down to them.
+func (s *Standing) field(n int64) string {
+	if s.Unit == "" {
+		return Integer(n)
+	}
+	const thousandth = money.Unit / 1000
+	decimal := (money.Amount(n) / thousandth * thousandth).String()
+	if !strings.Contains(decimal, ".") {
+		decimal += ".0"
+	}
+	return decimal
+}
+
+// Number writes a number of the limit as text, exactly. Tokens have at most 15 digits.
+func (s *Standing) Number(n int64) string {
+	if s.Unit == "" {
+		return Integer(n)
+	}
+	return Number(s.Unit, n)
 }
 
 // Integer writes n, which is not negative, as an Integer of RFC 9651, which has at most 15 digits.

@@ -1,11 +1,12 @@
-// Package tokens checks the costs that callers pass, in whole tokens, and turns them into millitokens.
+// Package tokens checks the costs that callers pass, in whole tokens or in money, and turns them into
+// millitokens.
 package tokens
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -13,7 +14,8 @@ import (
 // "Arithmetic").
 const maxCost = 1_000_000_000_000_000
 
-// Scale turns the whole tokens of a call for an entity of a kind into millitokens, in place. With perCall, a
+// Scale turns the cost of a call for an entity of a kind into millitokens, in place: whole tokens, and
+// nano-units of money, which are stored as they are. With perCall, a
 // 0 becomes the kind's per_call. empty reports that all are still 0. It fails with a *store.InvalidError for
 // a cost that is negative, too large, or of a limit that no bucket of the call has.
 func Scale(spec *store.Spec, kind int, perCall bool, cost []int64) (empty bool, err error) {
@@ -23,35 +25,39 @@ func Scale(spec *store.Spec, kind int, perCall bool, cost []int64) (empty bool, 
 		if c == 0 && perCall && own.PerCall != nil {
 			c = own.PerCall[i]
 		}
+		scale, most := spec.Scale(i), int64(maxCost)
+		if spec.Unit(i) != "" {
+			most = int64(money.Unlimited)
+		}
 		switch {
 		case c < 0:
-			return false, &store.InvalidError{
-				Resource: spec.Resource, Field: "cost of " + spec.Limits[i], Value: fmt.Sprint(c),
-				Reason: "is negative: to give tokens back, settle for less or release the lease",
-			}
-		case c > maxCost/bucket.Milli:
-			return false, &store.InvalidError{
-				Resource: spec.Resource, Field: "cost of " + spec.Limits[i], Value: fmt.Sprint(c),
-				Reason: fmt.Sprintf("is above %d, the most that one call can take", int64(maxCost/bucket.Milli)),
-			}
+			return false, wrong(spec, i, c, "is negative: to give tokens back, settle for less or release the lease")
+		case c > most/scale:
+			return false, wrong(spec, i, c, "is above "+store.Text(spec.Unit(i), most/scale)+
+				", the most that one call can take")
 		}
 		if c > 0 && own.Limits != nil && !spec.Charges(kind, i) {
 			return false, errNoBucket(spec, kind, i, c)
 		}
-		cost[i] = c * bucket.Milli
+		cost[i] = c * scale
 		empty = empty && c == 0
 	}
 	return empty, nil
 }
 
-// errNoBucket returns the error for a cost of the i-th limit, in whole tokens, that no bucket has.
-func errNoBucket(spec *store.Spec, kind, i int, cost int64) error {
+// wrong returns the error for a cost of the i-th limit.
+func wrong(spec *store.Spec, i int, cost int64, reason string) error {
 	return &store.InvalidError{
-		Resource: spec.Resource, Field: "cost of " + spec.Limits[i], Value: fmt.Sprint(cost),
-		Reason: fmt.Sprintf("has no bucket to charge: calls for kind %s charge none with limit %s, which is of "+
-			"kind %s (kinds in limits.yaml): leave it out",
-			spec.Kinds[kind].Name, spec.Limits[i], strings.Join(spec.KindsWith(i), ", ")),
+		Resource: spec.Resource, Field: "cost of " + spec.Limits[i], Value: store.Text(spec.Unit(i), cost),
+		Reason: reason,
 	}
+}
+
+// errNoBucket returns the error for a cost of the i-th limit that no bucket has.
+func errNoBucket(spec *store.Spec, kind, i int, cost int64) error {
+	return wrong(spec, i, cost, fmt.Sprintf("has no bucket to charge: calls for kind %s charge none with limit "+
+		"%s, which is of kind %s (kinds in limits.yaml): leave it out",
+		spec.Kinds[kind].Name, spec.Limits[i], strings.Join(spec.KindsWith(i), ", ")))
 }
 
 // ErrEmpty returns the error for a call that would take nothing.

@@ -64,9 +64,9 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 			err = d.Err()
 		}
 	}
-	for i, name := range spec.Limits {
+	for i := range spec.Limits {
 		if err == nil && (!managed || spec.Regions != nil) {
-			stored.Limits[i], err = decodeLimit(&d, name, managed, spec.Windowed(i), spec.InFlight(i))
+			stored.Limits[i], err = decodeLimit(&d, spec, i, managed)
 		}
 	}
 	if err != nil {
@@ -80,13 +80,12 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	return stored, version, nil
 }
 
-// decodeLimit decodes one limit of a config item. It returns nil if the item has none of the limit's
+// decodeLimit decodes the i-th limit of a config item. It returns nil if the item has none of the limit's
 // attributes. It fails if the limit comes back in another way than it should: by refill, with windows, or
 // when leases end.
-func decodeLimit(
-	d *codec.Decoder, name string, managed, windowed, inFlight bool,
-) (*bucket.Limit, error) {
-	attrs := item.OverrideAttributes(name)
+func decodeLimit(d *codec.Decoder, spec *store.Spec, i int, managed bool) (*bucket.Limit, error) {
+	windowed, inFlight := spec.Windowed(i), spec.InFlight(i)
+	attrs := item.OverrideAttributes(spec.Limits[i])
 	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
 		return nil, nil
 	}
@@ -96,8 +95,8 @@ func decodeLimit(
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
-	if reason := CheckLimit(*l, managed); reason != "" {
-		return nil, fmt.Errorf("limit %s: %s", name, reason)
+	if reason := CheckLimit(spec, i, *l, managed); reason != "" {
+		return nil, fmt.Errorf("limit %s: %s", spec.Limits[i], reason)
 	}
 	got := strconv.FormatInt(l.Refill, 10)
 	switch {
@@ -114,16 +113,16 @@ func decodeLimit(
 	return nil, &codec.AttributeError{Attr: attrs[2], Got: got, Want: "a positive number"}
 }
 
-// CheckLimit returns why l is not possible, or "". Only a quota may be closed; its other numbers are those of
-// one token.
-func CheckLimit(l bucket.Limit, managed bool) string {
+// CheckLimit returns why l cannot be the i-th limit, or "". Only a quota may be closed; its other numbers are
+// those of one token.
+func CheckLimit(spec *store.Spec, i int, l bucket.Limit, managed bool) string {
 	switch {
 	case managed && (l.Windowed() || l.InFlight()):
 		return "refill 0 is not above 0: regions divide only limits that refill"
 	case managed && l.Closed():
 		l.Capacity = bucket.Milli
 	}
-	return l.Check(0)
+	return spec.CheckLimit(i, l, 0)
 }
 
 // FormatRevision returns a version as users pass it back.

@@ -19,7 +19,7 @@ func Override(spec *store.Spec, at string, hash map[string]string) (store.Stored
 	_, err := strconv.ParseInt(hash["ver"], 10, 64)
 	for i, name := range spec.Limits {
 		if limit, ok := hash[LimitField(name)]; ok && err == nil {
-			stored.Limits[i], err = ParseLimit(name, limit)
+			stored.Limits[i], err = ParseLimit(spec, i, limit)
 		}
 		l := stored.Limits[i]
 		if err == nil && l != nil && (l.Windowed() != spec.Windowed(i) || l.InFlight() != spec.InFlight(i)) {

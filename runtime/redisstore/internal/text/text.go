@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // LimitField returns the field of an override's hash for a limit.
@@ -19,9 +21,23 @@ func Limit(l bucket.Limit) string {
 	return fmt.Sprintf("%d %d %d %d", l.Capacity, l.Burst, l.Refill, l.Period)
 }
 
-// ParseLimit is the inverse of Limit. It fails, naming the limit, for other text.
-func ParseLimit(name, text string) (*bucket.Limit, error) {
-	l := &bucket.Limit{}
+// MostMoney is the largest capacity of a limit of money, in nano-units. Numbers of scripts are exact up to
+// 2^53, so usage may be above it.
+const MostMoney = 9_000_000 * money.Unit
+
+// CheckLimit returns what is wrong with l as the i-th limit of spec on Redis: a clause without l's name, or
+// "".
+func CheckLimit(spec *store.Spec, i int, l bucket.Limit) string {
+	if spec.Unit(i) != "" && l.Burst > int64(MostMoney) {
+		return fmt.Sprintf("capacity %v is above %v, up to which money is exact on Redis: lower it, or keep it on "+
+			"DynamoDB", money.Amount(l.Burst), MostMoney)
+	}
+	return spec.CheckLimit(i, l, 0)
+}
+
+// ParseLimit is the inverse of Limit, for the i-th limit of spec. It fails, naming the limit, for other text.
+func ParseLimit(spec *store.Spec, i int, text string) (*bucket.Limit, error) {
+	l, name := &bucket.Limit{}, spec.Limits[i]
 	into := [...]*int64{&l.Capacity, &l.Burst, &l.Refill, &l.Period}
 	words := strings.Fields(text)
 	if len(words) != len(into) {
@@ -34,7 +50,7 @@ func ParseLimit(name, text string) (*bucket.Limit, error) {
 		}
 		*into[i] = n
 	}
-	if wrong := l.Check(0); wrong != "" {
+	if wrong := CheckLimit(spec, i, *l); wrong != "" {
 		return nil, fmt.Errorf("limit %s: %s", name, wrong)
 	}
 	return l, nil

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"strconv"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
+)
+
+// Unit returns the unit of callers' numbers for the i-th limit: the currency of a limit of money, "" for
+// tokens.
+func (s *Spec) Unit(i int) string {
+	if s.Units == nil {
+		return ""
+	}
+	return s.Units[i]
+}
+
+// Scale returns the stored millitokens that one of callers' numbers for the i-th limit is: 1,000 for a token.
+// Money is stored as callers have it, in nano-units.
+func (s *Spec) Scale(i int) int64 {
+	if s.Unit(i) != "" {
+		return 1
+	}
+	return bucket.Milli
+}
+
+// Whole turns stored millitokens of the i-th limit into callers' numbers, which it rounds down to a token.
+func (s *Spec) Whole(i int, milli int64) int64 { return milli / s.Scale(i) }
+
+// CheckLimit returns what is wrong with l as the i-th limit of calls that take perCall, of which callers'
+// numbers are: a clause without l's name, or "".
+func (s *Spec) CheckLimit(i int, l bucket.Limit, perCall int64) string {
+	if s.Unit(i) != "" {
+		return l.CheckMoney(perCall)
+	}
+	return l.Check(perCall)
+}
+
+// Text writes a number of a limit with its unit: 0.004 USD. A number of tokens has none.
+func Text(unit string, n int64) string {
+	if unit == "" {
+		return strconv.FormatInt(n, 10)
+	}
+	return money.Amount(n).String() + " " + unit
+}
