@@ -43,6 +43,7 @@ type Resource struct {
 	Limits  []string  // their names
 	Windows []*Window // one for each of Limits, nil for one without windows; nil if none has any
 	Held    []bool    // one for each of Limits: buckets count what open leases hold of it; nil if of none
+	Units   []string  // one for each of Limits: the currency of one of money, "" for others; nil if none is
 	Removed []string  // names of earlier limits, which buckets may still hold
 	Charged []Charged // the kinds that have a bucket, each once
 	Cascade string    // atomic, compensated or none
@@ -67,13 +68,13 @@ type Regions struct {
 type Charged struct {
 	Kind    int       // index into Schema.Kinds
 	Limits  []Numbers // one for each of Resource.Limits
-	PerCall []int64   // one for each of Resource.Limits: the whole tokens that a cost of 0 stands for
+	PerCall []int64   // one for each of Resource.Limits: what a cost of 0 stands for, as Limits count
 }
 
-// Numbers are the parameters of a token bucket. Capacity, Burst and Refill are whole tokens. Refill tokens
-// are added each Period, which is whole milliseconds. All are positive. Of a limit with windows, Refill is 0,
-// and Period is their length, which is nominal for those of the calendar. Of one in flight, Refill is 0, and
-// Period a millisecond.
+// Numbers are the parameters of a token bucket. Capacity, Burst and Refill are whole tokens, or nano-units if
+// Currency is set; Stored returns what buckets store for them. Refill tokens are added each Period, which is
+// whole milliseconds. All are positive. Of a limit with windows, Refill is 0, and Period is their length,
+// which is nominal for those of the calendar. Of one in flight, Refill is 0, and Period a millisecond.
 type Numbers = schema.Numbers
 
 // Load reads and checks the limits.yaml at path. The error is a Problems if the file has mistakes.
@@ -99,6 +100,9 @@ func Load(path string) (*Schema, error) {
 			own.Limits = append(own.Limits, l.Name)
 			if r.Windows() {
 				own.Windows = append(own.Windows, l.Window)
+			}
+			if r.Money() != "" {
+				own.Units = append(own.Units, l.Currency)
 			}
 			if r.Holds() {
 				own.Held = append(own.Held, l.Holds())

@@ -14,6 +14,10 @@ func Cure(text string, known []string) string { return schema.Cure(text, known) 
 // does not hold becomes math.MaxInt64. why is the mistake in text, in words that follow it, or "".
 func ParseCount(text string) (n int64, why string) { return schema.ParseCount(text) }
 
+// ParseAmount reads an amount of money as limits.yaml has it, in nano-units: 12.50. One that int64 does not
+// hold becomes math.MaxInt64. why is the mistake in text, in words that follow it, or "".
+func ParseAmount(text string) (nanos int64, why string) { return schema.ParseAmount(text) }
+
 // ParsePeriod reads a period as the key every of limits.yaml has it: 90s, 1h30m, 1d12h. why is the mistake in
 // text, in words that follow it, or "".
 func ParsePeriod(text string) (d time.Duration, why string) { return schema.ParsePeriod(text) }

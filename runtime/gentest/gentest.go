@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -49,7 +50,8 @@ func Overrides[L comparable](t *testing.T, to func(L, []*runtime.Rate) []*runtim
 }
 
 // Windowed is Overrides of a resource that has limits with windows, or in flight. fields are the limits in
-// schema order: a **runtime.Rate each, or a **int64 for such a limit. An error names a field of neither type.
+// schema order: a **runtime.Rate each, a **int64 for such a limit, or a **money.Amount for one of money. An
+// error names a field of another type.
 func Windowed[L comparable](t *testing.T, to func(L, []*runtime.Rate) []*runtime.Rate,
 	from func([]*runtime.Rate) L, l *L, fields ...any) {
 	t.Helper()
@@ -68,6 +70,9 @@ func windowed[L comparable](to func(L, []*runtime.Rate) []*runtime.Rate, from fu
 			want = append(want, fmt.Sprint(**field))
 		case **int64:
 			*field = &n
+			want = append(want, fmt.Sprint(runtime.Rate{Capacity: n}))
+		case **money.Amount:
+			*field = (*money.Amount)(&n)
 			want = append(want, fmt.Sprint(runtime.Rate{Capacity: n}))
 		default:
 			return []error{fmt.Errorf("field %d is a %T", i, field)}

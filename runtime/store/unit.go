@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -35,6 +36,20 @@ func (s *Spec) CheckLimit(i int, l bucket.Limit, perCall int64) string {
 		return l.CheckMoney(perCall)
 	}
 	return l.Check(perCall)
+}
+
+// Sum adds counts of usages for a limit of tokens. It saturates, and is negative if a count is, so that no
+// negative count takes from another. Generated code calls it.
+func Sum(counts ...int64) (sum int64) {
+	signs := int64(0)
+	for _, n := range counts {
+		signs |= n
+		sum = bucket.Add(sum, n)
+	}
+	if signs < 0 {
+		return math.MinInt64
+	}
+	return sum
 }
 
 // Text writes a number of a limit with its unit: 0.004 USD. A number of tokens has none.

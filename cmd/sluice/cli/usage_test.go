@@ -256,7 +256,6 @@ func TestUsageFails(t *testing.T) {
 			help,
 		"user-1 --since 2026-02-30":    `--since 2026-02-30 is not a date: pass one such as 2026-11-21` + help,
 		"user-1 --since 2026-02-28T10": `--since 2026-02-28T10 is not a date: pass one such as 2026-11-21` + help,
-		"user-1 --file limits.yaml":    `--file is for --plot and --svg: pass one of them` + help,
 		"user-1 --plot --file=": `--file is empty: pass the path of the schema, or leave the flag out for ` +
 			`limits.yaml` + help,
 		"user-1 --by week":    `--by must be one of "hour","day","month","window" but got "week"` + help,

@@ -51,9 +51,10 @@ func (c *comparison) perKind(text func(number) string, changed func(was, is numb
 }
 
 func burstLowered(c *comparison) {
-	burst := func(n number) string { return schema.Count(n.Burst) }
+	burst := func(n number) string { return n.Count(n.Burst) }
 	lower := func(was, is number) bool {
-		return is.Burst < was.Burst && was.Windowed() == is.Windowed() && was.InFlight() == is.InFlight()
+		return is.Burst < was.Burst && was.Currency == is.Currency && was.Windowed() == is.Windowed() &&
+			was.InFlight() == is.InFlight()
 	}
 	c.perKind(burst, lower, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
 		if l.InFlight {
@@ -100,9 +101,9 @@ func perCallChanged(c *comparison) {
 		if n.perCall == 0 {
 			return "nothing"
 		}
-		return schema.Count(n.perCall)
+		return n.Count(n.perCall)
 	}
-	other := func(was, is number) bool { return is.perCall != was.perCall }
+	other := func(was, is number) bool { return is.perCall != was.perCall && was.Currency == is.Currency }
 	c.perKind(perCall, other, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
 		c.report(pos, schema.Place(n.Name, l.Name),
 			"per_call of limit %s of %s is %s: calls whose cost leaves it out take that; have them pass what they "+

@@ -81,6 +81,9 @@ func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 		if l.Window != nil {
 			line += " window"
 		}
+		if n.Currency != "" {
+			line += " money=" + n.Currency
+		}
 		if l.Release {
 			line += " release"
 		}

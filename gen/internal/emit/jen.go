@@ -28,6 +28,8 @@ const (
 	bucketPath  = runtimePath + "/bucket"
 	codecPath   = runtimePath + "/dynamo/codec"
 
+	moneyPath = runtimePath + "/money"
+
 	codectestPath = codecPath + "/codectest"
 	gentestPath   = runtimePath + "/gentest"
 
@@ -44,7 +46,7 @@ func newFile(pkg, header string) *file {
 	f.NoFormat = true // render formats, once
 	f.HeaderComment(header)
 	f.ImportNames(map[string]string{
-		runtimePath: "runtime", storePath: "store", bucketPath: "bucket", codecPath: "codec",
+		runtimePath: "runtime", storePath: "store", moneyPath: "money", bucketPath: "bucket", codecPath: "codec",
 		codectestPath: "codectest", gentestPath: "gentest", typesPath: "types",
 	})
 	return f

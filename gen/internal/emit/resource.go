@@ -18,6 +18,9 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 	limitMethods(f, r)
 
 	cost(f, r)
+	if r.Usage != "" {
+		usage(f, r)
+	}
 	override(f, p, r)
 	if p.DynamoDB {
 		bucket(f, r)
@@ -99,10 +102,18 @@ func cost(f *file, r *model.Resource) {
 		jen.Line(),
 	}
 	for _, l := range r.Limits {
-		fields = append(fields, described(jen.Id(l.Field).Int64(), costNote(r, l))...)
+		field := jen.Id(l.Field).Int64()
+		if l.Currency != "" {
+			field = jen.Id(l.Field).Qual(moneyPath, "Amount")
+		}
+		fields = append(fields, described(field, costNote(r, l))...)
 	}
-	f.decl(fmt.Sprintf("%s is the cost of one call in each limit of %s, in whole tokens. %s:\n%s",
-		r.Cost, r.Name, ifGlobal(r, "All regions' buckets of an entity hold together", "A bucket holds"),
+	in := "whole tokens"
+	if r.Currency != "" {
+		in = "whole tokens or in " + r.Currency
+	}
+	f.decl(fmt.Sprintf("%s is the cost of one call in each limit of %s, in %s. %s:\n%s",
+		r.Cost, r.Name, in, ifGlobal(r, "All regions' buckets of an entity hold together", "A bucket holds"),
 		bucketNumbers(r)),
 		jen.Type().Id(r.Cost).Struct(fields...))
 	printed(f, "c", r.Cost)
@@ -116,25 +127,34 @@ func override(f *file, p *model.Package, r *model.Resource) {
 	}
 	for _, l := range r.Limits {
 		field := jen.Id(l.Field).Op("*").Qual(runtimePath, "Rate")
-		if capacityAlone(l) {
+		switch {
+		case l.Currency != "":
+			field = jen.Id(l.Field).Op("*").Qual(moneyPath, "Amount")
+		case capacityAlone(l):
 			field = jen.Id(l.Field).Op("*").Int64()
 		}
 		fields = append(fields, described(field, overrideNote(r, l))...)
 	}
-	example, windows := "&runtime.Rate{Capacity: 200}", ""
-	if capacityAlone(r.Limits[0]) {
+	example, windows, of := "&runtime.Rate{Capacity: 200}", "", "tokens"
+	switch {
+	case r.Limits[0].Currency != "":
+		example, of = "new(200 * money.Unit)", r.Currency
+	case capacityAlone(r.Limits[0]):
 		example = "new(int64(200))"
 	}
 	if r.Windows != "" {
 		windows = "Fields of limits with windows are the whole tokens of a window. "
 	}
+	if r.Currency != "" {
+		windows = "Fields of limits with windows are the whole tokens, or the money, of a window. "
+	}
 	if slices.ContainsFunc(r.Limits, func(l *model.Limit) bool { return l.InFlight }) {
 		windows += "Fields of limits in flight are the whole tokens that calls have at the same time. "
 	}
-	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %s%sFor 200 tokens "+
+	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %s%sFor 200 %s "+
 		"instead:\n\n\t%s.%s{%s: %s}",
 		r.Override, r.Name, ifGlobal(r, "Overrides of a kind are for all regions together, those of an entity "+
-			"for the region of the table. ", ""), windows, p.Name, r.Override, r.Limits[0].Field, example),
+			"for the region of the table. ", ""), windows, of, p.Name, r.Override, r.Limits[0].Field, example),
 		jen.Type().Id(r.Override).Struct(fields...))
 	printed(f, "l", r.Override)
 }
@@ -184,6 +204,12 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 	if r.Holds {
 		fields = append(fields, pair("Held", slice(jen.Bool(), each(r.Limits, func(_ int, l *model.Limit) jen.Code {
 			return jen.Lit(l.Holds())
+		}))))
+	}
+	if r.Currency != "" {
+		fields = append(fields, pair("Units", slice(jen.String(), each(r.Limits, func(_ int,
+			l *model.Limit) jen.Code {
+			return jen.Lit(l.Currency)
 		}))))
 	}
 	if len(r.Removed) > 0 {
@@ -240,22 +266,28 @@ func specKind(r *model.Resource, k *model.Kind) jen.Code {
 	return jen.Values(name, prefix, pair("Parent", parent))
 }
 
-// parameters is a bucket.Limit: millitokens and milliseconds.
+// parameters is a bucket.Limit: millitokens, or nano-units of money, and milliseconds.
 func parameters(n schema.Numbers) jen.Code {
 	if n.InFlight() {
 		return jen.Qual(bucketPath, "InFlight").Call(num(n.Capacity))
 	}
-	const milli = 1000
-	fields := []jen.Code{pair("Capacity", num(n.Capacity*milli)), pair("Burst", num(n.Burst*milli))}
+	fields := []jen.Code{pair("Capacity", num(n.Stored(n.Capacity))), pair("Burst", num(n.Stored(n.Burst)))}
 	if !n.Windowed() {
-		fields = append(fields, pair("Refill", num(n.Refill*milli)))
+		fields = append(fields, pair("Refill", num(n.Stored(n.Refill))))
 	}
 	return jen.Values(append(fields, pair("Period", num(n.Period.Milliseconds())))...)
 }
 
 // vectors prints the functions between costs and vectors, and between overrides and vectors.
 func vectors(f *file, r *model.Resource) {
-	plain := func(_ *model.Limit, field string) string { return field }
+	amount := func(convert string) func(l *model.Limit, text string) string {
+		return func(l *model.Limit, text string) string {
+			if l.Currency != "" {
+				return convert + "(" + text + ")"
+			}
+			return text
+		}
+	}
 	type form func(l *model.Limit, text string) string
 	convert := func(name, typ, to, from string, element jen.Code, rate, number form) {
 		arguments := []string{"dst"}
@@ -272,15 +304,21 @@ func vectors(f *file, r *model.Resource) {
 			jen.Return(jen.Id(typ).Add(braces(values, few(4, len("\treturn {}")+len(typ), len(": v[0], "),
 				limitFields(r)))))))
 	}
-	convert("c", r.Cost, r.ToVector, r.FromVector, jen.Int64(), plain, plain)
+	convert("c", r.Cost, r.ToVector, r.FromVector, jen.Int64(), amount("int64"), amount("money.Amount"))
 	convert("l", r.Override, r.ToLimits, r.FromLimits, jen.Op("*").Qual(runtimePath, "Rate"),
 		func(l *model.Limit, field string) string {
-			if !capacityAlone(l) {
+			switch {
+			case l.Currency != "":
+				return "runtime.InWindow((*int64)(" + field + "))"
+			case !capacityAlone(l):
 				return field
 			}
 			return "runtime.InWindow(" + field + ")"
 		}, func(l *model.Limit, rate string) string {
-			if !capacityAlone(l) {
+			switch {
+			case l.Currency != "":
+				return "(*money.Amount)(" + rate + ".InWindow())"
+			case !capacityAlone(l):
 				return rate
 			}
 			return rate + ".InWindow()"

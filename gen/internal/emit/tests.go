@@ -19,8 +19,8 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 	}
 	body := []jen.Code{
 		jen.Var().Id("c").Id(r.Cost),
-		jen.Qual(gentestPath, "Costs").Add(fieldsOf(r, len("gentest.Costs"), "c", "t", r.ToVector, r.FromVector,
-			"&c")),
+		jen.Qual(gentestPath, "Costs").Add(flow(len("gentest.Costs"), append([]string{"t", r.ToVector, r.FromVector,
+			"&c"}, costFields(r)...))),
 		jen.Var().Id("l").Id(r.Override),
 		jen.Qual(gentestPath, overrides).Add(fieldsOf(r, len("gentest."+overrides), "l", "t", r.ToLimits,
 			r.FromLimits, "&l")),
@@ -65,6 +65,18 @@ func fieldsOf(r *model.Resource, before int, name string, arguments ...string) j
 		arguments = append(arguments, "&"+name+"."+field)
 	}
 	return flow(before, arguments)
+}
+
+// costFields is pointers to the numbers of a cost in the variable c.
+func costFields(r *model.Resource) []string {
+	fields := make([]string, len(r.Limits))
+	for i, l := range r.Limits {
+		fields[i] = "&c." + l.Field
+		if l.Currency != "" {
+			fields[i] = "(*int64)(" + fields[i] + ")"
+		}
+	}
+	return fields
 }
 
 // scriptKeys is the number of keys of each script that is written out.

@@ -195,7 +195,8 @@ func zeroNote(r *model.Resource, i int) string {
 			first = c.PerCall[i]
 		}
 		same = same && c.PerCall[i] == first
-		kinds = append(kinds, fmt.Sprintf("%s for %s", words.Digits(c.PerCall[i], ","), article(c.Kind.Type)))
+		kinds = append(kinds, fmt.Sprintf("%s for %s", words.Count(r.Limits[i].Currency, c.PerCall[i]),
+			article(c.Kind.Type)))
 	}
 	switch {
 	case !same:
@@ -203,7 +204,7 @@ func zeroNote(r *model.Resource, i int) string {
 	case first == 0:
 		return ""
 	}
-	return "0 means " + words.Digits(first, ",") + " (per_call)"
+	return "0 means " + words.Count(r.Limits[i].Currency, first) + " (per_call)"
 }
 
 // bucketNumbers lists the numbers of each kind's bucket.

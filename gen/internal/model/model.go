@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-go/sluice/gen/internal/goname"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 	"github.com/sluice-go/sluice/gen/internal/window"
 )
@@ -76,6 +77,7 @@ type Resource struct {
 	FromVector string   // gpt4Cost
 	ToLimits   string   // gpt4LimitsVector
 	FromLimits string   // gpt4LimitsOf
+	Usage      string   // GPT4Usage; "" if it has no usage
 	Windows    string   // gpt4Windows: the calendars of its limits; "" if none has windows
 	Holds      bool     // its buckets count what open leases hold of a limit
 	Scripts    []string // gpt4Script1: for chains of one bucket, of two, up to the longest that a call can have
@@ -83,6 +85,9 @@ type Resource struct {
 	Benchmark  string
 
 	Create, Normal, Retry, Adjust, Reshape Path
+
+	Currency string   // of its limits of money; "" if it has none
+	Consumes []*Usage // what its calls consume
 
 	Limits  []*Limit
 	Removed []Attrs
@@ -110,6 +115,15 @@ type Limit struct {
 	Attrs     Attrs
 	Window    *window.Window // nil if it has none
 	InFlight  bool           // its tokens come back as calls end
+	Currency  string         // its tokens are money; "" for tokens
+	Counts    []*Usage       // the usages that are added up for it
+}
+
+// Usage is something that calls consume.
+type Usage struct {
+	Name, Doc string
+	Field     string // Input
+	Price     int64  // of one, in pico-units of the currency; 0 for none
 }
 
 // Holds reports whether buckets count what open leases hold of l.
@@ -239,7 +253,7 @@ func longest(m *Resource) int {
 // ResourceOf returns the model of r without its kinds, cascade and policy. That is enough for its
 // expressions. Its variants have no names.
 func ResourceOf(r *schema.Resource) *Resource {
-	private := schema.Unexported(r.GoName)
+	private := goname.Unexported(r.GoName)
 	m := &Resource{
 		Name:       r.Name,
 		Doc:        r.Doc,
@@ -269,11 +283,24 @@ func ResourceOf(r *schema.Resource) *Resource {
 	if r.Windows() {
 		m.Windows = private + schema.WindowsSuffix
 	}
+	m.Currency = r.Money()
+	if r.Usage != nil {
+		m.Usage = r.GoName + schema.UsageSuffix
+	}
+	for _, u := range r.Usage {
+		m.Consumes = append(m.Consumes, &Usage{Name: u.Name, Doc: u.Doc, Field: u.GoName, Price: u.Price})
+	}
 	for i, l := range r.Limits {
-		m.Limits = append(m.Limits, &Limit{
+		limit := &Limit{
 			Name: l.Name, Doc: l.Doc, Index: i, Field: l.GoName, Const: r.GoName + l.GoName,
 			Attrs: attrs(l.Name, l.Window != nil, l.Holds()), Window: l.Window, InFlight: l.InFlight,
-		})
+			Currency: l.Currency,
+		}
+		for _, name := range l.Counts {
+			at := slices.IndexFunc(m.Consumes, func(u *Usage) bool { return u.Name == name })
+			limit.Counts = append(limit.Counts, m.Consumes[at])
+		}
+		m.Limits = append(m.Limits, limit)
 	}
 	// A removed limit may have had windows or holds, and REMOVE of none does nothing. Every reshape that adds a
 	// limit of its name would be refused by what is left behind.

@@ -31,6 +31,7 @@ func wrongValues() []string {
 		"1w", "1h1d", "500ms", "1500ms", "400d", "1ms", "366d",
 		"text", "Text", "text 1", "true", "'true'", "''", `"a\u0007b"`, "func", "main", "Entity", "id",
 		"/limits", "Ünï", strings.Repeat("x", 80),
+		".5", "1e3", "0.1234567", "2.5/M", "0.0000001/1M", "2000000", "USD", "usd",
 		"60000500us", "months", "first_use", "Europe/Berln",
 		"[]", "[text]", "[text, text]", "[one, Two]", "[1, two]", "[redis]", "{}", "{text: 1}", "{text: {}}",
 	}
@@ -39,7 +40,7 @@ func wrongValues() []string {
 // wrongNames are tried as a name.
 func wrongNames() []string {
 	return []string{"Text 1", "1a", strings.Repeat("x", 80), "ünï", "entity", "id", "limits", "check",
-		"project_", "user_", "requests"}
+		"project_", "user_", "requests", "cost", "tokens"}
 }
 
 // prober tries values in a limits.yaml that has no mistake.

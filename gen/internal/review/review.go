@@ -155,7 +155,7 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 			}
 			cells := []string{c.Kind.Name, "`" + l.Name + "`", limit(c.Numbers[i], l.Window)}
 			if perCall {
-				cells = append(cells, words.Digits(c.PerCall[i], ","))
+				cells = append(cells, words.Count(l.Currency, c.PerCall[i]))
 			}
 			if r.Regions != nil {
 				cells = append(cells, keeps(r.Regions, c.Numbers[i]))
@@ -167,6 +167,7 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 		}
 	}
 	m.print("\n%s%s", outage(r), holds(r))
+	prices(m, r)
 	if !p.DynamoDB {
 		return // a hash that nothing writes expires by itself
 	}

@@ -65,11 +65,11 @@ func balance(a model.Attrs, n schema.Numbers, add func(name string, fresh, most 
 	for _, p := range []struct {
 		name  string
 		value int64
-	}{{a.Capacity, n.Capacity * milli}, {a.Burst, n.Burst * milli}, {a.Refill, n.Refill * milli}, {a.Period,
-		n.Period.Milliseconds()}} {
+	}{{a.Capacity, n.Stored(n.Capacity)}, {a.Burst, n.Stored(n.Burst)}, {a.Refill, n.Stored(n.Refill)},
+		{a.Period, n.Period.Milliseconds()}} {
 		add(p.name, numberBytes(p.value), numberBytes(p.value))
 	}
-	full := n.Burst * milli
+	full := n.Stored(n.Burst)
 	if a.Ends != "" {
 		add(a.Ends, timeBytes, timeBytes)
 	}

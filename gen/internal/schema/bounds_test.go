@@ -81,6 +81,29 @@ func TestBoundsOfWindows(t *testing.T) {
 	}
 }
 
+// TestBoundsOfMoney holds the bounds of money to those of the runtime.
+func TestBoundsOfMoney(t *testing.T) {
+	for capacity, want := range map[string]bool{
+		"0": false, "0.000001": true, "100_000_000": true, "100_000_000.000001": false, "99999999999999": false,
+	} {
+		s, problems := Read("limits.yaml", fmt.Appendf(nil, "version: 1\nowner: acme\nrevision: 1\n"+
+			"go: {package: x}\nentities: {user: {}}\nresources:\n  chat:\n    on_unavailable: deny\n    limits:\n"+
+			"      day: {money: USD, capacity: %s, window: day}\n", capacity))
+		if (len(problems) == 0) != want {
+			t.Errorf("%s: %v, want none: %t", capacity, problems, want)
+		}
+		nanos, why := ParseAmount(capacity)
+		n := s.Resources[0].Limits[0].Numbers
+		if why != "" || want && (n.Capacity != nanos || n.Currency != "USD") {
+			t.Errorf("%s is %d, %s, and read as %+v", capacity, nanos, why, n)
+		}
+		limit := bucket.Limit{Capacity: nanos, Burst: nanos, Period: day.Milliseconds()}
+		if wrong := limit.CheckMoney(0); (wrong == "") != want {
+			t.Errorf("%s: %s, want none: %t", capacity, wrong, want)
+		}
+	}
+}
+
 // nearBounds draws numbers on both sides of every bound.
 func nearBounds(t *rapid.T) Numbers {
 	const (

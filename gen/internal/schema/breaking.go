@@ -5,6 +5,10 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sluice-go/sluice/gen/internal/goname"
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 func breakingKeys() []string { return []string{"except", "ignore_only"} }
@@ -36,7 +40,7 @@ func (r exceptionReader) breaking(e entry) []Exception {
 	const example = "except: [{rule: SETTLE_CHANGED, reason: ...}]"
 	f, ok := r.fields(e.value, "breaking", "a mapping, such as {"+example+"}", breakingKeys(), nil)
 	if ok && emptyMapping(e.value) {
-		r.add(r.pos(e.key), ruleEmpty, "breaking is empty: leave it out, or write %s", example)
+		r.add(r.pos(e.key), rules.Empty, "breaking is empty: leave it out, or write %s", example)
 	}
 	return append(
 		r.exceptions(f, "except", exceptKeys(), "{rule: SETTLE_CHANGED, reason: nobody waits for it}"),
@@ -55,7 +59,7 @@ func (r exceptionReader) exceptions(f fields, list string, keys []string, exampl
 		return nil
 	}
 	if len(e.value.Content) == 0 {
-		r.add(r.pos(e.key), ruleEmpty, "%s is empty: leave it out, or write %s", list, example)
+		r.add(r.pos(e.key), rules.Empty, "%s is empty: leave it out, or write %s", list, example)
 	}
 	var exceptions []Exception
 	for _, item := range e.value.Content {
@@ -69,8 +73,8 @@ func (r exceptionReader) exceptions(f fields, list string, keys []string, exampl
 				first.At == x.At
 		})
 		if i >= 0 && x.Rule != "" && (x.At != "") == slices.Contains(keys, "at") {
-			r.add(x.RulePos, ruleRepeated, "%s has rule %s twice%s: remove one, the first is in line %d",
-				list, quote(x.Rule), ifAny(" at ", x.At), exceptions[i].RulePos.Line)
+			r.add(x.RulePos, rules.Repeated, "%s has rule %s twice%s: remove one, the first is in line %d",
+				list, hint.Quote(x.Rule), ifAny(" at ", x.At), exceptions[i].RulePos.Line)
 		}
 		exceptions = append(exceptions, x)
 	}
@@ -100,7 +104,7 @@ func (r exceptionReader) said(e entry, want string) string {
 	text, ok := r.text(e.value, e.name, want)
 	text = strings.TrimSpace(text)
 	if ok && text == "" {
-		r.add(r.pos(e.value), ruleEmpty, "%s is empty: write %s", e.name, want)
+		r.add(r.pos(e.value), rules.Empty, "%s is empty: write %s", e.name, want)
 	}
 	return text
 }
@@ -108,9 +112,10 @@ func (r exceptionReader) said(e entry, want string) string {
 // place returns the place that e names: a name, or two with a slash between them.
 func (r exceptionReader) place(e entry) string {
 	text, ok := r.text(e.value, "at", "a place, such as api/rps")
-	if ok && !made(text, alphanumerics, alphanumerics+resourceMarks) {
-		r.add(r.pos(e.value), ruleBadName, "at %s is no place: write a kind, a resource, or a limit or kind of a "+
-			"resource, such as api/rps", quote(text))
+	if ok && !goname.Made(text, goname.Alphanumerics, goname.Alphanumerics+resourceMarks) {
+		r.add(r.pos(e.value), rules.BadName, "at %s is no place: write a kind, a resource, or a limit or kind of "+
+			"a "+
+			"resource, such as api/rps", hint.Quote(text))
 		return ""
 	}
 	return text
@@ -121,7 +126,7 @@ func ifAny(before, text string) string {
 	if text == "" {
 		return ""
 	}
-	return before + quote(text)
+	return before + hint.Quote(text)
 }
 
 // Place names a limit, or a kind, of a resource as Exception.At does.

@@ -1,5 +1,10 @@
 package schema
 
+import (
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
+)
+
 // maxChain is the most buckets that a call charges: as many items as a transaction of DynamoDB takes.
 const maxChain = 100
 
@@ -22,9 +27,10 @@ func (r schemaReader) checkChains(s *Schema) {
 			}
 		}
 		if longest > maxChain {
-			r.add(at.Pos, ruleChainLength, "a call on resource %s for kind %s would charge %d buckets, with those "+
+			r.add(at.Pos, rules.ChainLength, "a call on resource %s for kind %s would charge %d buckets, with those "+
 				"of its ancestors: it can be at most %d, as one transaction has no more; take kinds out of its "+
-				"entities, or write cascade: none", quote(res.Name), quote(s.Kinds[at.Kind].Name), longest, maxChain)
+				"entities, or write cascade: none", hint.Quote(res.Name), hint.Quote(s.Kinds[at.Kind].Name), longest,
+				maxChain)
 		}
 	}
 }

@@ -6,6 +6,10 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/goname"
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 // Generated code has these scopes, each a section of this file: the package, its structs, its folder. The
@@ -44,7 +48,10 @@ func resourceNamesInGo(r *Resource, chain int, kinds []string) []string {
 	for _, s := range typeSuffixes() {
 		names = append(names, goName+s)
 	}
-	private := Unexported(goName)
+	if r.Usage != nil {
+		names = append(names, goName+UsageSuffix)
+	}
+	private := goname.Unexported(goName)
 	names = append(names, private)
 	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf"} {
 		names = append(names, private+s)
@@ -86,6 +93,12 @@ func limiterMembers() []string {
 
 // kindMembers are the members of a kind's struct besides its parent.
 func kindMembers() []string { return []string{"ID", "Chain", "String"} }
+
+// UsageSuffix ends the name of a resource's struct of usage.
+const UsageSuffix = "Usage"
+
+// usageMembers are the members of a resource's struct of usage besides its usages.
+func usageMembers() []string { return []string{"Cost"} }
 
 // costMembers are the members of a resource's structs of costs and overrides besides its limits.
 func costMembers() []string { return []string{"String"} }
@@ -171,7 +184,7 @@ func takenPrivately(name string) string {
 		return "a variable of generated code, as all single letters"
 	}
 	switch name {
-	case "runtime", "store", "bucket", "codec", "types", "testing", "time", "codectest", "gentest":
+	case "runtime", "store", "bucket", "money", "codec", "types", "testing", "time", "codectest", "gentest":
 		return "a package that generated code imports"
 	case "context", "errors", "fmt", "iter", "math", "slices", "strconv", "strings":
 		return "kept for imports of later versions of generated code"
@@ -221,10 +234,10 @@ func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 	}
 	if pair := [2]Pos{first.pos, o.pos}; !c.reported[pair] {
 		c.reported[pair] = true
-		if first.name != o.name && goName(first.name) == goName(o.name) {
+		if first.name != o.name && goname.Of(first.name) == goname.Of(o.name) {
 			shown += ", where names keep letters and digits alone, each word with a capital"
 		}
-		c.add(o.pos, ruleGoClash, "%s and %s, in line %d, both give %s: set go_name on one of them", o.what,
+		c.add(o.pos, rules.GoClash, "%s and %s, in line %d, both give %s: set go_name on one of them", o.what,
 			first.what, first.pos.Line, shown)
 	}
 	return false
@@ -232,7 +245,7 @@ func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 
 // reserved reports a Go name that generated code uses itself.
 func (c *clashes) reserved(o owner, name, as string) {
-	c.add(o.pos, ruleReservedName, "%s would be %s in Go, which is %s: set its go_name", o.what, name, as)
+	c.add(o.pos, rules.ReservedName, "%s would be %s in Go, which is %s: set its go_name", o.what, name, as)
 }
 
 // checkGoNames reports the clashes between names of s, and between them and generated code's own.
@@ -243,7 +256,7 @@ func (r schemaReader) checkGoNames(s *Schema) {
 		pkg[name] = owner{}
 	}
 	for _, k := range s.Kinds {
-		o := owner{"kind " + quote(k.Name), k.Name, k.Pos}
+		o := owner{"kind " + hint.Quote(k.Name), k.Name, k.Pos}
 		switch {
 		case k.GoName == "":
 		case slices.Contains(kindMembers(), k.GoName):
@@ -255,6 +268,7 @@ func (r schemaReader) checkGoNames(s *Schema) {
 	for _, res := range s.Resources {
 		usable := c.resource(pkg, files, res, resourceNamesInGo(res, s.longest(res), s.variants(res)))
 		c.limits(pkg, res, usable)
+		c.usage(res)
 	}
 }
 
@@ -273,19 +287,19 @@ func (c *clashes) resource(pkg, files scope, res *Resource, names []string) bool
 	if res.GoName == "" {
 		return false
 	}
-	o := owner{"resource " + quote(res.Name), res.Name, res.Pos}
-	private, file := Unexported(res.GoName), strings.ToLower(res.GoName)
+	o := owner{"resource " + hint.Quote(res.Name), res.Name, res.Pos}
+	private, file := goname.Unexported(res.GoName), strings.ToLower(res.GoName)
 	if as := takenPrivately(private); as != "" {
 		c.reserved(o, private, as)
 		return false
 	}
-	if windowsDevice(file) {
-		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which cannot be checked out on Windows: "+
+	if goname.WindowsDevice(file) {
+		c.add(o.pos, rules.ReservedName, "%s would be written to %s.go, which cannot be checked out on Windows: "+
 			"set its go_name", o.what, file)
 		return false
 	}
 	if takenFile(file) {
-		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which is another file of generated code: "+
+		c.add(o.pos, rules.ReservedName, "%s would be written to %s.go, which is another file of generated code: "+
 			"set its go_name", o.what, file)
 		return false
 	}
@@ -301,17 +315,32 @@ func (c *clashes) resource(pkg, files scope, res *Resource, names []string) bool
 func (c *clashes) limits(pkg scope, res *Resource, usable bool) {
 	members := make(scope)
 	for _, l := range res.Limits {
-		o := owner{"limit " + quote(l.Name) + " of resource " + quote(res.Name), l.Name, l.Pos}
+		o := owner{"limit " + hint.Quote(l.Name) + " of resource " + hint.Quote(res.Name), l.Name, l.Pos}
 		switch {
 		case l.GoName == "":
 		case slices.Contains(bucketMembers(), l.GoName):
 			c.reserved(o, l.GoName, "a member of every bucket")
 		case slices.Contains(costMembers(), l.GoName):
 			c.reserved(o, l.GoName, "a member of every cost")
-		case slices.Contains(typeSuffixes(), l.GoName):
+		case slices.Contains(typeSuffixes(), l.GoName), res.Usage != nil && l.GoName == UsageSuffix:
 			c.reserved(o, l.GoName, "the end of a type's name in every resource")
 		case c.declare(members, l.GoName, l.GoName+" in Go", o) && usable:
 			c.declareAll(pkg, []string{limitNameInGo(res, l)}, o)
+		}
+	}
+}
+
+// usage declares the names of res's usages, which are members of a struct.
+func (c *clashes) usage(res *Resource) {
+	members := make(scope)
+	for _, u := range res.Usage {
+		o := owner{"usage " + hint.Quote(u.Name) + " of resource " + hint.Quote(res.Name), u.Name, u.Pos}
+		switch {
+		case u.GoName == "":
+		case slices.Contains(usageMembers(), u.GoName):
+			c.reserved(o, u.GoName, "a member of every usage")
+		default:
+			c.declare(members, u.GoName, u.GoName+" in Go", o)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // mutable names the valid texts that TestReadMutated changes.
-var mutable = []string{"demo", "regions_good", "windows_good", "in_flight_good"}
+var mutable = []string{"demo", "regions_good", "windows_good", "in_flight_good", "money_good"}
 
 var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
 
@@ -65,6 +65,7 @@ func TestReadMutated(t *testing.T) {
 					"limits", "entities", "global", "regions", "names", "floor", "window",
 					"day", "week", "month", "year", "5h", "starts", "first_use", "entity", "monday", "zone", "UTC",
 					"in_flight", "on_crash", "release", "charge",
+					"money", "counts", "usage", "price", "input", "USD", "EUR", "0.50", ".5", "1e3", "2.5/1M",
 					"drift", "horizon", "50", "51", "eu-central-1",
 					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4",
 					"User",
@@ -174,6 +175,7 @@ func checkSchema(t tester, s *Schema) {
 				t.Errorf("limit %s of %+v has bad holds: %+v", l.Name, r, l)
 			}
 		}
+		checkUsage(t, s, r)
 		for i, c := range r.Charged {
 			if c.Kind < 0 || c.Kind >= len(s.Kinds) || len(c.Limits) != len(r.Limits) ||
 				len(c.PerCall) != len(r.Limits) || c.Pos.Line < 1 ||
@@ -183,7 +185,7 @@ func checkSchema(t tester, s *Schema) {
 			for j, n := range c.Limits {
 				checkNumbers(t, n, c.PerCall[j])
 				if l := r.Limits[j]; !n.Absent() && (n.Windowed() != (l.Window != nil) || n.InFlight() != l.InFlight ||
-					n.Period != l.Period) {
+					n.Period != l.Period || n.Currency != l.Currency) {
 					t.Errorf("limit %s has %+v for a kind, and itself %+v", l.Name, n, l)
 				}
 			}
@@ -198,6 +200,28 @@ func checkSchema(t tester, s *Schema) {
 	slices.Sort(declared)
 	if n := len(declared); n != len(slices.Compact(declared)) {
 		t.Errorf("a Go name is declared twice: %v", declared)
+	}
+}
+
+// checkUsage fails unless r's usage and its limits of money fit each other.
+func checkUsage(t tester, s *Schema, r *Resource) {
+	t.Helper()
+	for _, u := range r.Usage {
+		if u.Name == "" || u.GoName == "" || u.Pos.Line < 1 || u.Price < 0 || u.Price > 1e18 ||
+			u.Price > 0 && r.Money() == "" {
+			t.Errorf("bad usage of %s: %+v", r.Name, u)
+		}
+	}
+	for _, l := range r.Limits {
+		if l.Currency != "" && (l.Currency != r.Money() || l.Counts != nil) ||
+			l.Currency != "" && slices.Contains(s.Stores, StoreRedis) && l.Capacity > 9e15 {
+			t.Errorf("bad money of %s: %+v", r.Name, l)
+		}
+		for _, name := range l.Counts {
+			if !slices.ContainsFunc(r.Usage, func(u *Usage) bool { return u.Name == name }) {
+				t.Errorf("limit %s of %s counts %s, which is no usage", l.Name, r.Name, name)
+			}
+		}
 	}
 }
 
@@ -256,6 +280,13 @@ func checkNumbers(t tester, n Numbers, perCall int64) {
 	t.Helper()
 	const tokens = 1e12
 	if n.Absent() {
+		return
+	}
+	if n.Currency != "" {
+		if !n.Windowed() || len(n.Currency) != 3 || n.Capacity < 1000 || n.Burst != n.Capacity ||
+			n.Capacity > 1e17 || n.Capacity%1000 != 0 || perCall < 0 || perCall > n.Capacity || perCall%1000 != 0 {
+			t.Errorf("money out of bounds: %+v, per call %d", n, perCall)
+		}
 		return
 	}
 	if n.Windowed() {

@@ -76,7 +76,8 @@ func validate(t tester, s *jsonschema.Schema, src []byte) error {
 func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
 	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good",
-		"region_floor_none", "model_names", "kinds_good", "windows_good", "in_flight_good"} {
+		"region_floor_none", "model_names", "kinds_good", "windows_good", "in_flight_good",
+		"money_good"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}
@@ -95,7 +96,7 @@ func TestJSONSchema(t *testing.T) {
 		"region_window_unit",
 		"regions_empty", "regions_names", "regions_null", "regions_types",
 		"how_long", "starts", "window_unknown", "window_keys", "restated_window", "unknown_zone",
-		"in_flight", "crash_refills",
+		"in_flight", "crash_refills", "money",
 	} {
 		if validate(t, s, texts[name]) == nil {
 			t.Errorf("%s: no mistake found", name)
@@ -122,7 +123,7 @@ func TestJSONSchemaKeys(t *testing.T) {
 	accepted := map[string][]string{
 		"schema": topKeys(), "go": goKeys(), "regions": regionsKeys(), "kind": kindKeys(),
 		"resource": resourceKeys(), "limit": limitKeys(), "restated": restatedKeys(),
-		"breaking": breakingKeys(), "except": exceptKeys(), "ignore_only": ignoreKeys(),
+		"usage": usageKeys(), "breaking": breakingKeys(), "except": exceptKeys(), "ignore_only": ignoreKeys(),
 	}
 	for name, def := range doc.Defs {
 		if def.Type != "object" {

@@ -3,20 +3,19 @@ package schema
 import (
 	"slices"
 	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 func kindKeys() []string { return []string{"parent", "doc", "go_name"} }
-
-// maxIdentifier is the longest name of a kind or limit: it is part of every expression, or of every stored
-// id.
-const maxIdentifier = 32
 
 // kinds reads the schema's entities. known reports whether references to kinds can be checked against the
 // result.
 func (r schemaReader) kinds(e entry) (kinds []*Kind, known bool) {
 	entries, _ := r.mapping(e.value, "entities", "the kinds of entity, such as {user: {}}")
 	if emptyMapping(e.value) {
-		r.add(r.pos(e.key), ruleEmpty, "entities is empty: name at least one kind, such as user: {}")
+		r.add(r.pos(e.key), rules.Empty, "entities is empty: name at least one kind, such as user: {}")
 	}
 	if len(entries) == 0 {
 		return nil, false
@@ -27,7 +26,7 @@ func (r schemaReader) kinds(e entry) (kinds []*Kind, known bool) {
 		k := &Kind{Name: e.name, Parent: -1, Pos: r.pos(e.key)}
 		k.ParentPos = k.Pos
 		kinds = append(kinds, k)
-		what := "kind " + quote(e.name)
+		what := "kind " + hint.Quote(e.name)
 		nameOK := r.identifier(k.Pos, what, e.name)
 		f, ok := r.fields(e.value, what, "{}, or its keys, such as {doc: who pays}", kindKeys(), nil)
 		if !ok {
@@ -51,10 +50,11 @@ func (r schemaReader) kinds(e entry) (kinds []*Kind, known bool) {
 		if kinds[i].Parent < 0 && known {
 			how := "add it to entities, or leave parent out"
 			if others := without(kindNames(kinds), kinds[i].Name); len(others) > 0 {
-				how = r.cure(name, others)
+				how = r.Cure(name, others)
 			}
-			r.add(r.pos(e.value), ruleUnknownParent, "parent %s of kind %s is no kind of entities: %s", quote(name),
-				quote(kinds[i].Name), how)
+			r.add(r.pos(e.value), rules.UnknownParent, "parent %s of kind %s is no kind of entities: "+
+				"%s", hint.Quote(name),
+				hint.Quote(kinds[i].Name), how)
 		}
 	}
 	r.checkCycles(kinds, parents)
@@ -77,13 +77,13 @@ func (r schemaReader) checkCycles(kinds []*Kind, parents []entry) {
 			var names []string
 			for j := range len(cycle) + 1 {
 				switch {
-				case j < maxChoices || j == len(cycle):
-					names = append(names, bare(kinds[cycle[(first+j)%len(cycle)]].Name))
-				case j == maxChoices:
+				case j < hint.MaxChoices || j == len(cycle):
+					names = append(names, hint.Bare(kinds[cycle[(first+j)%len(cycle)]].Name))
+				case j == hint.MaxChoices:
 					names = append(names, "...")
 				}
 			}
-			r.add(r.pos(parents[cycle[first]].value), ruleParentCycle,
+			r.add(r.pos(parents[cycle[first]].value), rules.ParentCycle,
 				"parents go round in a circle, %s: remove one of them", strings.Join(names, " -> "))
 		}
 		for _, k := range path {

@@ -4,13 +4,17 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 // limitKinds reads the kinds that have a limit. checkKinds compares them with the resource's entities.
 func (r *resourceReader) limitKinds(e entry, what string) []entry {
 	kinds := r.names(e.value, "kinds of "+what, "a list, such as ["+r.exampleKind()+"]")
 	if e.value.Kind == yaml.SequenceNode && len(e.value.Content) == 0 {
-		r.add(r.pos(e.key), ruleEmpty, "kinds of %s is empty: name the kinds that have it, or leave it out for all",
+		r.add(r.pos(e.key), rules.Empty, "kinds of %s is empty: name the kinds that have it, or leave it out for "+
+			"all",
 			what)
 	}
 	return kinds
@@ -21,8 +25,8 @@ func (r *resourceReader) checkKinds(charged []string) {
 	for _, l := range r.limits {
 		for _, e := range l.kinds {
 			if !slices.Contains(charged, e.name) {
-				r.add(r.pos(e.value), ruleUnknownKind, "%s in kinds of %s is none of the entities of %s: %s",
-					quote(e.name), l.what, r.what, r.cure(e.name, charged))
+				r.add(r.pos(e.value), rules.UnknownKind, "%s in kinds of %s is none of the entities of %s: %s",
+					hint.Quote(e.name), l.what, r.what, r.Cure(e.name, charged))
 			}
 		}
 	}

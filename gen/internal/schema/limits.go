@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/duration"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
 func limitKeys() []string {
-	return []string{"capacity", "every", "window", "starts", "zone", "in_flight", "on_crash", "refill", "burst",
-		"per_call", "kinds", "refills", "doc", "go_name"}
+	return []string{"capacity", "every", "window", "starts", "zone", "in_flight", "on_crash", "money", "counts",
+		"refill", "burst", "per_call", "kinds", "refills", "doc", "go_name"}
 }
 
 func restatedKeys() []string {
@@ -31,6 +32,11 @@ type limit struct {
 	inFlight bool           // it has in_flight: true
 	release  bool           // it has on_crash: release
 
+	money    bool    // it has the key money, so that its numbers are amounts
+	currency string  // "" for none, and with a mistake
+	moneyPos Pos     // of the key
+	counts   []entry // the usages that are added up for it
+
 	kinds []entry // the kinds that have it; nil for all
 }
 
@@ -44,16 +50,21 @@ func (l limit) evenly() bool { return !l.windowed && !l.inFlight }
 
 // plain returns l's numbers without their places. A limit that does not refill has no other burst.
 func (l limit) plain() Numbers {
-	return Numbers{Capacity: l.capacity.n, Burst: l.burst.n, Refill: l.refill.n, Period: l.every.d}
+	return Numbers{Capacity: l.capacity.n, Burst: l.burst.n, Refill: l.refill.n, Period: l.every.d,
+		Currency: l.currency}
 }
 
 // baseLimit reads f into l: capacity must be there, and one of every, window and in_flight. With in_flight, a
 // call takes one token unless per_call is given.
 func (r *resourceReader) baseLimit(f fields, l limit) limit {
 	l.every.own, l.every.pos = true, l.pos
-	l = windowReader{r.reader, f, l.what}.howLong(l)
+	l = windowReader{r.reader, f, l.what}.howLong(moneyReader{r}.money(f, l))
+	moneyReader{r}.checkWindowed(f, l)
 	if l.inFlight {
 		l.perCall = count{n: 1, ok: true, pos: l.pos}
+	}
+	if l.money {
+		return r.numbers(f, l, "write the amount that "+l.what+" has, such as capacity: 50")
 	}
 	return r.numbers(f, l, "write how many tokens "+l.what+" has, such as capacity: 100")
 }
@@ -63,10 +74,10 @@ func (r *resourceReader) baseLimit(f fields, l limit) limit {
 func (r *resourceReader) restatedLimit(f fields, l, base limit) limit {
 	l.every, l.perCall = base.every.inherited(), base.perCall.inherited()
 	l.windowed, l.window = base.windowed, base.window
-	l.inFlight, l.release = base.inFlight, base.release
+	l.inFlight, l.release, l.money, l.currency = base.inFlight, base.release, base.money, base.currency
 	example := "100"
 	if base.capacity.ok {
-		example = grouped(base.capacity.n)
+		example = l.written(base.capacity.n)
 	}
 	if !l.evenly() {
 		windowReader{r.reader, f, l.what}.notEvenly(l, "refill", "burst")
@@ -81,21 +92,21 @@ func (r *resourceReader) restatedLimit(f fields, l, base limit) limit {
 func (r *resourceReader) numbers(f fields, l limit, needCapacity string) limit {
 	l.capacity = count{own: true, pos: l.pos}
 	if e, ok := r.needAt(f, l.pos, "capacity", needCapacity); ok {
-		l.capacity = r.count(e, "capacity", maxTokens)
+		l.capacity = moneyReader{r}.number(l, e, "capacity")
 	}
 	l.refill, l.burst = l.capacity, l.capacity
-	if !l.evenly() {
+	if !l.evenly() || l.money { // money that refills is a mistake already
 		l.refill = count{}
 	} else {
 		if e, ok := f.get("refill"); ok {
-			l.refill = r.count(e, "refill", maxTokens)
+			l.refill = moneyReader{r}.number(l, e, "refill")
 		}
 		if e, ok := f.get("burst"); ok {
-			l.burst = r.count(e, "burst", maxTokens)
+			l.burst = moneyReader{r}.number(l, e, "burst")
 		}
 	}
 	if e, ok := f.get("per_call"); ok {
-		l.perCall = r.count(e, "per_call", maxTokens)
+		l.perCall = moneyReader{r}.number(l, e, "per_call")
 	}
 	return l
 }
@@ -104,7 +115,8 @@ func (r *resourceReader) numbers(f fields, l limit, needCapacity string) limit {
 // this mapping: they have been reported at the base limit.
 func (r *resourceReader) checkLimit(l limit) {
 	if pos, ok := ownPlace(l.burst, l.capacity); ok && l.burst.n < l.capacity.n {
-		r.add(pos, ruleBurstCapacity, "burst %s of %s is below its capacity %s: raise burst, or leave it out (it "+
+		r.add(pos, rules.BurstCapacity, "burst %s of %s is below its capacity %s: raise burst, or leave it out "+
+			"(it "+
 			"is capacity then)",
 			grouped(l.burst.n), l.what, grouped(l.capacity.n))
 	}
@@ -113,18 +125,18 @@ func (r *resourceReader) checkLimit(l limit) {
 		if !l.evenly() {
 			most = "capacity"
 		}
-		r.add(pos, rulePerCallBurst, "per_call %s of %s is above its %s %s: such a call could never be "+
+		r.add(pos, rules.PerCallBurst, "per_call %s of %s is above its %s %s: such a call could never be "+
 			"served, lower per_call or raise %s",
-			grouped(l.perCall.n), l.what, most, grouped(l.burst.n), most)
+			l.written(l.perCall.n), l.what, most, l.written(l.burst.n), most)
 	}
 	every := count{n: l.every.d.Milliseconds(), ok: l.every.ok, own: l.every.own, pos: l.every.pos}
 	if pos, ok := ownPlace(l.refill, every); ok && l.refill.n > maxPerMilli*every.n { // at most 3.2*10^14
-		r.add(pos, ruleRefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, %slower "+
+		r.add(pos, rules.RefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, %slower "+
 			"refill",
 			l.what, grouped(l.refill.n), duration.Written(l.every.d), ifOwn(every, "raise every or "))
 	}
 	if pos, ok := ownPlace(l.refill, l.burst, every); ok && !fillsInTime(l.burst.n, l.refill.n, every.n) {
-		r.add(pos, ruleFillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every "+
+		r.add(pos, rules.FillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every "+
 			"%s): raise refill, or lower burst%s",
 			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), duration.Written(l.every.d), ifOwn(every,
 				" or every"))

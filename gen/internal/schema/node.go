@@ -2,11 +2,13 @@ package schema
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 // The tags that yaml.v3 gives nodes, as far as they matter here.
@@ -64,9 +66,9 @@ func (r *reader) wrong(n *yaml.Node, what, want string) {
 	case isNull(n):
 		is = "has no value"
 	case n.Tag != tagString:
-		is = "is " + strings.TrimPrefix(n.Tag, "!!") + " " + quote(n.Value)
+		is = "is " + strings.TrimPrefix(n.Tag, "!!") + " " + hint.Quote(n.Value)
 	}
-	r.add(r.pos(n), ruleWrongType, "%s %s: write %s", what, is, want)
+	r.add(r.pos(n), rules.WrongType, "%s %s: write %s", what, is, want)
 }
 
 // merges reports whether n has a merge key, so that missing keys may be meant to come from elsewhere.
@@ -95,8 +97,8 @@ func (r *reader) mapping(n *yaml.Node, what, want string) ([]entry, bool) {
 		case key.Kind != yaml.ScalarNode:
 			r.wrong(key, "a key of "+what, "a name")
 		case twice:
-			r.add(r.pos(key), ruleDuplicateKey, "%s stands in %s twice: remove one, the first is in line %d",
-				quote(key.Value), what, at.Line)
+			r.add(r.pos(key), rules.DuplicateKey, "%s stands in %s twice: remove one, the first is in line %d",
+				hint.Quote(key.Value), what, at.Line)
 		default:
 			first[key.Value] = r.pos(key)
 			entries = append(entries, entry{key.Value, key, value})
@@ -119,14 +121,15 @@ func (r *reader) fields(n *yaml.Node, what, want string, known []string, special
 		default:
 			if k, _, ok := strings.Cut(e.name, ":"); ok && slices.Contains(known, k) {
 				f.meant = append(f.meant, k)
-				r.add(r.pos(e.key), ruleUnknownKey, "unknown key %s in %s: write a blank after ':', as in %s: ...",
-					quote(e.name), what, k)
+				r.add(r.pos(e.key), rules.UnknownKey, "unknown key %s in %s: write a blank after ':', as in %s: ...",
+					hint.Quote(e.name), what, k)
 				continue
 			}
-			if k, ok := r.nearest(e.name, known); ok {
+			if k, ok := r.Nearest(e.name, known); ok {
 				f.meant = append(f.meant, k)
 			}
-			r.add(r.pos(e.key), ruleUnknownKey, "unknown key %s in %s: %s", quote(e.name), what, r.cure(e.name, known))
+			r.add(r.pos(e.key), rules.UnknownKey, "unknown key %s in %s: "+
+				"%s", hint.Quote(e.name), what, r.Cure(e.name, known))
 		}
 	}
 	return f, ok
@@ -142,7 +145,7 @@ func (r *reader) need(f fields, name, how string) (entry, bool) {
 func (r *reader) needAt(f fields, pos Pos, name, how string) (entry, bool) {
 	e, ok := f.get(name)
 	if !ok && !f.merged && !slices.Contains(f.meant, name) {
-		r.add(pos, ruleMissingKey, "%s is missing: %s", name, how)
+		r.add(pos, rules.MissingKey, "%s is missing: %s", name, how)
 	}
 	return e, ok
 }
@@ -182,7 +185,7 @@ func (r *reader) names(n *yaml.Node, what, want string) []entry {
 		switch {
 		case !ok:
 		case slices.ContainsFunc(items, func(e entry) bool { return e.name == name }):
-			r.add(r.pos(c), ruleRepeated, "%s stands in %s twice: remove one", quote(name), what)
+			r.add(r.pos(c), rules.Repeated, "%s stands in %s twice: remove one", hint.Quote(name), what)
 		default:
 			items = append(items, entry{name: name, value: c})
 		}
@@ -206,7 +209,7 @@ func (r *reader) doc(f fields) string {
 	}
 	text = strings.TrimSpace(strings.Join(lines, "\n"))
 	if i := strings.IndexFunc(text, isControl); i >= 0 {
-		r.add(r.pos(e.value), ruleDocText, "doc has control character %U, which has no place in a Go comment: "+
+		r.add(r.pos(e.value), rules.DocText, "doc has control character %U, which has no place in a Go comment: "+
 			"remove it", []rune(text[i:])[0])
 		return ""
 	}
@@ -219,28 +222,3 @@ func isControl(c rune) bool {
 	return unicode.IsControl(c) && c != '\n' && c != '\t' || c == '\ufeff' ||
 		'\u2028' <= c && c <= '\u202e' || '\u2066' <= c && c <= '\u2069'
 }
-
-// quote returns a text of the file for a message: quoted on one line, and cut if it is long.
-func quote(text string) string { return strconv.Quote(short(text)) }
-
-// bare returns the name of a kind or limit for a list or example, without quotes if it needs none.
-func bare(name string) string {
-	if isIdentifier(name) {
-		return name
-	}
-	return quote(name)
-}
-
-// short returns text cut at maxEcho letters.
-func short(text string) string {
-	n := 0
-	for i := range text {
-		if n++; n > maxEcho {
-			return text[:i] + "..."
-		}
-	}
-	return text
-}
-
-// maxEcho is the most letters of a text that messages show: those of the longest valid name.
-const maxEcho = maxResourceName

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/duration"
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 // The bounds of docs/design.md, "Arithmetic": with them int64 holds every sum of millitokens and
@@ -62,14 +64,14 @@ func (r *reader) count(e entry, what string, most int64) count {
 	n, why := parseCount(text, 1, most)
 	switch {
 	case why != "":
-		r.add(c.pos, ruleBadNumber, "%s: %s %s", what, quote(text), why)
+		r.add(c.pos, rules.BadNumber, "%s: %s %s", what, hint.Quote(text), why)
 	case n == 0 && e.name == "per_call":
-		r.add(c.pos, ruleZeroNumber, "%s is 0: write at least 1, or leave it out: then a cost of 0 takes nothing, "+
-			"or a slot of a limit with in_flight", what)
+		r.add(c.pos, rules.ZeroNumber, "%s is 0: write at least 1, or leave it out: then a cost of 0 takes "+
+			"nothing, or a slot of a limit with in_flight", what)
 	case n == 0:
-		r.add(c.pos, ruleZeroNumber, "%s is 0: it must be at least 1", what)
+		r.add(c.pos, rules.ZeroNumber, "%s is 0: it must be at least 1", what)
 	case n > most:
-		r.add(c.pos, ruleNumberRange, "%s is %s: it can be at most %s", what, short(text), grouped(most))
+		r.add(c.pos, rules.NumberRange, "%s is %s: it can be at most %s", what, hint.Short(text), grouped(most))
 	default:
 		c.n, c.ok = n, true
 	}
@@ -157,9 +159,9 @@ func (r *reader) duration(e entry, what string, in span) period {
 	d, why := duration.Parse(text)
 	switch {
 	case why != "":
-		r.add(p.pos, ruleBadPeriod, "%s: %s %s", what, quote(text), why)
+		r.add(p.pos, rules.BadPeriod, "%s: %s %s", what, hint.Quote(text), why)
 	case in.outside(d) != "":
-		r.add(p.pos, rulePeriodRange, "%s is %s: it %s", what, short(text), in.outside(d))
+		r.add(p.pos, rules.PeriodRange, "%s is %s: it %s", what, hint.Short(text), in.outside(d))
 	default:
 		p.d, p.ok = d, true
 	}

@@ -1,5 +1,11 @@
 package schema
 
+import (
+	"github.com/sluice-go/sluice/gen/internal/goname"
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
+)
+
 // maxOwner is the longest owner: errors print it in a sentence.
 const maxOwner = 64
 
@@ -9,11 +15,12 @@ func (r schemaReader) owner(e entry) string {
 	text, ok := r.text(e.value, "owner", "a name, such as acme")
 	switch {
 	case !ok:
-	case !made(text, lowers+digits, lowers+digits+"._/-"):
-		r.add(r.pos(e.value), ruleBadName, "owner %s has a bad name: it must start with a-z or 0-9 and go on with "+
-			"these or . _ / -", quote(text))
+	case !goname.Made(text, goname.Lowers+goname.Digits, goname.Lowers+goname.Digits+"._/-"):
+		r.add(r.pos(e.value), rules.BadName, "owner %s has a bad name: it must start with a-z or 0-9 and go on "+
+			"with "+
+			"these or . _ / -", hint.Quote(text))
 	case len(text) > maxOwner:
-		r.add(r.pos(e.value), ruleBadName, "owner has a name of %d letters: it can have at most %d", len(text),
+		r.add(r.pos(e.value), rules.BadName, "owner has a name of %d letters: it can have at most %d", len(text),
 			maxOwner)
 	default:
 		return text

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 // Pos is a place in a file. Line and Col count from 1; Col counts characters.
@@ -55,3 +57,12 @@ func (ps Problems) Sort() {
 		return cmp.Or(a.Compare(b.Pos), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
 	})
 }
+
+// Rule is a condition that every limits.yaml must meet.
+type Rule = rules.Rule
+
+// Rules returns every rule that Read checks, in the order in which a reader of limits.yaml meets them.
+func Rules() []Rule { return rules.All() }
+
+// RuleOutPath is the id of the rule about go.out. Read does not know the module: package gen checks that.
+const RuleOutPath = rules.OutPath

@@ -9,6 +9,10 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sluice-go/sluice/gen/internal/goname"
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 // Read parses and checks a limits.yaml, which positions call file. It returns all mistakes, sorted, except
@@ -34,10 +38,12 @@ func stores() []string { return []string{StoreDynamoDB, StoreRedis} }
 // reader collects the problems of one file. Its methods read values of YAML, and report the mistakes in them:
 // callers do not report these again. Readers of parts of the file embed it.
 type reader struct {
-	file      string
-	problems  Problems
-	distances int // number of distances computed for hints; see maxDistances
+	hint.Hints
 
+	file     string
+	problems Problems
+
+	redis         bool // code is generated for Redis
 	globalUnknown bool // the global of some resource is malformed, and may be meant to be true
 }
 
@@ -68,7 +74,7 @@ func (r documentReader) parse(src []byte) *yaml.Node {
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		r.add(r.at(1, 1), ruleOneDocument, "the file is empty: it must hold version, owner, revision, go, "+
+		r.add(r.at(1, 1), rules.OneDocument, "the file is empty: it must hold version, owner, revision, go, "+
 			"entities and resources")
 		return nil
 	case err != nil:
@@ -78,14 +84,14 @@ func (r documentReader) parse(src []byte) *yaml.Node {
 	var second yaml.Node
 	switch err := dec.Decode(&second); {
 	case err == nil:
-		r.add(r.at(second.Line, second.Column), ruleOneDocument,
+		r.add(r.at(second.Line, second.Column), rules.OneDocument,
 			"a second document starts here: a file holds one, remove the --- line or split the file")
 	case !errors.Is(err, io.EOF):
 		r.syntax(src, err)
 	}
 	root := doc.Content[0]
 	if isNull(root) {
-		r.add(r.pos(root), ruleOneDocument, "the document is empty: it must hold version, owner, revision, go, "+
+		r.add(r.pos(root), rules.OneDocument, "the document is empty: it must hold version, owner, revision, go, "+
 			"entities and resources")
 		return nil
 	}
@@ -100,11 +106,11 @@ func (r documentReader) checkText(src []byte) bool {
 		c, size := utf8.DecodeRune(rest)
 		switch {
 		case c == utf8.RuneError && size == 1:
-			r.add(r.at(line, col), ruleNotText, "byte 0x%02x is not UTF-8: save the file as UTF-8", rest[0])
+			r.add(r.at(line, col), rules.NotText, "byte 0x%02x is not UTF-8: save the file as UTF-8", rest[0])
 			return false
 		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c >= 0x7f && c < 0xa0 &&
 			c != 0x85, c == 0xfffe, c == 0xffff:
-			r.add(r.at(line, col), ruleNotText, "control character %U cannot stand in YAML: remove it", c)
+			r.add(r.at(line, col), rules.NotText, "control character %U cannot stand in YAML: remove it", c)
 			return false
 		case c == '\n':
 			line, col = line+1, 0
@@ -119,15 +125,15 @@ func (r documentReader) checkText(src []byte) bool {
 func (r documentReader) checkFeatures(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		r.add(r.pos(n), ruleYAMLFeature, noAlias, "alias *"+short(n.Value))
+		r.add(r.pos(n), rules.YAMLFeature, noAlias, "alias *"+hint.Short(n.Value))
 	case n.Anchor != "":
-		r.add(r.pos(n), ruleYAMLFeature, noAlias, "anchor &"+short(n.Anchor))
+		r.add(r.pos(n), rules.YAMLFeature, noAlias, "anchor &"+hint.Short(n.Anchor))
 	case n.Tag == tagMerge:
-		r.add(r.pos(n), ruleYAMLFeature, "merge key <<: merging is not supported, write the values where they "+
+		r.add(r.pos(n), rules.YAMLFeature, "merge key <<: merging is not supported, write the values where they "+
 			"apply")
 	case n.Style&yaml.TaggedStyle != 0:
-		r.add(r.pos(n), ruleYAMLFeature, "tag %s: tags are not supported, remove it (and quote the value if it "+
-			"is meant as text)", quote(n.Tag))
+		r.add(r.pos(n), rules.YAMLFeature, "tag %s: tags are not supported, remove it (and quote the value if it "+
+			"is meant as text)", hint.Quote(n.Tag))
 	}
 	for _, c := range n.Content {
 		r.checkFeatures(c)
@@ -165,6 +171,7 @@ func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 	if e, ok := f.get("stores"); ok {
 		s.StoresPos = r.pos(e.key)
 		s.Stores = r.stores(e)
+		r.redis = slices.Contains(s.Stores, StoreRedis)
 	}
 	if e, ok := f.get("regions"); ok {
 		s.Regions = regionReader(r).regions(e)
@@ -194,8 +201,8 @@ func (r schemaReader) version(e entry) int {
 	case text == "1":
 		return 1
 	default:
-		r.add(r.pos(e.value), ruleVersion, "version %s is not one that this sluice reads: write version: 1, or "+
-			"run a newer sluice", quote(text))
+		r.add(r.pos(e.value), rules.Version, "version %s is not one that this sluice reads: write version: 1, or "+
+			"run a newer sluice", hint.Quote(text))
 	}
 	return 0
 }
@@ -210,8 +217,8 @@ func (r schemaReader) goPackage(e entry, s *Schema) {
 		"write the name of the package to generate, such as go: {package: limits}"); ok {
 		if text, ok := r.text(e.value, "package", "a name, such as limits"); ok {
 			s.Package = text
-			if why := badPackage(text); why != "" {
-				r.add(r.pos(e.value), rulePackageName, "package %s %s", quote(text), why)
+			if why := goname.BadPackage(text); why != "" {
+				r.add(r.pos(e.value), rules.PackageName, "package %s %s", hint.Quote(text), why)
 			}
 		}
 	}
@@ -220,8 +227,9 @@ func (r schemaReader) goPackage(e entry, s *Schema) {
 		if text, ok := r.text(e.value, "out", "a folder, such as ./limits"); ok {
 			s.Out, s.OutPos = text, r.pos(e.value)
 			if why := badPath(text); why != "" {
-				r.add(r.pos(e.value), RuleOutPath, "out %s %s: write a folder relative to this file's, such as ./limits",
-					quote(text), why)
+				r.add(r.pos(e.value), rules.OutPath, "out %s %s: write a folder relative to this file's, such as "+
+					"./limits",
+					hint.Quote(text), why)
 			}
 		}
 	}
@@ -247,32 +255,20 @@ func badPath(out string) string {
 		switch {
 		case elem == "":
 			return "has two slashes in a row"
-		case strings.Trim(elem, lowers+uppers+digits+"._~-") != "":
-			return "has folder " + quote(elem) + ", which Go cannot import (letters, digits and . _ ~ - are possible)"
+		case strings.Trim(elem, goname.Lowers+goname.Uppers+goname.Digits+"._~-") != "":
+			return "has folder " + hint.Quote(elem) + ", which Go cannot import (letters, digits and . _ ~ - are " +
+				"possible)"
 		case strings.ContainsAny(elem[:1], "._~"), strings.HasSuffix(elem, "."):
-			return "has folder " + quote(elem) + ", which must start with a letter, a digit or - and not end with a " +
+			return "has folder " + hint.Quote(elem) + ", which must start with a letter, a digit or - and not end " +
+				"with a " +
 				"dot"
-		case slices.Contains(goFolders(), elem):
-			return "has folder " + quote(elem) + ", which the go command keeps for itself"
-		case windowsDevice(strings.ToLower(base)):
-			return "has folder " + quote(elem) + ", which cannot be checked out on Windows"
+		case slices.Contains(goname.Folders(), elem):
+			return "has folder " + hint.Quote(elem) + ", which the go command keeps for itself"
+		case goname.WindowsDevice(strings.ToLower(base)):
+			return "has folder " + hint.Quote(elem) + ", which cannot be checked out on Windows"
 		}
 	}
 	return ""
-}
-
-// goFolders are the names of folders that the go command treats specially.
-func goFolders() []string { return []string{"testdata", "vendor"} }
-
-// windowsDevice reports whether Windows reserves this file name, which is in small letters and has no
-// extension.
-func windowsDevice(base string) bool {
-	switch base {
-	case "aux", "con", "nul", "prn":
-		return true
-	}
-	port := strings.TrimPrefix(strings.TrimPrefix(base, "com"), "lpt")
-	return len(base) == 4 && len(port) == 1 && port >= "1" && port <= "9"
 }
 
 // stores reads the stores that code is generated for.
@@ -280,14 +276,14 @@ func (r schemaReader) stores(e entry) []string {
 	var known []string
 	for _, it := range r.names(e.value, "stores", "a list, such as [dynamodb, redis]") {
 		if !slices.Contains(stores(), it.name) {
-			r.add(r.pos(it.value), ruleUnknownValue, "there is no store %s: %s", quote(it.name),
-				r.cure(it.name, stores()))
+			r.add(r.pos(it.value), rules.UnknownValue, "there is no store %s: %s", hint.Quote(it.name),
+				r.Cure(it.name, stores()))
 			continue
 		}
 		known = append(known, it.name)
 	}
 	if n := e.value; n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		r.add(r.pos(n), ruleEmpty, "stores is empty: name one, or leave it out (it is [dynamodb] then)")
+		r.add(r.pos(n), rules.Empty, "stores is empty: name one, or leave it out (it is [dynamodb] then)")
 	}
 	return known
 }

@@ -87,25 +87,25 @@ func TestBaseNumbers(t *testing.T) {
 		want    Numbers
 		perCall int64
 	}{
-		{"capacity: 10, every: 1s", Numbers{10, 10, 10, time.Second}, 0},
-		{"capacity: 10, every: 1s, refill: 5", Numbers{10, 10, 5, time.Second}, 0},
-		{"capacity: 10, every: 1s, burst: 15", Numbers{10, 15, 10, time.Second}, 0},
-		{"capacity: 10, every: 1s, burst: 15, refill: 20, per_call: 15", Numbers{10, 15, 20, time.Second}, 15},
-		{"capacity: 1_0, every: 1s", Numbers{10, 10, 10, time.Second}, 0},
-		{"capacity: '1_0', every: '1s'", Numbers{10, 10, 10, time.Second}, 0},
-		{`capacity: "10", every: "1s"`, Numbers{10, 10, 10, time.Second}, 0},
-		{"capacity: 1, every: 1ms", Numbers{1, 1, 1, time.Millisecond}, 0},
-		{"capacity: 1, every: 1000000ns", Numbers{1, 1, 1, time.Millisecond}, 0},
-		{"capacity: 1, every: 1.5h", Numbers{1, 1, 1, 90 * time.Minute}, 0},
-		{"capacity: 1, every: 1d", Numbers{1, 1, 1, 24 * time.Hour}, 0},
-		{"capacity: 1, every: 1d12h30m", Numbers{1, 1, 1, 36*time.Hour + 30*time.Minute}, 0},
-		{"capacity: 1, every: 366d", Numbers{1, 1, 1, 366 * 24 * time.Hour}, 0},
-		{"capacity: 1, every: 8784h", Numbers{1, 1, 1, 366 * 24 * time.Hour}, 0},
+		{"capacity: 10, every: 1s", evenly(10, 10, 10, time.Second), 0},
+		{"capacity: 10, every: 1s, refill: 5", evenly(10, 10, 5, time.Second), 0},
+		{"capacity: 10, every: 1s, burst: 15", evenly(10, 15, 10, time.Second), 0},
+		{"capacity: 10, every: 1s, burst: 15, refill: 20, per_call: 15", evenly(10, 15, 20, time.Second), 15},
+		{"capacity: 1_0, every: 1s", evenly(10, 10, 10, time.Second), 0},
+		{"capacity: '1_0', every: '1s'", evenly(10, 10, 10, time.Second), 0},
+		{`capacity: "10", every: "1s"`, evenly(10, 10, 10, time.Second), 0},
+		{"capacity: 1, every: 1ms", evenly(1, 1, 1, time.Millisecond), 0},
+		{"capacity: 1, every: 1000000ns", evenly(1, 1, 1, time.Millisecond), 0},
+		{"capacity: 1, every: 1.5h", evenly(1, 1, 1, 90*time.Minute), 0},
+		{"capacity: 1, every: 1d", evenly(1, 1, 1, 24*time.Hour), 0},
+		{"capacity: 1, every: 1d12h30m", evenly(1, 1, 1, 36*time.Hour+30*time.Minute), 0},
+		{"capacity: 1, every: 366d", evenly(1, 1, 1, 366*24*time.Hour), 0},
+		{"capacity: 1, every: 8784h", evenly(1, 1, 1, 366*24*time.Hour), 0},
 		// the bounds themselves
-		{"capacity: 10_000_000, every: 1s", Numbers{1e7, 1e7, 1e7, time.Second}, 0},
-		{"capacity: 10_000, every: 1ms", Numbers{1e4, 1e4, 1e4, time.Millisecond}, 0},
-		{"capacity: 1_000_000_000_000, every: 100000s", Numbers{1e12, 1e12, 1e12, 100_000 * time.Second}, 0},
-		{"capacity: 3_650, refill: 1, every: 1d", Numbers{3650, 3650, 1, 24 * time.Hour}, 0},
+		{"capacity: 10_000_000, every: 1s", evenly(1e7, 1e7, 1e7, time.Second), 0},
+		{"capacity: 10_000, every: 1ms", evenly(1e4, 1e4, 1e4, time.Millisecond), 0},
+		{"capacity: 1_000_000_000_000, every: 100000s", evenly(1e12, 1e12, 1e12, 100_000*time.Second), 0},
+		{"capacity: 3_650, refill: 1, every: 1d", evenly(3650, 3650, 1, 24*time.Hour), 0},
 	} {
 		r := readOne(t, "limits: {rps: {"+c.text+"}}", "entities: {user: {}}")
 		if l := r.Limits[0]; l.Numbers != c.want || l.PerCall != c.perCall {
@@ -126,12 +126,12 @@ func TestRestatedNumbers(t *testing.T) {
 		want    Numbers
 		perCall int64
 	}{
-		{"capacity: 100", Numbers{100, 100, 100, time.Minute}, 2},
-		{"capacity: 100, burst: 150", Numbers{100, 150, 100, time.Minute}, 2},
-		{"capacity: 100, refill: 50", Numbers{100, 100, 50, time.Minute}, 2},
-		{"capacity: 10", Numbers{10, 10, 10, time.Minute}, 2},
-		{"capacity: 10, per_call: 3", Numbers{10, 10, 10, time.Minute}, 3},
-		{"capacity: 100, refill: 2, burst: 300, per_call: 300", Numbers{100, 300, 2, time.Minute}, 300},
+		{"capacity: 100", evenly(100, 100, 100, time.Minute), 2},
+		{"capacity: 100, burst: 150", evenly(100, 150, 100, time.Minute), 2},
+		{"capacity: 100, refill: 50", evenly(100, 100, 50, time.Minute), 2},
+		{"capacity: 10", evenly(10, 10, 10, time.Minute), 2},
+		{"capacity: 10, per_call: 3", evenly(10, 10, 10, time.Minute), 3},
+		{"capacity: 100, refill: 2, burst: 300, per_call: 300", evenly(100, 300, 2, time.Minute), 300},
 	} {
 		r := readOne(t,
 			"limits:",
@@ -202,7 +202,7 @@ owner: acme
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	n := Numbers{5, 5, 5, time.Second}
+	n := evenly(5, 5, 5, time.Second)
 	want := &Schema{
 		Version: 1, Owner: "acme", Revision: 90_000, RevisionPos: pos(9,
 			11), Package: "limits", Out: "../gen/limits", Stores: []string{"dynamodb"},
@@ -272,4 +272,9 @@ func TestReadRegions(t *testing.T) {
 		got.Regions.Horizon != 3 {
 		t.Errorf("with drift and horizon: %+v, %v", got.Regions, problems)
 	}
+}
+
+// evenly returns the numbers of a limit that refills.
+func evenly(capacity, burst, refill int64, period time.Duration) Numbers {
+	return Numbers{Capacity: capacity, Burst: burst, Refill: refill, Period: period}
 }

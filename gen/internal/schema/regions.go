@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sluice-go/sluice/gen/internal/goname"
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 func regionsKeys() []string { return []string{"names", "floor", "window", "drift", "horizon"} }
@@ -79,12 +83,12 @@ func (r regionReader) regionNames(e entry) []string {
 	switch n := len(e.value.Content); {
 	case e.value.Kind != yaml.SequenceNode:
 	case n < minRegions:
-		r.add(r.pos(e.value), ruleRegionCount,
+		r.add(r.pos(e.value), rules.RegionCount,
 			"names of regions has %d: write at least %d, or remove regions and global, as one region has its "+
 				"limits for itself",
 			n, minRegions)
 	case n > maxRegions:
-		r.add(r.pos(e.value), ruleRegionCount, "names of regions has %d: it can have at most %d", n, maxRegions)
+		r.add(r.pos(e.value), rules.RegionCount, "names of regions has %d: it can have at most %d", n, maxRegions)
 	}
 	slices.Sort(names)
 	return names
@@ -92,11 +96,12 @@ func (r regionReader) regionNames(e entry) []string {
 
 // regionName checks the name of a region: [a-z0-9][a-z0-9-]{0,31}.
 func (r regionReader) regionName(pos Pos, name string) {
-	switch what := "region " + quote(name); {
-	case !made(name, lowers+digits, lowers+digits+"-"):
-		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z or 0-9 and go on with these or -", what)
+	switch what := "region " + hint.Quote(name); {
+	case !goname.Made(name, goname.Lowers+goname.Digits, goname.Lowers+goname.Digits+"-"):
+		r.add(pos, rules.BadName, "%s has a bad name: it must start with a-z or 0-9 and go on with these or "+
+			"-", what)
 	case len(name) > maxRegionName:
-		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name),
+		r.add(pos, rules.BadName, "%s has a name of %d letters: it can have at most %d", what, len(name),
 			maxRegionName)
 	}
 }
@@ -109,10 +114,10 @@ func (r regionReader) floor(e entry) int64 {
 	}
 	switch n, why := parseCount(text, 0, maxFloor); {
 	case why != "":
-		r.add(r.pos(e.value), ruleBadNumber, "floor of regions: %s %s", quote(text), why)
+		r.add(r.pos(e.value), rules.BadNumber, "floor of regions: %s %s", hint.Quote(text), why)
 	case n > maxFloor:
-		r.add(r.pos(e.value), ruleNumberRange, "floor of regions is %s: it can be at most %d, percent of a limit",
-			short(text), maxFloor)
+		r.add(r.pos(e.value), rules.NumberRange, "floor of regions is %s: it can be at most %d, percent of a limit",
+			hint.Short(text), maxFloor)
 	default:
 		return n
 	}
@@ -130,11 +135,12 @@ func (r *resourceReader) readGlobal(f fields) {
 	r.globalUnknown = r.globalUnknown || !ok
 	for i, l := range r.limits {
 		if l.windowed && on {
-			r.add(r.res.Limits[i].Pos, ruleWindowGlobal, "%s has windows, and %s is global: regions divide what "+
+			r.add(r.res.Limits[i].Pos, rules.WindowGlobal, "%s has windows, and %s is global: regions divide what "+
 				"refills, and no window; move the limit to a resource without global, or write every", l.what, r.what)
 		}
 		if l.inFlight && on {
-			r.add(r.res.Limits[i].Pos, ruleInFlightGlobal, "%s has in_flight, and %s is global: a region cannot give "+
+			r.add(r.res.Limits[i].Pos, rules.InFlightGlobal, "%s has in_flight, and %s is global: a region cannot "+
+				"give "+
 				"back what another took; move the limit to a resource without global, where each region has a limit of "+
 				"its own", l.what, r.what)
 		}
@@ -149,17 +155,17 @@ func (r schemaReader) checkGlobal(f fields, s *Schema) {
 	for _, res := range s.Resources {
 		shared = shared || res.Global
 		if res.Global && slices.Contains(s.Stores, StoreRedis) {
-			r.add(res.GlobalPos, ruleGlobalStore, "resource %s is global, and stores has redis, which keeps no "+
+			r.add(res.GlobalPos, rules.GlobalStore, "resource %s is global, and stores has redis, which keeps no "+
 				"limits for several regions, so that New would fail: write stores: [dynamodb], move the resource to "+
-				"a limits.yaml of its own, or remove global", quote(res.Name))
+				"a limits.yaml of its own, or remove global", hint.Quote(res.Name))
 		}
 		if res.Global && s.Regions == nil && !meant {
-			r.add(res.GlobalPos, ruleNoRegions, "resource %s is global, and regions is missing: "+
-				"list them, as in regions: {names: [eu-central-1, us-east-1]}, or remove global", quote(res.Name))
+			r.add(res.GlobalPos, rules.NoRegions, "resource %s is global, and regions is missing: "+
+				"list them, as in regions: {names: [eu-central-1, us-east-1]}, or remove global", hint.Quote(res.Name))
 		}
 	}
 	if s.Regions != nil && len(s.Resources) > 0 && !shared {
-		r.add(s.Regions.Pos, ruleNothingGlobal, "regions have no limits in common, as no resource is global: "+
+		r.add(s.Regions.Pos, rules.NothingGlobal, "regions have no limits in common, as no resource is global: "+
 			"write global: true into those whose limits are for all regions together, or remove regions")
 	}
 }

@@ -4,11 +4,15 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sluice-go/sluice/gen/internal/goname"
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
 func resourceKeys() []string {
-	return []string{"doc", "go_name", "limits", "removed", "entities", "global", "cascade", "on_unavailable",
-		"settle", "shadow"}
+	return []string{"doc", "go_name", "limits", "removed", "usage", "entities", "global", "cascade",
+		"on_unavailable", "settle", "shadow"}
 }
 
 // CascadeNone is the cascade that charges the entity's own bucket alone.
@@ -33,6 +37,8 @@ type resourceReader struct {
 
 	limits      []limit // of res.Limits, as written
 	limitsKnown bool    // references to limits can be checked against them
+
+	usageUnknown bool // references to usage cannot be checked
 }
 
 // resources reads the schema's resources.
@@ -40,7 +46,7 @@ func (r schemaReader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Reso
 	entries, _ := r.mapping(e.value, "resources",
 		"what is limited, such as {api: {limits: {rps: {capacity: 10, every: 1s}}}}")
 	if emptyMapping(e.value) {
-		r.add(r.pos(e.key), ruleEmpty, "resources is empty: name at least one, such as api: {limits: {rps: "+
+		r.add(r.pos(e.key), rules.Empty, "resources is empty: name at least one, such as api: {limits: {rps: "+
 			"{capacity: 10, every: 1s}}}")
 	}
 	var resources []*Resource
@@ -48,7 +54,7 @@ func (r schemaReader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Reso
 		rr := &resourceReader{
 			reader:     r.reader,
 			res:        &Resource{Name: e.name, Pos: r.pos(e.key)},
-			what:       "resource " + quote(e.name),
+			what:       "resource " + hint.Quote(e.name),
 			kinds:      kinds,
 			kindsKnown: kindsKnown,
 		}
@@ -72,6 +78,11 @@ func (r *resourceReader) read(e entry) {
 		"write at least one, such as limits: {rps: {capacity: 10, every: 1s}}"); ok {
 		r.readLimits(e)
 	}
+	r.usageUnknown = f.merged || slices.Contains(f.meant, "usage")
+	if e, ok := f.get("usage"); ok {
+		moneyReader{r}.readUsage(e)
+	}
+	moneyReader{r}.checkMoney()
 	if e, ok := f.get("removed"); ok {
 		r.readRemoved(e)
 	}
@@ -93,13 +104,13 @@ func (r *resourceReader) read(e entry) {
 func (r *resourceReader) readLimits(e entry) {
 	entries, _ := r.mapping(e.value, "limits of "+r.what, "a mapping, such as {rps: {capacity: 10, every: 1s}}")
 	if emptyMapping(e.value) {
-		r.add(r.pos(e.key), ruleEmpty, "limits of %s is empty: write at least one, such as rps: {capacity: 10, "+
+		r.add(r.pos(e.key), rules.Empty, "limits of %s is empty: write at least one, such as rps: {capacity: 10, "+
 			"every: 1s}", r.what)
 	}
 	r.limitsKnown = len(entries) > 0 && !merges(e.value)
 	for _, e := range entries {
 		l := &Limit{Name: e.name, Pos: r.pos(e.key)}
-		what := "limit " + quote(e.name) + " of " + r.what
+		what := "limit " + hint.Quote(e.name) + " of " + r.what
 		nameOK := r.identifier(l.Pos, what, e.name)
 		base := limit{what: what, pos: l.Pos}
 		if f, ok := r.fields(e.value, what, "its numbers, such as "+exampleLimit(e.name)+": {capacity: 10, "+
@@ -115,29 +126,36 @@ func (r *resourceReader) readLimits(e entry) {
 		}
 		l.Numbers, l.PerCall, l.Window = base.plain(), base.perCall.n, base.window
 		l.InFlight, l.Release = base.inFlight, base.release
+		if len(base.counts) > 0 {
+			l.Counts = names(base.counts)
+		}
 		r.limits = append(r.limits, base)
 		r.res.Limits = append(r.res.Limits, l)
 	}
 }
 
-// needPolicy reports that on_unavailable is missing beside a limit in flight. Its default would admit any
-// number of calls at the same time.
+// needPolicy reports that on_unavailable is missing beside a limit in flight, or of money. Its default would
+// admit any number of calls at the same time, and spend without a bound.
 func needPolicy(r *resourceReader, f fields) {
-	i := slices.IndexFunc(r.limits, func(l limit) bool { return l.inFlight })
+	i := slices.IndexFunc(r.limits, func(l limit) bool { return l.inFlight || l.money })
 	if i < 0 {
 		return
 	}
-	r.needAt(f, r.res.Pos, "on_unavailable", "it has no default beside "+r.limits[i].what+", which has "+
-		"in_flight: write deny, local, which counts for each process, or allow, which admits any number of calls")
+	key := "in_flight"
+	if r.limits[i].money {
+		key = "money"
+	}
+	r.needAt(f, r.res.Pos, "on_unavailable", "it has no default beside "+r.limits[i].what+", which has "+key+
+		": write deny, local, which counts for each process, or allow, which admits any number of calls")
 }
 
 // readRemoved reads the names of limits that buckets may still hold.
 func (r *resourceReader) readRemoved(e entry) {
 	for _, it := range r.names(e.value, "removed of "+r.what, "a list, such as [rpm, tpm]") {
-		r.identifier(r.pos(it.value), "removed limit "+quote(it.name)+" of "+r.what, it.name)
+		r.identifier(r.pos(it.value), "removed limit "+hint.Quote(it.name)+" of "+r.what, it.name)
 		if slices.Contains(r.limitNames(), it.name) {
-			r.add(r.pos(it.value), ruleRemovedCurrent,
-				"removed names %s, which is a limit of %s: take it out of one of the two", quote(it.name), r.what)
+			r.add(r.pos(it.value), rules.RemovedCurrent,
+				"removed names %s, which is a limit of %s: take it out of one of the two", hint.Quote(it.name), r.what)
 		}
 		r.res.Removed = append(r.res.Removed, it.name)
 	}
@@ -150,9 +168,10 @@ func (r *resourceReader) choice(f fields, key string, known []string) (string, P
 	if !ok {
 		return known[0], r.res.Pos
 	}
-	text, ok := r.scalar(e.value, key+" of "+r.what, oneOf(known))
+	text, ok := r.scalar(e.value, key+" of "+r.what, hint.OneOf(known))
 	if ok && !slices.Contains(known, text) {
-		r.add(r.pos(e.value), ruleUnknownValue, "there is no %s %s: %s", key, quote(text), r.cure(text, known))
+		r.add(r.pos(e.value), rules.UnknownValue, "there is no %s %s: "+
+			"%s", key, hint.Quote(text), r.Cure(text, known))
 	}
 	return text, r.pos(e.key)
 }
@@ -182,14 +201,16 @@ func (r *resourceReader) readCharged(e entry) {
 	entries, _ := r.mapping(e.value, "entities of "+r.what,
 		"the kinds that have a bucket, such as {"+r.exampleKind()+": {}}")
 	if emptyMapping(e.value) {
-		r.add(r.pos(e.key), ruleEmpty, "entities of %s is empty: name the kinds that have a bucket, such as {%s: "+
+		r.add(r.pos(e.key), rules.Empty, "entities of %s is empty: name the kinds that have a bucket, such as "+
+			"{%s: "+
 			"{}}", r.what, r.exampleKind())
 	}
 	for _, e := range entries {
 		kind := kindIndex(r.kinds, e.name)
 		if kind < 0 && r.kindsKnown {
-			r.add(r.pos(e.key), ruleUnknownKind, "%s in entities of %s is no kind of entities: %s", quote(e.name),
-				r.what, r.cure(e.name, kindNames(r.kinds)))
+			r.add(r.pos(e.key), rules.UnknownKind, "%s in entities of %s is no kind of entities: "+
+				"%s", hint.Quote(e.name),
+				r.what, r.Cure(e.name, kindNames(r.kinds)))
 		}
 		limits := r.restated(e)
 		r.addCharged(kind, e.name, limits, r.pos(e.key))
@@ -200,29 +221,29 @@ func (r *resourceReader) readCharged(e entry) {
 // restated returns the limits of one kind.
 func (r *resourceReader) restated(e entry) []limit {
 	limits := limitsOf(r.limits, e.name)
-	entries, _ := r.mapping(e.value, "kind "+quote(e.name)+" of "+r.what,
+	entries, _ := r.mapping(e.value, "kind "+hint.Quote(e.name)+" of "+r.what,
 		"{}, or limits to restate, such as {rps: {capacity: 10}}")
 	for _, le := range entries {
-		l := limit{what: "limit " + quote(le.name) + " restated for " + quote(e.name) + " in " + r.what,
+		l := limit{what: "limit " + hint.Quote(le.name) + " restated for " + hint.Quote(e.name) + " in " + r.what,
 			pos: r.pos(le.key)}
 		f, ok := r.fields(le.value, l.what, "its numbers, such as "+exampleLimit(le.name)+": {capacity: 10}",
 			restatedKeys(), r.restatedKey)
 		i := slices.IndexFunc(r.res.Limits, func(l *Limit) bool { return l.Name == le.name })
 		if i < 0 && r.limitsKnown {
-			r.add(r.pos(le.key), ruleUnknownLimit, "%s is no limit of %s, and only its limits can be restated: %s",
-				quote(le.name), r.what, r.cure(le.name, r.limitNames()))
+			r.add(r.pos(le.key), rules.UnknownLimit, "%s is no limit of %s, and only its limits can be restated: %s",
+				hint.Quote(le.name), r.what, r.Cure(le.name, r.limitNames()))
 		}
 		switch {
 		case emptyMapping(le.value):
-			r.add(r.pos(le.key), ruleEmpty, "%s changes nothing: write what is different, such as {capacity: 10}, "+
+			r.add(r.pos(le.key), rules.Empty, "%s changes nothing: write what is different, such as {capacity: 10}, "+
 				"or leave it out", l.what)
 		case !ok:
 		case i < 0:
 			r.restatedLimit(f, l, limit{}) // for the mistakes in it
 		case !r.limits[i].of(e.name):
-			r.add(r.pos(le.key), ruleRestatedNone, "kinds of limit %s of %s do not name %s, so there is nothing to "+
-				"restate: add %s to them, or take %s out here", quote(le.name), r.what, quote(e.name), bare(e.name),
-				bare(le.name))
+			r.add(r.pos(le.key), rules.RestatedNone, "kinds of limit %s of %s do not name %s, so there is nothing to "+
+				"restate: add %s to them, or take %s out here", hint.Quote(le.name), r.what, hint.Quote(e.name),
+				hint.Bare(e.name), hint.Bare(le.name))
 		default:
 			limits[i] = r.restatedLimit(f, l, r.limits[i])
 			r.checkLimit(limits[i])
@@ -235,16 +256,20 @@ func (r *resourceReader) restated(e entry) []limit {
 func (r *resourceReader) restatedKey(e entry) bool {
 	switch e.name {
 	case "every":
-		r.add(r.pos(e.key), ruleRestatedKey, "every is the same for all kinds, as another period is another "+
+		r.add(r.pos(e.key), rules.RestatedKey, "every is the same for all kinds, as another period is another "+
 			"limit: add one to limits of %s, or restate refill", r.what)
 	case "window", "starts", "zone":
-		r.add(r.pos(e.key), ruleRestatedKey, "%s is the same for all kinds, as another window is another limit: "+
+		r.add(r.pos(e.key), rules.RestatedKey, "%s is the same for all kinds, as another window is another limit: "+
 			"add one to limits of %s, with the kinds that have it", e.name, r.what)
 	case "in_flight", "on_crash":
-		r.add(r.pos(e.key), ruleRestatedKey, "%s is the same for all kinds: move it to limits of %s, or add a "+
+		r.add(r.pos(e.key), rules.RestatedKey, "%s is the same for all kinds: move it to limits of %s, or add a "+
 			"limit there, with the kinds that have it", e.name, r.what)
+	case "money", "counts":
+		r.add(r.pos(e.key), rules.RestatedKey, "%s is the same for all kinds, as the limit's costs are: move it "+
+			"to "+
+			"limits of %s", e.name, r.what)
 	case "doc", "go_name", "refills":
-		r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
+		r.add(r.pos(e.key), rules.RestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
 			"of %s", e.name, r.what)
 	default:
 		return false
@@ -263,7 +288,7 @@ func (r *resourceReader) addOnlyKind() {
 			r.checkKinds([]string{name})
 		}
 	case r.kindsKnown:
-		r.add(r.res.Pos, ruleMissingKey, "entities is missing in %s: where there are several kinds, name those "+
+		r.add(r.res.Pos, rules.MissingKey, "entities is missing in %s: where there are several kinds, name those "+
 			"that have a bucket, such as entities: {%s: {}}",
 			r.what, r.exampleKind())
 	}
@@ -274,8 +299,8 @@ func (r *resourceReader) addCharged(kind int, name string, limits []limit, pos P
 	c := Charged{Kind: kind, Pos: pos}
 	has := func(l limit) bool { return l.of(name) }
 	if r.limitsKnown && !slices.ContainsFunc(r.limits, has) {
-		r.add(pos, ruleKindEmpty, "no limit of %s is for kind %s, so its buckets would be empty: add %s to "+
-			"kinds of one, or take it out of entities", r.what, quote(name), bare(name))
+		r.add(pos, rules.KindEmpty, "no limit of %s is for kind %s, so its buckets would be empty: add %s to "+
+			"kinds of one, or take it out of entities", r.what, hint.Quote(name), hint.Bare(name))
 	}
 	for _, l := range limits {
 		c.Limits = append(c.Limits, l.plain())
@@ -297,12 +322,12 @@ func (r *resourceReader) exampleKind() string {
 	if len(r.kinds) == 0 {
 		return "user"
 	}
-	return bare(r.kinds[len(r.kinds)-1].Name)
+	return hint.Bare(r.kinds[len(r.kinds)-1].Name)
 }
 
 // exampleLimit returns a valid name of a limit for a message: the given one, if it is valid.
 func exampleLimit(name string) string {
-	if isIdentifier(name) {
+	if goname.IsIdentifier(name) {
 		return name
 	}
 	return "rps"

@@ -65,6 +65,7 @@ type Resource struct {
 	GoName  string // gpt-4: GPT4; ASCII letters and digits
 	Doc     string // "" if there is none; see Limit.Doc
 	Limits  []*Limit
+	Usage   []*Usage // what a call consumes
 	Removed []string // names of earlier limits, which buckets may still hold; none of them is in Limits
 	Charged []Charged
 	Pos     Pos // of its key in limits.yaml
@@ -97,16 +98,17 @@ type Limit struct {
 	InFlight bool           // tokens come back as calls end
 	Release  bool           // on_crash: release; tokens that a dead process had reserved in a window come back
 	Refills  bool           // continuous refill is meant: see review.Notes
-	PerCall  int64          // the tokens that a cost of 0 stands for; 0 for none
+	PerCall  int64          // what a cost of 0 stands for, in tokens or nano-units; 0 for none
+	Counts   []string       // names of the usages that are added up for it; nil for none, and for money
 	Pos      Pos            // of its key in limits.yaml
 }
 
 // Holds reports whether buckets count what open leases hold of l.
 func (l *Limit) Holds() bool { return l.InFlight || l.Release }
 
-// Numbers are the parameters of a token bucket, in whole tokens. All are within the bounds of docs/design.md,
-// "Arithmetic", and positive but for the Refill of a limit that does not refill, which is 0. The zero Numbers
-// are those of a limit that a kind does not have.
+// Numbers are the parameters of a token bucket, in whole tokens, or nano-units of money. All are within the
+// bounds of docs/design.md, "Arithmetic", and positive but for the Refill of a limit that does not refill,
+// which is 0. The zero Numbers are those of a limit that a kind does not have.
 type Numbers struct {
 	Capacity int64
 	Burst    int64 // at least Capacity; equal to it for a limit that does not refill
@@ -114,7 +116,17 @@ type Numbers struct {
 
 	// of a limit with windows, their length: nominal, but for those from the first use; of one in flight, a
 	// millisecond, as buckets store it
-	Period time.Duration
+	Period   time.Duration
+	Currency string // of a limit of money; "" for tokens
+}
+
+// Stored returns a number of n as buckets store it: money in nano-units as it is, and tokens as millitokens.
+func (n Numbers) Stored(number int64) int64 {
+	const milli = 1000
+	if n.Currency != "" {
+		return number
+	}
+	return number * milli
 }
 
 // Windowed reports whether n are of a limit with windows.

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/gen/internal/goname"
+	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/rules"
 	"github.com/sluice-go/sluice/gen/internal/window"
 )
 
@@ -48,7 +51,7 @@ func (r windowReader) howLong(l limit) limit {
 	switch {
 	case len(keys) > 1:
 		last := len(keys) - 1
-		r.add(r.pos(r.key(keys[last]).key), ruleHowLong, "%s has %s and %s: tokens come back evenly by every, "+
+		r.add(r.pos(r.key(keys[last]).key), rules.HowLong, "%s has %s and %s: tokens come back evenly by every, "+
 			"all at once when a window ends, or as calls end by in_flight, so keep one of them", r.what,
 			strings.Join(keys[:last], ", "), keys[last])
 		if refills {
@@ -73,7 +76,7 @@ func (r windowReader) howLong(l limit) limit {
 	case refills:
 		l.every = r.duration(every, "every", periods())
 	case known && !r.meant("every") && !r.meant("window") && !r.meant("in_flight"):
-		r.add(l.pos, ruleHowLong, "every, window and in_flight are missing: write the time in which %s refills, "+
+		r.add(l.pos, rules.HowLong, "every, window and in_flight are missing: write the time in which %s refills, "+
 			"such as every: 1m, the window with whose end all of it comes back, such as window: day, or in_flight: "+
 			"true if it is of calls at the same time", r.what)
 		return l
@@ -106,9 +109,10 @@ func (r windowReader) onCrash() (release bool) {
 	if !ok {
 		return false
 	}
-	text, ok := r.scalar(e.value, "on_crash of "+r.what, oneOf(crashes()))
+	text, ok := r.scalar(e.value, "on_crash of "+r.what, hint.OneOf(crashes()))
 	if ok && !slices.Contains(crashes(), text) {
-		r.add(r.pos(e.value), ruleUnknownValue, "there is no on_crash %s: %s", quote(text), r.cure(text, crashes()))
+		r.add(r.pos(e.value), rules.UnknownValue, "there is no on_crash %s: "+
+			"%s", hint.Quote(text), r.Cure(text, crashes()))
 	}
 	return text == crashRelease
 }
@@ -116,7 +120,7 @@ func (r windowReader) onCrash() (release bool) {
 // noCrash reports on_crash in a limit without a window.
 func (r windowReader) noCrash(because string) {
 	if e, ok := r.f.get("on_crash"); ok {
-		r.add(r.pos(e.key), ruleCrashRefills, "on_crash of %s goes with window alone: %s, so remove on_crash",
+		r.add(r.pos(e.key), rules.CrashRefills, "on_crash of %s goes with window alone: %s, so remove on_crash",
 			r.what, because)
 	}
 }
@@ -134,7 +138,7 @@ func (r windowReader) notEvenly(l limit, keys ...string) {
 func (r windowReader) only(with, because string, keys ...string) {
 	for _, key := range keys {
 		if e, ok := r.f.get(key); ok {
-			r.add(r.pos(e.key), ruleWindowKeys, "%s of %s goes with %s alone: %s, so remove %s", key, r.what, with,
+			r.add(r.pos(e.key), rules.WindowKeys, "%s of %s goes with %s alone: %s, so remove %s", key, r.what, with,
 				because, key)
 		}
 	}
@@ -164,13 +168,13 @@ func (r windowReader) window(e entry) *window.Window {
 
 // firstUse reads a window that is a duration, whose text it is given: it starts with the first use.
 func (r windowReader) firstUse(e entry, text string) *window.Window {
-	if text == "" || strings.Trim(text[:1], digits+".+-") != "" {
+	if text == "" || strings.Trim(text[:1], goname.Digits+".+-") != "" {
 		how := "it can be " + strings.Join(window.Units(), ", ") + ", or a duration with starts: first_use, such " +
 			"as 5h"
-		if k, ok := r.nearest(text, window.Units()); ok {
-			how = "did you mean " + quote(k) + "?"
+		if k, ok := r.Nearest(text, window.Units()); ok {
+			how = "did you mean " + hint.Quote(k) + "?"
 		}
-		r.add(r.pos(e.value), ruleUnknownValue, "there is no window %s: %s", quote(text), how)
+		r.add(r.pos(e.value), rules.UnknownValue, "there is no window %s: %s", hint.Quote(text), how)
 		return nil
 	}
 	p := r.duration(e, "window", lengths())
@@ -178,14 +182,15 @@ func (r windowReader) firstUse(e entry, text string) *window.Window {
 	const cure = "write starts: first_use, or one of the calendar's windows: "
 	switch {
 	case !given && !r.meant("starts"):
-		r.add(p.pos, ruleStarts, "window %s of %s has no place in the calendar: %s%s", short(text), r.what, cure,
+		r.add(p.pos, rules.Starts, "window %s of %s has no place in the calendar: "+
+			"%s%s", hint.Short(text), r.what, cure,
 			strings.Join(window.Units(), ", "))
 		return nil
 	case given:
 		first, ok := r.scalar(starts.value, "starts", "first_use")
 		if ok && first != string(window.FirstUse) {
-			r.add(r.pos(starts.value), ruleStarts, "starts %s does not fit window %s: a duration starts with the "+
-				"first use, %s%s", quote(first), short(text), cure, strings.Join(window.Units(), ", "))
+			r.add(r.pos(starts.value), rules.Starts, "starts %s does not fit window %s: a duration starts with the "+
+				"first use, %s%s", hint.Quote(first), hint.Short(text), cure, strings.Join(window.Units(), ", "))
 		}
 		p.ok = p.ok && ok && first == string(window.FirstUse)
 	}
@@ -204,13 +209,13 @@ func (r windowReader) starts(e entry, w *window.Window) bool {
 		return false
 	}
 	if text == string(window.FirstUse) {
-		r.add(r.pos(e.value), ruleStarts, "starts: first_use does not fit window: %s, which starts by the "+
+		r.add(r.pos(e.value), rules.Starts, "starts: first_use does not fit window: %s, which starts by the "+
 			"calendar: write a duration, such as window: 5h, or another start", w.Unit)
 		return false
 	}
 	why := w.Start(text)
 	if why != "" {
-		r.add(r.pos(e.value), ruleStarts, "starts: %s %s", quote(text), why)
+		r.add(r.pos(e.value), rules.Starts, "starts: %s %s", hint.Quote(text), why)
 	}
 	return why == ""
 }
@@ -228,10 +233,10 @@ func (r windowReader) zone(e entry, w *window.Window) bool {
 		w.Zone = text
 	default:
 		how := "write a name of the IANA's, such as Europe/Berlin or UTC, or entity"
-		if k, ok := r.nearest(text, slices.Concat(window.Zones(), []string{window.Entity})); ok {
+		if k, ok := r.Nearest(text, slices.Concat(window.Zones(), []string{window.Entity})); ok {
 			how = "did you mean " + k + "?"
 		}
-		r.add(r.pos(e.value), ruleUnknownZone, "there is no zone %s: %s", quote(text), how)
+		r.add(r.pos(e.value), rules.UnknownZone, "there is no zone %s: %s", hint.Quote(text), how)
 		return false
 	}
 	return true

@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluice-go/sluice/gen/internal/decimal"
 	"github.com/sluice-go/sluice/gen/internal/duration"
 )
 
 // Cure returns the end of a message about text that is none of known: the probable name, or else all of them.
-func Cure(text string, known []string) string { return new(reader).cure(text, known) }
+func Cure(text string, known []string) string { return new(reader).Cure(text, known) }
 
 // String returns n as limits.yaml has it: 10_000 every 1m, burst 15_000.
 func (n Numbers) String() string {
-	s := grouped(n.Capacity) + " every " + duration.Written(n.Period)
+	s := n.Count(n.Capacity) + " every " + duration.Written(n.Period)
 	if n.Refill != n.Capacity {
 		s += ", refill " + grouped(n.Refill)
 	}
@@ -31,12 +32,30 @@ func (l *Limit) Written(n Numbers) string {
 	case l.Window == nil:
 		return n.String()
 	}
-	s := grouped(n.Capacity) + " with " + l.Window.String()
+	s := n.Count(n.Capacity) + " with " + l.Window.String()
+	if n.Currency != "" {
+		s = "money: " + n.Currency + " and " + s
+	}
 	if l.Release {
 		s += ", on_crash: " + crashRelease
 	}
 	return s
 }
+
+// Count writes a number of a limit as limits.yaml has it: 10_000, or 12.5 of money.
+func (n Numbers) Count(number int64) string {
+	if n.Currency != "" {
+		return amount(number)
+	}
+	return grouped(number)
+}
+
+// ParseAmount reads an amount of money as limits.yaml has it, in nano-units: 12.50. One that int64 does not
+// hold becomes math.MaxInt64. why is the mistake in text, in words that follow it, or "".
+func ParseAmount(text string) (nanos int64, why string) { return decimal.Amount(text) }
+
+// Amount writes an amount of money in nano-units as limits.yaml has it: 12.5.
+func Amount(nanos int64) string { return amount(nanos) }
 
 // Count writes n as limits.yaml has it: 10_000.
 func Count(n int64) string { return grouped(n) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/gen/internal/decimal"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 	"github.com/sluice-go/sluice/gen/internal/window"
 )
@@ -34,8 +35,20 @@ func Limit(n schema.Numbers, w *window.Window) string {
 	case w == nil:
 		return Numbers(n)
 	}
-	return Digits(n.Capacity, ",") + " per " + windows(*w)
+	return Count(n.Currency, n.Capacity) + " per " + windows(*w)
 }
+
+// Count returns a number of a limit with its digits in groups: 12,000 tokens as 12,000, and nano-units of a
+// currency as 12,000.5 USD.
+func Count(currency string, n int64) string {
+	if currency != "" {
+		return decimal.Text(n, ",") + " " + currency
+	}
+	return Digits(n, ",")
+}
+
+// Price returns a price in pico-units a unit: 2.5/1M.
+func Price(picos int64) string { return decimal.TextOfPrice(picos) }
 
 // windows returns w in words: day from 04:00 in America/New_York.
 func windows(w window.Window) string {

@@ -25,6 +25,9 @@
 // Limits with holds have behaviours of their own, in which time passes by steps: each process extends what is
 // due at an instant before the next step. The model knows each hold by its end, and knows no cells.
 //
+// Limits of money are charged by the usage of another schema, and compared with bills in whole numbers of
+// pico-units.
+//
 // The model does not cover limit changes that a process has not noticed yet, nor the refill of the time
 // before a change. With two fields to a limit, a store cannot know what was in force then.
 package conformance
@@ -111,6 +114,7 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 			t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 		}
 	})
+	t.Run("money", func(t *testing.T) { runMoney(t, open) })
 	t.Run("histories", func(t *testing.T) {
 		store := open(t)
 		if !store.Server {
@@ -126,6 +130,7 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 			t.Skip("the suite is the same on the engine in the process, where its controls are caught")
 		}
 		runControls(t, open)
+		t.Run("money", func(t *testing.T) { runMoneyControls(t, open) })
 	})
 }
 

@@ -119,7 +119,9 @@ func (w *TableOrRedis) openTable(
 		}
 		orRedis = orRedis || slices.Contains(s.Stores, gen.StoreRedis)
 	}
-	return ConnectTable(ctx, w.Connection, w.Namespaced, now, orRedis)
+	at, err := ConnectTable(ctx, w.Connection, w.Namespaced, now, orRedis)
+	at.schema = s
+	return at, err
 }
 
 // OneBucket are the flags of commands that show or change one entity's bucket.

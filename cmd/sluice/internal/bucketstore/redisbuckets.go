@@ -127,7 +127,9 @@ func limitsOf(spec *store.Spec, b redisstore.StoredBucket, inForce []bucket.Limi
 			func(l redisstore.StoredLimit) bool { return l.Name == spec.Limits[i] }); at >= 0 {
 			stored = b.Limits[at]
 		}
-		all = append(all, nowOf(spec.Limits[i], stored.Balance(limit), stored.Refilled, now))
+		one := nowOf(spec.Limits[i], stored.Balance(limit), stored.Refilled, now)
+		one.Unit = spec.Unit(i)
+		all = append(all, one)
 	}
 	return all
 }

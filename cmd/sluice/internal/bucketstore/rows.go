@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -25,7 +26,7 @@ func NotStored(entity, resource string) string {
 func Balances(b Bucket) [][]string {
 	rows := [][]string{{"LIMIT", "AVAILABLE", "CAPACITY", "BURST", "REFILL", "FULL IN"}}
 	for _, l := range b.Limits {
-		row := append([]string{l.Name, format.Tokens(l.Available)}, format.Limit(l.Limit)...)
+		row := append([]string{l.Name, format.Number(l.Available, l.Unit)}, format.Limit(l.Limit, l.Unit)...)
 		rows = append(rows, append(row, l.fullIn()))
 	}
 	return rows
@@ -34,23 +35,23 @@ func Balances(b Bucket) [][]string {
 // fullIn says when l is full, and what open leases hold of it until when.
 func (l Limit) fullIn() string {
 	if l.InFlight() {
-		return l.Slots() + until(": ", l.Held, time.UTC)
+		return l.Slots() + until(": ", l.Held, l.Unit, time.UTC)
 	}
 	full, zone := format.FullIn(l.FullIn), time.UTC
 	if !l.Resets.IsZero() {
 		full, zone = format.Resets(l.Resets, l.ResetsIn), l.Resets.Location()
 	}
-	return full + until("; reserved: ", l.Held, zone)
+	return full + until("; reserved: ", l.Held, l.Unit, zone)
 }
 
 // until says what is held until when, after a text, in a zone. It returns an empty string if nothing is held.
-func until(before string, all []Hold, zone *time.Location) string {
+func until(before string, all []Hold, unit string, zone *time.Location) string {
 	if len(all) == 0 {
 		return ""
 	}
 	parts := make([]string, len(all))
 	for i, h := range all {
-		parts[i] = format.Tokens(h.Tokens) + " until " + h.Until.In(zone).Format("15:04")
+		parts[i] = format.Number(h.Tokens, unit) + " until " + h.Until.In(zone).Format("15:04")
 	}
 	return before + strings.Join(parts, ", ") + " " + zone.String()
 }
@@ -79,8 +80,25 @@ type BalanceJSON struct {
 	LimitJSON
 	FullIn int64      `json:"full_in_ms"`
 	Held   []HoldJSON `json:"held,omitempty"` // by open leases
+	Money  *MoneyJSON `json:"money,omitempty"`
 	// Resets is the end of the open window. It is left out if none is open, or if the limit refills.
 	Resets time.Time `json:"resets,omitzero"`
+}
+
+// MoneyJSON is the amounts of a limit of money. They are strings, since numbers of JSON are floats to many
+// readers.
+type MoneyJSON struct {
+	Currency  string       `json:"currency"`
+	Available money.Amount `json:"available"`
+	Capacity  money.Amount `json:"capacity"`
+}
+
+// MoneyJSON returns what JSON has of l's amounts: nil for tokens.
+func (l Limit) MoneyJSON() *MoneyJSON {
+	if l.Unit == "" {
+		return nil
+	}
+	return &MoneyJSON{l.Unit, money.Amount(l.Available), money.Amount(l.Capacity)}
 }
 
 // HoldJSON is what open leases hold of a limit until the same instant, unless their processes extend it.
@@ -112,7 +130,7 @@ func JSONOf(b Bucket) BucketJSON {
 	for _, l := range b.Limits {
 		out.Limits = append(out.Limits,
 			BalanceJSON{l.Name, l.Available, LimitJSON(l.Limit), l.FullIn.Milliseconds(), l.HeldJSON(),
-				l.Resets.UTC()})
+				l.MoneyJSON(), l.Resets.UTC()})
 	}
 	return out
 }

@@ -52,6 +52,9 @@ type Bucket struct {
 // Limit is a limit of a bucket and its balance at the time of the read.
 type Limit struct {
 	Name string
+	// Unit is the currency of a limit of money, whose numbers are nano-units. It is empty for tokens, and
+	// without a schema.
+	Unit string
 	bucket.Limit
 	Available int64 // millitokens
 	// FullIn is the time until the balance is full if nothing is taken and nobody extends a hold.

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -18,14 +19,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Table is the Store in a DynamoDB table. It needs no schema: the items contain the limits.
+// Table is the Store in a DynamoDB table. It needs no schema: the items contain the limits, though not which
+// of them are of money.
 type Table struct {
 	Client    *dynamodb.Client
 	Table     string
 	namespace string     // empty for the default one
 	items     dynamo.API // Client in the namespace
 	clock     func() time.Time
-	orRedis   bool // an error about a missing table mentions --redis
+	schema    *schemafile.Schema // nil without one
+	orRedis   bool               // an error about a missing table mentions --redis
 }
 
 // NewTable returns the Store in table, in its default namespace. With orRedis, an error about a missing table
@@ -75,16 +78,18 @@ func (s *Table) stored(ctx context.Context, entity, resource string) (*Bucket, e
 	if err != nil || img == nil {
 		return nil, s.Explain(err)
 	}
-	b := ofImage(entity, resource, img, s.now())
+	b := s.ofImage(entity, resource, img, s.now())
 	return &b, nil
 }
 
 // ofImage returns the bucket of an item at now, in ms.
-func ofImage(entity, resource string, img *bucket.Image, now int64) Bucket {
+func (s *Table) ofImage(entity, resource string, img *bucket.Image, now int64) Bucket {
 	b := Bucket{Entity: entity, Resource: resource}
 	b.Revision, b.Overrides = operator.SplitVersion(img.Version)
 	for _, l := range img.Extra {
-		b.Limits = append(b.Limits, nowOf(l.Name, l.Balance, img.Refilled, now))
+		one := nowOf(l.Name, l.Balance, img.Refilled, now)
+		one.Unit = s.schema.Unit(resource, l.Name)
+		b.Limits = append(b.Limits, one)
 	}
 	return b
 }
@@ -103,7 +108,7 @@ func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page,
 			next := Page{Malformed: read.Malformed, Others: read.Others, Units: read.ReadUnits}
 			now := s.now()
 			for _, b := range read.Buckets {
-				next.Buckets = append(next.Buckets, ofImage(b.Entity, resource, b.Image, now))
+				next.Buckets = append(next.Buckets, s.ofImage(b.Entity, resource, b.Image, now))
 			}
 			if !yield(next, nil) {
 				return

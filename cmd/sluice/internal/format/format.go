@@ -8,14 +8,16 @@ import (
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 // First is the number of entries of a long list that commands print.
 const First = 10
 
-// Limit returns the columns of a limit in a table: capacity, burst, refill. In place of the refill, a limit
+// Limit returns the columns of a limit in a table: capacity, burst, refill. unit is its currency, "" for
+// tokens. In place of the refill, a limit
 // with windows has their nominal length, and one of calls in flight says so.
-func Limit(l bucket.Limit) []string {
+func Limit(l bucket.Limit, unit string) []string {
 	period := Span(time.Duration(l.Period) * time.Millisecond)
 	refill := Tokens(l.Refill) + " every " + period
 	switch {
@@ -24,7 +26,28 @@ func Limit(l bucket.Limit) []string {
 	case l.InFlight():
 		refill = "in flight"
 	}
-	return []string{Tokens(l.Capacity), Tokens(l.Burst), refill}
+	return []string{Number(l.Capacity, unit), Number(l.Burst, unit), refill}
+}
+
+// Number writes a stored number of a limit: millitokens as Tokens does, or, with a currency as the unit,
+// nano-units as an exact amount with thousands separators: 12,000.5 USD.
+func Number(milli int64, unit string) string {
+	if unit == "" {
+		return Tokens(milli)
+	}
+	text, negative := strings.CutPrefix(money.Amount(milli).String(), "-")
+	sign := ""
+	if negative {
+		sign = "-"
+	}
+	whole, part, pointed := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if pointed {
+		whole += "." + part
+	}
+	return sign + whole + " " + unit
 }
 
 // Tokens writes millitokens as tokens, with thousands separators and at most one decimal. It rounds down,

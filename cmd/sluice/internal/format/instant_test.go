@@ -43,14 +43,14 @@ func TestResets(t *testing.T) {
 }
 
 func TestLimitOfWindows(t *testing.T) {
-	got := Limit(bucket.InWindows(10_000, 30*24*time.Hour))
+	got := Limit(bucket.InWindows(10_000, 30*24*time.Hour), "")
 	if got[0] != "10,000" || got[1] != "10,000" || got[2] != "windows of 30d" {
 		t.Error(got)
 	}
 }
 
 func TestLimitInFlight(t *testing.T) {
-	got := Limit(bucket.InFlight(1_200))
+	got := Limit(bucket.InFlight(1_200), "")
 	if got[0] != "1,200" || got[1] != "1,200" || got[2] != "in flight" {
 		t.Error(got)
 	}

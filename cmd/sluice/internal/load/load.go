@@ -248,12 +248,12 @@ func (c *Command) settings(plan *load.Plan) settings {
 			if !spec.Charges(mixed.Kind, j) {
 				continue
 			}
-			out.Cost[limit] = mixed.Cost[j].String()
+			out.Cost[limit] = mixed.Cost[j].In(spec.Unit(j))
 			if perCall := spec.Kinds[mixed.Kind].PerCall[j]; mixed.Cost[j] == (load.Range{}) {
-				out.Cost[limit] = load.Range{Least: perCall, Most: perCall}.String()
+				out.Cost[limit] = load.Range{Least: perCall, Most: perCall}.In(spec.Unit(j))
 			}
 			if mixed.Settle != nil && mixed.Settle[j] != load.AsAcquired {
-				out.Settle[limit] = mixed.Settle[j].String()
+				out.Settle[limit] = mixed.Settle[j].In(spec.Unit(j))
 			}
 		}
 		s.Mix = append(s.Mix, out)

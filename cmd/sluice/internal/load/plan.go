@@ -13,8 +13,8 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -33,6 +33,9 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 		spec := s.Specs[portion.Resource]
 		for limit, perCall := range spec.Kinds[portion.Kind].PerCall {
 			n := int64(1)
+			if spec.Unit(limit) != "" {
+				n = int64(money.Cent)
+			}
 			if perCall > 0 || !spec.Charges(portion.Kind, limit) {
 				n = 0 // callers leave it out
 			}
@@ -74,11 +77,11 @@ func payable(plan *load.Plan) error {
 				if !k.Has(j) {
 					continue
 				}
-				if burst := limit.Burst / bucket.Milli; portion.Cost[j].Least > burst {
+				if burst := spec.Whole(j, limit.Burst); portion.Cost[j].Least > burst {
 					return program.Usagef("--cost %s:%s=%s: a bucket of kind %s never has more than %s, so no call of kind "+
 						"%s would be admitted: pass less",
-						spec.Resource, spec.Limits[j], portion.Cost[j], k.Name, texttable.Count(burst),
-						spec.Kinds[portion.Kind].Name)
+						spec.Resource, spec.Limits[j], portion.Cost[j].In(spec.Unit(j)), k.Name,
+						format.Number(limit.Burst, spec.Unit(j)), spec.Kinds[portion.Kind].Name)
 				}
 			}
 			if spec.Cascade == store.CascadeNone {
@@ -179,23 +182,9 @@ func (c *Command) costs(
 			return ofFlag(flag, text, err)
 		}
 	}
-	least, most, spans := strings.Cut(amount, "..")
-	if !spans {
-		most = least
-	}
-	var r load.Range
-	for _, n := range []struct {
-		text string
-		to   *int64
-	}{{least, &r.Least}, {most, &r.Most}} {
-		v, err := strconv.ParseInt(n.text, 10, 64)
-		if err != nil || v < 0 || v > 1e12 {
-			return wrong("%q is out of range: pass whole tokens, 0 to 1000000000000", n.text)
-		}
-		*n.to = v
-	}
-	if r.Most < r.Least {
-		return wrong("M is below N in N..M: swap them")
+	r, why := rangeOf(unitOf(s, plan, resource, limit), amount)
+	if why != "" {
+		return wrong("%s", why)
 	}
 	var names []string
 	found := false
@@ -220,6 +209,47 @@ func (c *Command) costs(
 	}
 	slices.Sort(names)
 	return wrong("no resource in the mix has a limit %q: %s", limit, gen.Cure(limit, slices.Compact(names)))
+}
+
+// unitOf returns the unit of a limit of the mix: a currency, or "" for tokens. An empty resource is any.
+func unitOf(s *schemafile.Schema, plan *load.Plan, resource, limit string) string {
+	for _, portion := range plan.Mix {
+		spec := s.Specs[portion.Resource]
+		if unit := s.Unit(spec.Resource, limit); unit != "" && (resource == "" || resource == spec.Resource) {
+			return unit
+		}
+	}
+	return ""
+}
+
+// rangeOf reads N[..M], amounts of a currency or, if unit is empty, whole tokens. why is what is wrong.
+func rangeOf(unit, text string) (r load.Range, why string) {
+	least, most, spans := strings.Cut(text, "..")
+	if !spans {
+		most = least
+	}
+	for _, n := range []struct {
+		text string
+		to   *int64
+	}{{least, &r.Least}, {most, &r.Most}} {
+		v, err := strconv.ParseInt(n.text, 10, 64)
+		highest := int64(1e12)
+		if unit != "" {
+			amount, problem := money.Parse(n.text)
+			v, err, highest = int64(amount), problem, int64(money.Unlimited)
+		}
+		switch {
+		case unit != "" && (err != nil || v > highest):
+			return r, fmt.Sprintf("%q is out of range: pass an amount in %s, 0 to %v", n.text, unit, money.Unlimited)
+		case err != nil || v < 0 || v > highest:
+			return r, fmt.Sprintf("%q is out of range: pass whole tokens, 0 to 1000000000000", n.text)
+		}
+		*n.to = v
+	}
+	if r.Most < r.Least {
+		return r, "M is below N in N..M: swap them"
+	}
+	return r, ""
 }
 
 // chargedLimits returns the limits that calls for a kind are charged for.
@@ -265,9 +295,9 @@ func (c *Command) announcement(at *place, plan *load.Plan) string {
 			if !spec.Charges(portion.Kind, j) {
 				continue
 			}
-			fmt.Fprintf(&s, ", %s %s", limit, costOf(spec.Kinds[portion.Kind].PerCall[j], portion.Cost[j]))
+			fmt.Fprintf(&s, ", %s %s", limit, costOf(spec, portion.Kind, j, portion.Cost[j]))
 			if portion.Settle != nil && portion.Settle[j] != load.AsAcquired {
-				fmt.Fprintf(&s, " settled as %s", costOf(spec.Kinds[portion.Kind].PerCall[j], portion.Settle[j]))
+				fmt.Fprintf(&s, " settled as %s", costOf(spec, portion.Kind, j, portion.Settle[j]))
 			}
 		}
 		s.WriteByte('\n')
@@ -320,11 +350,11 @@ func (c *Command) manner() string {
 }
 
 // costOf writes a range of costs. 0 stands for perCall if that is not 0.
-func costOf(perCall int64, r load.Range) string {
-	if r == (load.Range{}) && perCall > 0 {
-		return texttable.Count(perCall)
+func costOf(spec *store.Spec, kind, limit int, r load.Range) string {
+	if perCall := spec.Kinds[kind].PerCall[limit]; r == (load.Range{}) && perCall > 0 {
+		return format.Number(bucket.Mul(perCall, spec.Scale(limit)), spec.Unit(limit))
 	}
-	return r.String()
+	return r.In(spec.Unit(limit))
 }
 
 // specOf returns the resource of a portion of the mix.

@@ -141,18 +141,19 @@ func readStored(ctx context.Context, p program.Env, from store.OverrideStore, ro
 // printDiff prints what changes, limit by limit.
 func printDiff(p program.Env, changes []imported) error {
 	rows := [][]string{{"AT", "RESOURCE", "LIMIT", "", "CAPACITY", "BURST", "REFILL"}}
-	columns := func(l *bucket.Limit) []string {
+	columns := func(l *bucket.Limit, unit string) []string {
 		if l == nil {
 			return []string{"-", "-", "-"}
 		}
-		return format.Limit(*l)
+		return format.Limit(*l, unit)
 	}
 	for _, r := range changes {
 		for i, name := range r.Spec.Limits {
 			was, now := r.stored.Limits[i], r.row.Limits[i]
 			if !sameLimit(was, now) {
-				rows = append(rows, append([]string{r.At, r.Spec.Resource, name, "was"}, columns(was)...),
-					append([]string{"", "", "", "now"}, columns(now)...))
+				unit := r.Spec.Unit(i)
+				rows = append(rows, append([]string{r.At, r.Spec.Resource, name, "was"}, columns(was, unit)...),
+					append([]string{"", "", "", "now"}, columns(now, unit)...))
 			}
 		}
 	}

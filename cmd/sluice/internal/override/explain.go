@@ -136,7 +136,7 @@ func (o overrides) overriding(stored []store.Stored) [][]string {
 		for _, from := range o.sourcesOf(stored, i) {
 			row := []string{name, from.at, "-", "-", "-"}
 			if from.limit != nil {
-				row = append(row[:2], format.Limit(*from.limit)...)
+				row = append(row[:2], format.Limit(*from.limit, o.Spec.Unit(i))...)
 			}
 			if from.inForce {
 				row = append(row, "in force")
@@ -184,7 +184,8 @@ func (o overrides) inForce(overriding []store.Stored, i int) []string {
 		return []string{"-", "-", "-", ""}
 	}
 	overriding = o.deciding(overriding)
-	return append(format.Limit(store.Resolve(o.Own().Limits, overriding...)[i]), decides(overriding, i))
+	inForce := store.Resolve(o.Own().Limits, overriding...)[i]
+	return append(format.Limit(inForce, o.Spec.Unit(i)), decides(overriding, i))
 }
 
 // state says whether b has the limits in force, and else when it gets them.

@@ -78,7 +78,7 @@ func (c getCommand) Run(ctx context.Context, p program.Env) error {
 	rows := [][]string{{"LIMIT", "CAPACITY", "BURST", "REFILL"}}
 	for i, limit := range stored[0].Limits {
 		if limit != nil {
-			rows = append(rows, append([]string{o.Spec.Limits[i]}, format.Limit(*limit)...))
+			rows = append(rows, append([]string{o.Spec.Limits[i]}, format.Limit(*limit, o.Spec.Unit(i))...))
 		}
 	}
 	if len(rows) == 1 {
@@ -196,7 +196,7 @@ func (c listCommand) Run(ctx context.Context, p program.Env) error {
 		}
 		for i, limit := range stored.Limits {
 			if limit != nil {
-				row := append([]string{stored.At, spec.Limits[i]}, format.Limit(*limit)...)
+				row := append([]string{stored.At, spec.Limits[i]}, format.Limit(*limit, spec.Unit(i))...)
 				if row = append(row, shown(stored.Revision)); spec.Regions != nil {
 					row = append(row, by(stored))
 				}

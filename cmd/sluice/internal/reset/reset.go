@@ -175,7 +175,7 @@ func filledRows(before, after bucketstore.Bucket, filled []string) [][]string {
 		if l == nil { // a reshape has added or removed it since the read
 			return "-", "-"
 		}
-		return format.Tokens(l.Available), format.Tokens(l.Burst)
+		return format.Number(l.Available, l.Unit), format.Number(l.Burst, l.Unit)
 	}
 	for _, limit := range filled {
 		was, _ := available(before, limit)

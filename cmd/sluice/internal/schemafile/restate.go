@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 // Parse reads LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N] and returns the index of the limit. As in
@@ -31,10 +32,10 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	own := l.Own().Limits[i]
 	limit, wrong := restate(own, value)
 	if beside := noRefill(own); beside != "" {
-		limit, wrong = capacityOf(name, beside, own, value)
+		limit, wrong = l.capacityOf(i, beside, value)
 	}
 	if wrong == "" {
-		wrong = limit.Check(l.Own().PerCall[i])
+		wrong = l.Spec.CheckLimit(i, limit, l.Own().PerCall[i])
 	}
 	if wrong != "" {
 		return 0, bucket.Limit{}, program.Usagef("%q: %s", text, wrong)
@@ -53,12 +54,16 @@ func noRefill(l bucket.Limit) string {
 	return ""
 }
 
-// capacityOf returns own, which does not refill because of beside, with value, a CAPACITY. A non-empty text
-// says what is wrong with value.
-func capacityOf(name, beside string, own bucket.Limit, value string) (l bucket.Limit, wrong string) {
+// capacityOf returns the i-th limit, which does not refill because of beside, with value, a CAPACITY. That is
+// an amount for a limit of money. A non-empty text says what is wrong with value.
+func (l Scope) capacityOf(i int, beside, value string) (limit bucket.Limit, wrong string) {
+	name, own, parse := l.Spec.Limits[i], l.Own().Limits[i], gen.ParseCount
+	if l.Spec.Unit(i) != "" {
+		parse = gen.ParseAmount
+	}
 	capacity, _, _ := strings.Cut(value, ",")
 	capacity, _, _ = strings.Cut(capacity, "/")
-	n, why := gen.ParseCount(capacity)
+	n, why := parse(capacity)
 	switch {
 	case why != "":
 		wrong = fmt.Sprintf("capacity %q %s", capacity, why)
@@ -70,7 +75,7 @@ func capacityOf(name, beside string, own bucket.Limit, value string) (l bucket.L
 		wrong = fmt.Sprintf("%s %s%s: there is no every, burst or refill to change, write %s=%s", name, beside,
 			which, name, capacity)
 	}
-	n = bucket.Mul(n, bucket.Milli)
+	n = bucket.Mul(n, l.Spec.Scale(i))
 	return bucket.Limit{Capacity: n, Burst: n, Period: own.Period}, wrong
 }
 
@@ -87,7 +92,7 @@ func (l Scope) Fits(i int, limit bucket.Limit) string {
 		return "refill 0 is for limits with windows or of calls in flight, and it refills: write the refill, " +
 			"such as the capacity"
 	}
-	return limit.Check(l.Own().PerCall[i])
+	return l.Spec.CheckLimit(i, limit, l.Own().PerCall[i])
 }
 
 // restate returns own with the numbers of value, CAPACITY[/EVERY][,burst=N][,refill=N]. A non-empty text
@@ -134,6 +139,9 @@ func restate(own bucket.Limit, value string) (l bucket.Limit, wrong string) {
 // Restate returns the text that Parse reads as limit, for the limit with index i. If there is none, wrong
 // says why.
 func (l Scope) Restate(i int, limit bucket.Limit) (text, wrong string) {
+	if l.Spec.Unit(i) != "" {
+		return l.restateMoney(i, limit)
+	}
 	for _, milli := range []int64{limit.Capacity, limit.Burst, limit.Refill} {
 		if milli%bucket.Milli != 0 {
 			return "", strconv.FormatFloat(float64(milli)/bucket.Milli, 'f', -1, 64) +
@@ -155,4 +163,16 @@ func (l Scope) Restate(i int, limit bucket.Limit) (text, wrong string) {
 		text += fmt.Sprintf(",refill=%d", limit.Refill/bucket.Milli)
 	}
 	return text, ""
+}
+
+// restateMoney is Restate of a limit of money. An override may have more decimals than Parse reads.
+func (l Scope) restateMoney(i int, limit bucket.Limit) (text, wrong string) {
+	if wrong := l.Fits(i, limit); wrong != "" {
+		return "", wrong
+	}
+	capacity := money.Amount(limit.Capacity).String()
+	if _, wrong := gen.ParseAmount(capacity); wrong != "" {
+		return "", capacity + " " + wrong
+	}
+	return l.Spec.Limits[i] + "=" + capacity, ""
 }

@@ -62,7 +62,7 @@ func (s *Schema) Lists(store, instead string) error {
 func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 	spec := &store.Spec{
 		Resource: r.Name, Owner: from.Owner, Revision: from.Revision, Limits: r.Limits, Removed: r.Removed,
-		Held: r.Held, Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
+		Held: r.Held, Units: r.Units, Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
 	}
 	if g := r.Regions; g != nil {
 		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,
@@ -96,9 +96,9 @@ func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 // limitOf returns n in the units of buckets.
 func limitOf(n gen.Numbers) bucket.Limit {
 	return bucket.Limit{
-		Capacity: bucket.Mul(n.Capacity, bucket.Milli),
-		Burst:    bucket.Mul(n.Burst, bucket.Milli),
-		Refill:   bucket.Mul(n.Refill, bucket.Milli),
+		Capacity: n.Stored(n.Capacity),
+		Burst:    n.Stored(n.Burst),
+		Refill:   n.Stored(n.Refill),
 		Period:   n.Period.Milliseconds(),
 	}
 }
@@ -179,6 +179,20 @@ func (s *Schema) Resource(name string) (*store.Spec, error) {
 		return nil, program.Usagef("%s has no resource %q: %s", s.File, name, gen.Cure(name, names))
 	}
 	return s.Specs[i], nil
+}
+
+// Unit returns the currency of a limit of money. It is empty for tokens, for names that the schema does not
+// have, and for a nil Schema.
+func (s *Schema) Unit(resource, limit string) string {
+	if s == nil {
+		return ""
+	}
+	for _, spec := range s.Specs {
+		if i := slices.Index(spec.Limits, limit); spec.Resource == resource && i >= 0 {
+			return spec.Unit(i)
+		}
+	}
+	return ""
 }
 
 // Unknown says why no call of the schema has a bucket of entity on resource: the schema has no such resource

@@ -53,8 +53,10 @@ type row struct {
 	Burst     int64   `json:"burst_milli"`
 	FullIn    int64   `json:"full_in_ms"`
 
-	Held []bucketstore.HoldJSON `json:"held,omitempty"` // by open leases
+	Held  []bucketstore.HoldJSON `json:"held,omitempty"` // by open leases
+	Money *bucketstore.MoneyJSON `json:"money,omitempty"`
 
+	unit  string // the currency of a limit of money, else empty
 	slots string // how many are taken; empty but for an in-flight limit
 }
 
@@ -83,7 +85,7 @@ func (b *board) add(page bucketstore.Page) {
 // rowOf returns the row of a limit of a bucket.
 func rowOf(b bucketstore.Bucket, l bucketstore.Limit) row {
 	r := row{Entity: b.Entity, Limit: l.Name, Available: l.Available, Burst: l.Burst,
-		FullIn: l.FullIn.Milliseconds(), Held: l.HeldJSON()}
+		FullIn: l.FullIn.Milliseconds(), Held: l.HeldJSON(), Money: l.MoneyJSON(), unit: l.Unit}
 	if l.InFlight() {
 		r.slots = l.Slots()
 	}
@@ -177,7 +179,7 @@ func (b *board) table(w io.Writer, bar term.Bar) error {
 	for i, r := range b.Rows {
 		rows = append(rows, []string{
 			names[i], r.Limit, bar.Of(r.parts(uint64(bar.Width))), strconv.FormatUint(r.parts(100), 10) + "%",
-			format.Tokens(r.Available), format.Tokens(r.Burst), r.fullIn(),
+			format.Number(r.Available, r.unit), format.Number(r.Burst, r.unit), r.fullIn(),
 		})
 	}
 	return texttable.Write(w, "", "lllrrrl", rows)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/tool/chart"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
@@ -35,8 +36,8 @@ func (c Command) chart(s *schemafile.Schema, all []usage.Usage, now time.Time) c
 			for _, u := range of {
 				if milli, ok := spent(u, limit); ok {
 					panel.Bars = append(panel.Bars, chart.Bar{
-						Start: u.Start, Name: name(u), Tokens: float64(milli) / bucket.Milli,
-						Text: format.Tokens(milli), Running: running(u, now),
+						Start: u.Start, Name: name(u), Tokens: float64(milli) / perBar(s.Unit(u.Resource, limit)),
+						Text: format.Number(milli, s.Unit(u.Resource, limit)), Running: running(u, now),
 					})
 				}
 			}
@@ -44,6 +45,15 @@ func (c Command) chart(s *schemafile.Schema, all []usage.Usage, now time.Time) c
 		}
 	}
 	return drawn
+}
+
+// perBar returns the stored millitokens in one unit of a bar's length: a token, or, with a currency as the
+// unit, one of that. Bars are pictures: their texts have the exact amounts.
+func perBar(unit string) float64 {
+	if unit != "" {
+		return float64(money.Unit)
+	}
+	return bucket.Milli
 }
 
 // drawsTime reports whether windows are hours or days in UTC. A chart has no axis for others, so their bars

@@ -12,10 +12,12 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -71,7 +73,7 @@ func column(name string, zone *time.Location) string {
 
 // printTable prints all windows as a table. There is a total for each resource, since tokens of two
 // resources do not add up.
-func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
+func printTable(w io.Writer, s *schemafile.Schema, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
 	start := column("START", all[0].Start.Location())
 	rows := [][]string{append(append([]string{start, "RESOURCE"}, names...), "WRITES")}
@@ -80,7 +82,7 @@ func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
 		for _, name := range names {
 			text := "-"
 			if milli, ok := spent(u, name); ok {
-				text = format.Tokens(milli)
+				text = format.Number(milli, s.Unit(u.Resource, name))
 			}
 			row = append(row, text)
 		}
@@ -111,31 +113,61 @@ func totals(all []usage.Usage) (sums []usage.Usage) {
 	return sums
 }
 
+// amountJSON is what was consumed of a limit of money. The amount is a string, since numbers of JSON are
+// floats to many readers.
+type amountJSON struct {
+	Currency string       `json:"currency"`
+	Consumed money.Amount `json:"consumed"`
+}
+
+// budgets returns usage without limits of tokens, and without windows that have no others.
+func budgets(s *schemafile.Schema, all []usage.Usage) (left []usage.Usage) {
+	for _, u := range all {
+		u.Limits = slices.DeleteFunc(slices.Clone(u.Limits), func(l usage.Spent) bool {
+			return s.Unit(u.Resource, l.Limit) == ""
+		})
+		if len(u.Limits) > 0 {
+			left = append(left, u)
+		}
+	}
+	return left
+}
+
 // printJSON prints an object per window.
-func printJSON(p program.Env, all []usage.Usage, now time.Time) error {
+func printJSON(p program.Env, s *schemafile.Schema, all []usage.Usage, now time.Time) error {
 	for _, u := range all {
 		limits := make(map[string]int64, len(u.Limits)) // encoding/json sorts the keys
+		var funds map[string]amountJSON
 		for _, l := range u.Limits {
-			limits[l.Limit] = l.Millitokens
+			unit := s.Unit(u.Resource, l.Limit)
+			if unit == "" {
+				limits[l.Limit] = l.Millitokens
+				continue
+			}
+			if funds == nil {
+				funds = map[string]amountJSON{}
+			}
+			funds[l.Limit] = amountJSON{unit, money.Amount(l.Millitokens)}
 		}
 		if err := p.JSONLine(struct {
-			Entity      string           `json:"entity"`
-			Resource    string           `json:"resource"`
-			By          usage.Span       `json:"by"`
-			Start       time.Time        `json:"start"`
-			Millitokens map[string]int64 `json:"millitokens"`
-			Writes      int64            `json:"writes"`
-			Running     bool             `json:"running"`
-		}{u.Entity, u.Resource, u.Span, u.Start, limits, u.Writes, running(u, now)}); err != nil {
+			Entity      string                `json:"entity"`
+			Resource    string                `json:"resource"`
+			By          usage.Span            `json:"by"`
+			Start       time.Time             `json:"start"`
+			Millitokens map[string]int64      `json:"millitokens"`
+			Money       map[string]amountJSON `json:"money,omitempty"`
+			Writes      int64                 `json:"writes"`
+			Running     bool                  `json:"running"`
+		}{u.Entity, u.Resource, u.Span, u.Start, limits, funds, u.Writes, running(u, now)}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printCSV prints a line per window, in exact tokens. A cell is empty if the window does not have the
-// limit.
-func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
+// printCSV prints a line per window, in exact tokens and amounts of money. A cell is empty if the window does
+// not have the limit.
+func printCSV(w io.Writer, s *schemafile.Schema, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
 	out := csv.NewWriter(w)
 	// Error returns a failure
@@ -145,7 +177,7 @@ func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
 		for _, name := range names {
 			text := ""
 			if milli, ok := spent(u, name); ok {
-				text = exact(milli)
+				text = exact(milli, s.Unit(u.Resource, name))
 			}
 			row = append(row, text)
 		}
@@ -169,8 +201,11 @@ func columns(limits []string) []string {
 	return all
 }
 
-// exact writes millitokens as tokens, for programs.
-func exact(milli int64) string {
+// exact writes millitokens as tokens, for programs, or, with a currency as the unit, nano-units as an amount.
+func exact(milli int64, unit string) string {
+	if unit != "" {
+		return money.Amount(milli).String()
+	}
 	sign, whole, part := "", milli/bucket.Milli, milli%bucket.Milli
 	if milli < 0 {
 		sign, whole, part = "-", -whole, -part

@@ -35,7 +35,7 @@ func TestExact(t *testing.T) {
 		0: "0", 1_000: "1", 1_234_567: "1234.567", 500: "0.5", 1: "0.001", -1: "-0.001", -1_500: "-1.5",
 		-2_000: "-2", 10_000: "10",
 	} {
-		if got := exact(milli); got != want {
+		if got := exact(milli, ""); got != want {
 			t.Errorf("exact(%d) = %s, want %s", milli, got, want)
 		}
 	}
@@ -110,7 +110,7 @@ func TestCSVColumns(t *testing.T) {
 		return u
 	}
 	all := []usage.Usage{spent("writes", "limit writes", "rpm", "running"), spent("resource", "start", "tpm")}
-	if err := printCSV(&out, all, time.Time{}); err != nil {
+	if err := printCSV(&out, nil, all, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()

@@ -35,7 +35,8 @@ type Command struct {
 	By       string  `enum:"hour,day,month,window" default:"day" aliases:"span" help:"${by}"`
 	Zone     *string `placeholder:"ZONE" help:"${usage_zone}"`
 	Since    string  `default:"7d" placeholder:"7d" help:"${since}"`
-	JSON     bool    `xor:"form" name:"json" help:"Print a JSON object per window on a line, in millitokens."`
+	Money    bool    `help:"Show limits of money alone."`
+	JSON     bool    `xor:"form" name:"json" help:"Print a JSON object per window, in millitokens."`
 	CSV      bool    `xor:"form" name:"csv" help:"Print comma-separated values."`
 	Plot     bool    `xor:"form" help:"Print bars."`
 	SVG      *string `xor:"form" name:"svg" placeholder:"FILE" help:"Write a chart to this file, or replace it."`
@@ -69,6 +70,7 @@ func (Command) Help() string {
 		"later.\n\n" +
 		"With --zone, days and months are those of a zone, which is whole hours from UTC. They are added " +
 		"up from hours, which `sluice aggregate` keeps for 35 days unless --keep-hours says otherwise.\n\n" +
+		"Limits of money are shown as amounts, with their currency. --money leaves out all others.\n\n" +
 		"Example: sluice usage user-123 --by hour --since 12h --svg usage.svg"
 }
 
@@ -83,11 +85,9 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
-	var s *schemafile.Schema
-	if c.Plot || c.SVG != nil {
-		if s, err = c.schema(); err != nil {
-			return err
-		}
+	s, err := c.schema()
+	if err != nil {
+		return err
 	}
 	client, err := c.Client(ctx)
 	if err != nil {
@@ -103,11 +103,17 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		if err != nil {
 			return explain(err)
 		}
+		if c.Money {
+			all = slices.DeleteFunc(all, func(u usage.WindowUsage) bool { return s.Unit(u.Resource, u.Limit) == "" })
+		}
 		return c.showWindows(p, s, all, question, now)
 	}
 	all, err := c.read(ctx, items, question)
 	if err != nil {
 		return explain(err)
+	}
+	if c.Money {
+		all = budgets(s, all)
 	}
 	if zone != time.UTC {
 		days, err := c.readDays(ctx, items, question, now)
@@ -170,15 +176,15 @@ func (c Command) show(p program.Env, s *schemafile.Schema, all []usage.Usage, q 
 	}
 	switch {
 	case c.JSON:
-		return printJSON(p, all, now)
+		return printJSON(p, s, all, now)
 	case c.CSV:
-		return printCSV(p.Stdout, all, now)
+		return printCSV(p.Stdout, s, all, now)
 	case c.Plot:
 		return c.chart(s, all, now).Text(p.Stdout)
 	case c.SVG != nil:
 		return c.write(p, c.chart(s, all, now))
 	}
-	return printTable(p.Stdout, all, now)
+	return printTable(p.Stdout, s, all, now)
 }
 
 // dateForm matches the beginning of a date. No period begins like this.
@@ -196,14 +202,12 @@ func (c Command) question(now time.Time, zone *time.Location) (q usage.Question,
 			return q, schemafile.CheckResource(q.Resource)
 		}
 	}
-	switch drawn := c.Plot || c.SVG != nil; {
+	switch {
 	case c.SVG != nil && *c.SVG == "":
 		return q, program.Usagef("--svg is empty: pass the name of a file")
 	case c.File != nil && *c.File == "":
 		return q, program.Usagef("--file is empty: pass the path of the schema, or leave the flag out for " +
 			"limits.yaml")
-	case c.File != nil && !drawn:
-		return q, program.Usagef("--file is for --plot and --svg: pass one of them")
 	case c.SVG != nil && !c.drawsTime():
 		return q, program.Usagef("--svg draws hours and days in UTC: pass --plot instead, or another --by and no " +
 			"--zone")
@@ -245,6 +249,10 @@ func (c Command) schema() (*schemafile.Schema, error) {
 	}
 	const usual = "limits.yaml"
 	if _, err := os.Stat(usual); errors.Is(err, fs.ErrNotExist) {
+		if c.Money {
+			return nil, program.Usagef("--money needs the schema, which names the limits of money, and there is no " +
+				"limits.yaml here: pass --file")
+		}
 		return nil, nil //nolint:nilnil // without a schema, a chart has no lines for refills
 	}
 	return schemafile.Flag{File: usual}.Read()
@@ -277,8 +285,9 @@ func (Command) FlagHelp() kong.Vars {
 		"usage_zone": "The zone of days, months, --since and the ends of windows, such as Europe/Berlin. The " +
 			"default is UTC.",
 		"since": "Begin of the first window: an age, such as 7d or 12h, or a date, such as 2026-11-21.",
-		"usage_file": "The schema, from which --plot and --svg take refills. The default is limits.yaml, if it " +
-			"exists.",
+		"usage_file": "The schema, which names the limits of money, and from which --plot and --svg take " +
+			"refills. The " +
+			"default is limits.yaml, if it exists.",
 	}
 }
 

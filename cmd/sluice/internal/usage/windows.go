@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/chart"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -47,13 +48,13 @@ func (c Command) showWindows(p program.Env, s *schemafile.Schema, all []usage.Wi
 		p.Note("%s\n", c.none(q))
 		return nil
 	case c.JSON:
-		return printWindowsJSON(p, all, now)
+		return printWindowsJSON(p, s, all, now)
 	case c.CSV:
-		return printWindowsCSV(p.Stdout, all, now)
+		return printWindowsCSV(p.Stdout, s, all, now)
 	case c.Plot:
 		return c.windowChart(s, all, now).Text(p.Stdout)
 	}
-	return printWindows(p.Stdout, all, q.Since.Location(), now)
+	return printWindows(p.Stdout, s, all, q.Since.Location(), now)
 }
 
 // open reports whether u's window has not ended at now.
@@ -87,10 +88,12 @@ func byLimits(all []usage.WindowUsage, visit func(windows []usage.WindowUsage)) 
 }
 
 // printWindows prints a line for each window, and then a total for each limit.
-func printWindows(w io.Writer, all []usage.WindowUsage, zone *time.Location, now time.Time) error {
+func printWindows(w io.Writer, s *schemafile.Schema, all []usage.WindowUsage, zone *time.Location,
+	now time.Time) error {
 	rows := [][]string{{column("END", zone), "RESOURCE", "LIMIT", "TOKENS", "WRITES"}}
 	add := func(end string, u usage.WindowUsage) {
-		row := []string{end, u.Resource, u.Limit, format.Tokens(u.Millitokens), texttable.Count(u.Writes)}
+		consumed := format.Number(u.Millitokens, s.Unit(u.Resource, u.Limit))
+		row := []string{end, u.Resource, u.Limit, consumed, texttable.Count(u.Writes)}
 		if open(u, now) {
 			row = append(row, "still running")
 		}
@@ -111,22 +114,28 @@ func printWindows(w io.Writer, all []usage.WindowUsage, zone *time.Location, now
 }
 
 // printWindowsJSON prints an object per window. Its end is null where there was no window yet.
-func printWindowsJSON(p program.Env, all []usage.WindowUsage, now time.Time) error {
+func printWindowsJSON(p program.Env, s *schemafile.Schema, all []usage.WindowUsage, now time.Time) error {
 	for _, u := range all {
 		end := &u.End
 		if u.End.IsZero() {
 			end = nil
 		}
+		millitokens, funds := map[string]int64{u.Limit: u.Millitokens}, map[string]amountJSON(nil)
+		if unit := s.Unit(u.Resource, u.Limit); unit != "" {
+			millitokens = map[string]int64{}
+			funds = map[string]amountJSON{u.Limit: {unit, money.Amount(u.Millitokens)}}
+		}
 		if err := p.JSONLine(struct {
-			Entity      string           `json:"entity"`
-			Resource    string           `json:"resource"`
-			By          usage.Span       `json:"by"`
-			Limit       string           `json:"limit"`
-			End         *time.Time       `json:"end"`
-			Millitokens map[string]int64 `json:"millitokens"` // as hours and days have it
-			Writes      int64            `json:"writes"`
-			Running     bool             `json:"running"`
-		}{u.Entity, u.Resource, usage.LimitWindow, u.Limit, end, map[string]int64{u.Limit: u.Millitokens}, u.Writes,
+			Entity      string                `json:"entity"`
+			Resource    string                `json:"resource"`
+			By          usage.Span            `json:"by"`
+			Limit       string                `json:"limit"`
+			End         *time.Time            `json:"end"`
+			Millitokens map[string]int64      `json:"millitokens"` // as hours and days have it
+			Money       map[string]amountJSON `json:"money,omitempty"`
+			Writes      int64                 `json:"writes"`
+			Running     bool                  `json:"running"`
+		}{u.Entity, u.Resource, usage.LimitWindow, u.Limit, end, millitokens, funds, u.Writes,
 			open(u, now)}); err != nil {
 			return err
 		}
@@ -135,7 +144,7 @@ func printWindowsJSON(p program.Env, all []usage.WindowUsage, now time.Time) err
 }
 
 // printWindowsCSV prints a line per window, in exact tokens. The end is empty where there was no window yet.
-func printWindowsCSV(w io.Writer, all []usage.WindowUsage, now time.Time) error {
+func printWindowsCSV(w io.Writer, s *schemafile.Schema, all []usage.WindowUsage, now time.Time) error {
 	out := csv.NewWriter(w)
 	// Error returns a failure
 	_ = out.Write([]string{"end", "resource", "limit", "tokens", "writes", "running"})
@@ -144,8 +153,9 @@ func printWindowsCSV(w io.Writer, all []usage.WindowUsage, now time.Time) error 
 		if !u.End.IsZero() {
 			end = u.End.Format(time.RFC3339Nano)
 		}
-		_ = out.Write([]string{end, term.Quote(u.Resource), term.Quote(u.Limit), exact(u.Millitokens),
-			strconv.FormatInt(u.Writes, 10), strconv.FormatBool(open(u, now))})
+		_ = out.Write([]string{end, term.Quote(u.Resource), term.Quote(u.Limit),
+			exact(u.Millitokens, s.Unit(u.Resource, u.Limit)), strconv.FormatInt(u.Writes, 10),
+			strconv.FormatBool(open(u, now))})
 	}
 	out.Flush()
 	return out.Error()
@@ -158,11 +168,13 @@ func (c Command) windowChart(s *schemafile.Schema, all []usage.WindowUsage, now 
 		of := windows[0]
 		panel := chart.Panel{Name: term.Quote(of.Resource) + " " + term.Quote(of.Limit)}
 		if l, ok := limitOf(s, c.Entity, of.Resource, of.Limit); ok && l.Windowed() {
-			panel.Line, panel.Allowance = "the window's allowance", float64(l.Capacity)/bucket.Milli
+			panel.Line = "the window's allowance"
+			panel.Allowance = float64(l.Capacity) / perBar(s.Unit(of.Resource, of.Limit))
 		}
 		for _, u := range windows {
 			panel.Bars = append(panel.Bars, chart.Bar{Name: endOf(u), Running: open(u, now),
-				Tokens: float64(u.Millitokens) / bucket.Milli, Text: format.Tokens(u.Millitokens)})
+				Tokens: float64(u.Millitokens) / perBar(s.Unit(u.Resource, u.Limit)),
+				Text:   format.Number(u.Millitokens, s.Unit(u.Resource, u.Limit))})
 		}
 		drawn.Panels = append(drawn.Panels, panel)
 	})

@@ -1,11 +1,11 @@
 package load
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -156,9 +156,16 @@ func (d *Drawer) within(r Range) int64 {
 }
 
 // String writes r as flags have it.
-func (r Range) String() string {
-	if r.Least == r.Most {
-		return strconv.FormatInt(r.Least, 10)
+func (r Range) String() string { return r.In("") }
+
+// In is String for a limit with that unit, which is empty for tokens, else a currency: 0.01..0.25 USD.
+func (r Range) In(unit string) string {
+	least, most := strconv.FormatInt(r.Least, 10), store.Text(unit, r.Most)
+	if unit != "" {
+		least = money.Amount(r.Least).String()
 	}
-	return fmt.Sprintf("%d..%d", r.Least, r.Most)
+	if r.Least == r.Most {
+		return most
+	}
+	return least + ".." + most
 }

@@ -1,4 +1,4 @@
-package schema
+package hint
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ func TestHints(t *testing.T) {
 		known []string
 		want  string
 	}{
-		{"refil", limitKeys(), `did you mean "refill"?`},
-		{"Burst", limitKeys(), `did you mean "burst"?`},
+		{"refil", []string{"capacity", "refill", "burst"}, `did you mean "refill"?`},
+		{"Burst", []string{"capacity", "refill", "burst"}, `did you mean "burst"?`},
 		{"colour", []string{"doc"}, "it can be doc"},
 		{"colour", []string{"doc", "go_name"}, "it can be doc or go_name"},
 		{"colour", many[:13], "it can be kinda, kindb, kindc, kindd, kinde, kindf, kindg, kindh, kindi, kindj, " +
@@ -25,7 +25,7 @@ func TestHints(t *testing.T) {
 		{"colour", many, "it can be kinda, kindb, kindc, kindd, kinde, kindf, kindg, kindh, kindi, kindj, kindk, " +
 			"kindl or one of 3 more"},
 	} {
-		if got := new(reader).cure(c.text, c.known); got != c.want {
+		if got := new(Hints).Cure(c.text, c.known); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
 		}
 	}
@@ -38,17 +38,17 @@ func TestHintsEnd(t *testing.T) {
 	for i := range known {
 		known[i] = fmt.Sprintf("a_name_of_many_letters_%04d", i)
 	}
-	r := new(reader)
-	if _, found := r.nearest("a_name_of_many_leters_0001", known); !found || r.distances == 0 {
+	r := new(Hints)
+	if _, found := r.Nearest("a_name_of_many_leters_0001", known); !found || r.distances == 0 {
 		t.Errorf("no hint at first, after %d distances", r.distances)
 	}
 	for range known {
-		r.nearest("another_of_27_letters______", known)
+		r.Nearest("another_of_27_letters______", known)
 	}
 	if most := maxDistances + len(known); r.distances > most {
 		t.Errorf("%d distances, want at most %d", r.distances, most)
 	}
-	if _, found := r.nearest("a_name_of_many_leters_0001", known); found {
+	if _, found := r.Nearest("a_name_of_many_leters_0001", known); found {
 		t.Error("a hint beyond the bound")
 	}
 }

@@ -1,0 +1,93 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	budgets "github.com/sluice-go/sluice/gen/testdata/golden/money/out"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
+)
+
+// budgetsFile is the schema of package budgets.
+const budgetsFile = "../../../gen/testdata/golden/money/limits.yaml"
+
+// ofMoney returns a limit of money, in a day.
+func ofMoney(capacity money.Amount) bucket.Limit {
+	return bucket.Limit{Capacity: int64(capacity), Burst: int64(capacity), Period: 86_400_000}
+}
+
+// broke runs commands against a table of package budgets. user-1 has 1.250000001 of 5 left, and user-2 is in
+// debt.
+func broke(t *testing.T) session {
+	t.Helper()
+	r := newRanking(t)
+	for entity, left := range map[string]money.Amount{
+		"user-1": 125*money.Cent + money.Nano, "user-2": -12_345 * money.Unit,
+	} {
+		b := budgets.SmallBucket{Entity: entity, Day: bucket.Balance{
+			Limit: ofMoney(5 * money.Unit), Tokens: int64(left), Consumed: int64(5*money.Unit - left),
+			Ends: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC).UnixMilli(),
+		}}
+		b.Refilled, b.Op, b.Version = start.UnixMilli(), "op", bucket.RevisionUnit
+		b.TTL = start.Unix() + 48*3600
+		r.store(b.MarshalItem())
+	}
+	return session{t, r.client, []string{"--table", r.table, "--file", budgetsFile}}
+}
+
+// TestPeekMoney: amounts are exact decimals with their currency, in tables and, as strings, in JSON.
+func TestPeekMoney(t *testing.T) {
+	sequential(t)
+	s := broke(t)
+	s.run("peek user-1 small", 0, `user-1 on small
+  LIMIT        AVAILABLE  CAPACITY  BURST  REFILL         FULL IN
+  day    1.250000001 USD     5 USD  5 USD  windows of 1d  resets 2026-03-02 00:00 UTC, in 12h
+`, "")
+	s.run("peek user-2 small", 0, `user-2 on small
+  LIMIT    AVAILABLE  CAPACITY  BURST  REFILL         FULL IN
+  day    -12,345 USD     5 USD  5 USD  windows of 1d  resets 2026-03-02 00:00 UTC, in 12h
+`, "")
+	s.run("peek user-1 small --json", 0, `{"entity":"user-1","resource":"small","per_limit":false,"limits":[`+
+		`{"limit":"day","available_milli":1250000001,"capacity_milli":5000000000,"burst_milli":5000000000,`+
+		`"refill_milli":0,"period_ms":86400000,"full_in_ms":43200000,"money":{"currency":"USD",`+
+		`"available":"1.250000001","capacity":"5"},"resets":"2026-03-02T00:00:00Z"}]}
+`, "")
+	code, out, errs := sluice(t, start, append([]string{"top", "small"}, s.flags...)...)
+	if code != 0 || errs != "" || !hasFacts(out, "1.250000001 USD  5 USD") || !hasFacts(out, "-12,345 USD  5 "+
+		"USD") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestOverrideMoney: an override is written and shown in the currency, and mistakes have their cure.
+func TestOverrideMoney(t *testing.T) {
+	sequential(t)
+	s := broke(t)
+	for args, want := range map[string]string{
+		"day=1e3":         `"day=1e3": capacity "1e3" has an exponent: write all digits, such as 1000`,
+		"day=.5":          `"day=.5": capacity ".5" has no digit before its point: write 0 there, such as 0.5`,
+		"day=0.1234567":   `"day=0.1234567": capacity "0.1234567" has 7 decimals, at most 6 are possible: round it`,
+		"day=100_000_001": `"day=100_000_001": capacity 100000001 is above 100000000: lower it`,
+		"day=0":           `"day=0": capacity 0 is not above 0: a limit that admits nothing is none, raise it`,
+		"day=5/1d": `"day=5/1d": day has windows, which are those of limits.yaml: there is no every, burst or ` +
+			`refill to change, write day=5`,
+	} {
+		code, out, errs := sluice(t, start, append(strings.Fields("override set user-1 small "+
+			""+args), s.flags...)...)
+		if code != 2 || out != "" || !hasFacts(errs, "sluice: "+want+"; run `sluice override set --help`\n") {
+			t.Errorf("%s: exit code %d\n%s%s", args, code, out, errs)
+		}
+	}
+	code, out, errs := sluice(t, start, append(strings.Fields("override set user-1 small "+
+		"day=1_800.25"), s.flags...)...)
+	if code != 0 || errs != "" || !hasFacts(out, "day    was  5 USD  5 USD  windows of 1d  schema") ||
+		!hasFacts(out, "now  1,800.25 USD  1,800.25 USD  windows of 1d  user-1") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	code, out, errs = sluice(t, start, append(strings.Fields("override get user-1 small --json"), s.flags...)...)
+	if code != 0 || errs != "" || !hasFacts(out, `"capacity_milli":1800250000000`) {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}

@@ -1,0 +1,108 @@
+package emit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/words"
+)
+
+// usage prints the struct of what a call consumes, and its Cost.
+func usage(f *file, r *model.Resource) {
+	fields := []jen.Code{
+		jen.Id("_").Struct().Comment("// forces field names"),
+		jen.Line(),
+	}
+	for _, u := range r.Consumes {
+		fields = append(fields, described(jen.Id(u.Field).Int64(), apart(u.Doc))...)
+	}
+	f.decl(fmt.Sprintf("%s is what one call on %s consumes. Usages do not overlap.", r.Usage, r.Name),
+		jen.Type().Id(r.Usage).Struct(fields...))
+
+	var body, values []jen.Code
+	if slices.ContainsFunc(r.Limits, func(l *model.Limit) bool { return l.Currency != "" }) {
+		body = append(body, define("sum", total(r)))
+	}
+	for _, l := range r.Limits {
+		switch {
+		case l.Currency != "":
+			values = append(values, pair(l.Field, jen.Id("sum")))
+		case l.Counts != nil:
+			values = append(values, pair(l.Field, counted(l)))
+		}
+	}
+	cost := jen.Id(r.Cost).Add(braces(values, few(4, len("\treturn {}")+len(r.Cost), len(": sum, "),
+		limitFields(r))))
+	f.decl(costDoc(r), jen.Func().Params(jen.Id("u").Id(r.Usage)).Id("Cost").Params().Id(r.Cost).Block(
+		append(body, jen.Return(cost))...))
+}
+
+// total is the sum of all usages by their prices.
+func total(r *model.Resource) *jen.Statement {
+	sum := jen.Qual(moneyPath, "Total").Values()
+	for _, u := range r.Consumes {
+		sum.Op(".").Line().Id("Add").Call(jen.Id("u").Dot(u.Field), num(u.Price))
+	}
+	return sum.Op(".").Line().Id("Amount").Call()
+}
+
+// counted is the sum of the usages that a limit counts.
+func counted(l *model.Limit) *jen.Statement {
+	return jen.Qual(storePath, "Sum").CallFunc(func(g *jen.Group) {
+		for _, u := range l.Counts {
+			g.Id("u").Dot(u.Field)
+		}
+	})
+}
+
+// costDoc is the doc comment of Cost: the limits that it fills in, the others, and the prices.
+func costDoc(r *model.Resource) string {
+	var sums, budgets, others []string
+	for _, l := range r.Limits {
+		switch {
+		case l.Currency != "":
+			budgets = append(budgets, l.Field)
+		case l.Counts != nil:
+			var counts []string
+			for _, u := range l.Counts {
+				counts = append(counts, u.Field)
+			}
+			sums = append(sums, l.Field+" is "+strings.Join(counts, " + "))
+		default:
+			others = append(others, l.Field)
+		}
+	}
+	s := "Cost returns the cost of u in each limit that counts it."
+	if len(budgets) > 0 {
+		is := "is"
+		if len(budgets) > 1 {
+			is = "are"
+		}
+		s += fmt.Sprintf(" %s %s the sum of all usages by their prices, in %s, rounded up once to a billionth.",
+			words.List(budgets, "and"), is, r.Currency)
+	}
+	if len(sums) > 0 {
+		s += " " + strings.Join(sums, ". ") + "."
+	}
+	if len(others) > 0 {
+		s += " It leaves out " + words.List(others, "and") + "."
+	}
+	s += " Cost cannot fail: a negative count, or one that is too large, gives a cost that Acquire and Settle " +
+		"refuse with an *InvalidError."
+	if len(budgets) == 0 {
+		return s
+	}
+	s += "\n\nPrices in " + r.Currency + ":\n"
+	for _, u := range r.Consumes {
+		price := "none"
+		if u.Price > 0 {
+			price = words.Price(u.Price)
+		}
+		s += fmt.Sprintf("\n  - %s: %s", u.Field, price)
+	}
+	return s
+}
