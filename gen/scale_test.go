@@ -39,6 +39,35 @@ func BenchmarkThousandLimits(b *testing.B) {
 	}
 }
 
+// priced returns a schema with 200 resources of 5 prices each.
+func priced() string {
+	var b strings.Builder
+	b.WriteString("version: 1\nowner: acme\nrevision: 1\ngo: {package: limits}\n" +
+		"entities: {project: {}, user: {parent: project}}\nresources:\n")
+	for r := range 200 {
+		fmt.Fprintf(&b, "  model-%d:\n    limits:\n      month: {money: USD, capacity: %d.25, window: month}\n"+
+			"    usage:\n", r, r+1)
+		for u := range 5 {
+			fmt.Fprintf(&b, "      usage_%d: {price: %d.%d/1M}\n", u, r+1, u+1)
+		}
+		b.WriteString("    entities: {user: {}, project: {}}\n    on_unavailable: deny\n")
+	}
+	return b.String()
+}
+
+// BenchmarkPrices runs the generator on 200 resources of 5 prices each: under a second is the target.
+func BenchmarkPrices(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "limits.yaml")
+	if err := os.WriteFile(path, []byte(priced()), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := Run(Config{Schema: path}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // TestThousandLimitsCompile vets what a thousand limits give, in a module of its own that requires this one.
 func TestThousandLimitsCompile(t *testing.T) {
 	longform.Only(t, "it compiles 300 files")

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	budgets "github.com/sluice-go/sluice/gen/testdata/golden/money/out"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/money"
+	"github.com/sluice-go/sluice/runtime/usage"
 )
 
 // budgetsFile is the schema of package budgets.
@@ -90,4 +92,45 @@ func TestOverrideMoney(t *testing.T) {
 	if code != 0 || errs != "" || !hasFacts(out, `"capacity_milli":1800250000000`) {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
+}
+
+// TestUsageMoney: usage has amounts by the schema, and --money shows these alone.
+func TestUsageMoney(t *testing.T) {
+	sequential(t)
+	b := newBook(t)
+	var err error
+	b.aggregator, err = usage.New(usage.Config{
+		Client: b.client, Table: b.table, Extract: budgets.ExtractDeltas,
+		Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for day := range 3 {
+		b.consume(start.AddDate(0, 0, -day), "user-1", "gpt-4", map[string]int64{
+			"tpm": 5_000, "day": int64(12_345_678*money.Nano + money.Amount(day)*money.Unit), "rpm": 1_000,
+		})
+	}
+	b.consume(start, "user-1", "tokens", map[string]int64{"tpm": 7_000})
+	for line, want := range map[string]string{
+		"--money --by month --since 2026-01-15": `START    RESOURCE              day  WRITES
+2026-02  gpt-4     3.024691356 USD       2
+2026-03  gpt-4     0.012345678 USD       1  still running
+total    gpt-4     3.037037034 USD       3
+`,
+		"--money --csv --since 2026-03-01": `start,resource,day,writes,running
+2026-03-01T00:00:00Z,gpt-4,0.012345678,1,true
+`,
+		"--json --since 2026-03-01 --resource gpt-4": `{"entity":"user-1","resource":"gpt-4","by":"day",` +
+			`"start":"2026-03-01T00:00:00Z","millitokens":{"rpm":1000,"tpm":5000},"money":{"day":{"currency":"USD",` +
+			`"consumed":"0.012345678"}},"writes":1,"running":true}
+`,
+	} {
+		code, out, errs := b.usage("user-1 " + line + " --file " + budgetsFile)
+		expect(t, code, out, errs, 0, want, "")
+	}
+	code, out, errs := b.usage("user-1 --money")
+	expect(t, code, out, errs, 2, "", "sluice: --money needs the schema, which names the limits of money, and "+
+		"there "+
+		"is no limits.yaml here: pass --file; run `sluice usage --help`\n")
 }
