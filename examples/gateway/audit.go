@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 )
 
 // audit books what passes between clients and gateways. It reads along on the wire, and knows nothing of
@@ -59,7 +61,8 @@ func (a *audit) watch(next http.Handler) http.Handler {
 			return // nor could the gateway read it
 		}
 		a.note(seen)
-		a.ledger.completed(t, seen.status, degraded, c.estimate(), tokens(c.prompt())+seen.sent)
+		used := limits.GPT4Usage{Input: tokens(c.prompt()), Output: seen.sent}
+		a.ledger.completed(t, seen.status, degraded, c.estimate(), used)
 	})
 }
 

@@ -88,7 +88,8 @@ func (s *simulation) checkSettled(out *strings.Builder, got consumption) error {
 	return nil
 }
 
-// checkProjects holds what each project has as consumed against the sum of its users'.
+// checkProjects holds what each project has as consumed against the sum of its users', and what each org has
+// against its bill.
 func (s *simulation) checkProjects(out *strings.Builder, got consumption) error {
 	checked, wrong := 0, 0
 	for _, l := range lines(s.tenants) {
@@ -113,9 +114,7 @@ func (s *simulation) checkProjects(out *strings.Builder, got consumption) error 
 	if wrong > 0 {
 		return fmt.Errorf("%d of %d sums over users differ", wrong, checked)
 	}
-	fmt.Fprintf(out, "ok: Each project was charged what its users were charged together, on all %d limits.\n",
-		checked)
-	return nil
+	return s.checkBudgets(out, got)
 }
 
 // checkBounds holds what each bucket gave out and has left against what it can have had: its tokens before

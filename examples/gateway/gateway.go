@@ -27,8 +27,10 @@ const flexWait = 5 * time.Second
 // charged and how much, and before what costs.
 func (g *gateway) handler(complete http.HandlerFunc) http.Handler {
 	headers := httplimit.OpenAIHeaders(limits.GPT4RPM, limits.GPT4TPM)
-	standard := httplimit.Middleware(g.gpt4, askChat, headers)(complete)
-	flex := httplimit.Middleware(patient{g.gpt4.With(runtime.MaxWait(flexWait))}, askChat, headers)(complete)
+	paid := httplimit.Status(limits.GPT4Month, http.StatusPaymentRequired) // the org's budget is exhausted
+	standard := httplimit.Middleware(g.gpt4, askChat, headers, paid)(complete)
+	waiting := patient{g.gpt4.With(runtime.MaxWait(flexWait))}
+	flex := httplimit.Middleware(waiting, askChat, headers, paid)(complete)
 	embed := httplimit.Middleware(g.embeddings, askEmbeddings,
 		httplimit.OpenAIHeaders(limits.EmbeddingsRPS, nil))
 
@@ -45,9 +47,10 @@ func (g *gateway) handler(complete http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// askChat reserves the estimate, of the user and of the project, and a slot of the user.
+// askChat reserves the estimate, of the user and of the project, its price of the org, and a slot of the
+// user.
 func askChat(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
-	return userOf(r), limits.GPT4Cost{TPM: chatOf(r).estimate()}, nil // Parallel, RPM: per_call 1
+	return userOf(r), chatOf(r).estimate().Cost(), nil // Parallel, RPM: per_call 1
 }
 
 // askEmbeddings charges a batch of texts to the project. Its cost is known beforehand: there is nothing to
@@ -76,12 +79,13 @@ func (g *gateway) complete(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadGateway, "The model failed.")
 		return
 	}
-	used := tokens(chat.prompt()) + reply.sent
+	used := limits.GPT4Usage{Input: tokens(chat.prompt()), Output: reply.sent}
 	if ctx.Err() == nil { // first, so that nobody waits for the settle
 		reply.end(used, failure)
 	}
-	if err := lease.Settle(ctx, limits.GPT4Cost{TPM: used}); err != nil {
-		g.log.ErrorContext(ctx, "settle failed", "user", userOf(r).ID, "used", used, "error", err)
+	if err := lease.Settle(ctx, used.Cost()); err != nil {
+		g.log.ErrorContext(ctx, "settle failed", "user", userOf(r).ID, "used", used.Input+used.Output,
+			"error", err)
 	}
 }
 

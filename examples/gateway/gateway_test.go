@@ -51,7 +51,7 @@ func TestExact(t *testing.T) {
 	t.Logf("%+v", c) // on a busy machine some calls are contended: they fail, and charge nothing
 	// On a slow machine the buckets of embeddings, which live for two seconds, may have expired.
 	for _, line := range []string{"\nok: The table charged what passed on the wire, on all ",
-		"\nok: Each project was charged what its users were charged together, on all 4 limits.\n",
+		"\nok: Projects have what their users were charged, and budgets the provider's bill: ",
 		"\nok: No token was forged: consumed and left are within burst and refill, on all "} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("the report has no %q:\n%s", line, out.String())
@@ -69,7 +69,7 @@ func TestExact(t *testing.T) {
 	// The error is larger than what one failed call may leave open.
 	const many = 100
 	// A call of the project's own, which is in the books: users' sums no longer are the project's.
-	lab := limits.Project{ID: "lab"}
+	lab := limits.Project{ID: "lab", Org: limits.Org{ID: "acme"}}
 	if _, err := sim.limiters[0].GPT4.Acquire(t.Context(), lab, limits.GPT4Cost{RPM: many}); err != nil {
 		t.Fatal(err)
 	}

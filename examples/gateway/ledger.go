@@ -26,6 +26,7 @@ type ledger struct {
 	// calls of who has this bucket that leave open whether they were charged, or for what: a reply was lost
 	failed  map[place]int64
 	largest map[place]int64 // of these calls: the most tokens that one reserved, or used
+	bills   map[place]int64 // of orgs, what the model's provider charges for calls, in nano-units
 }
 
 type accountKey struct {
@@ -34,12 +35,14 @@ type accountKey struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{accounts: map[accountKey]account{}, failed: map[place]int64{}, largest: map[place]int64{}}
+	return &ledger{accounts: map[accountKey]account{}, failed: map[place]int64{}, largest: map[place]int64{},
+		bills: map[place]int64{}}
 }
 
 // completed books a call of gpt-4 by how it was answered, 0 being a client that hung up before it was.
 // Denials are booked by observe, since only the limiters know which limit refused.
-func (l *ledger) completed(t *tenant, status int, degraded bool, reserved, used int64) {
+func (l *ledger) completed(t *tenant, status int, degraded bool, estimate, usage limits.GPT4Usage) {
+	reserved, used := estimate.Input+estimate.Output, usage.Input+usage.Output
 	l.asked(t, max(reserved, used))
 	switch {
 	case status != 0 && status != http.StatusOK && status != http.StatusBadGateway:
@@ -52,6 +55,7 @@ func (l *ledger) completed(t *tenant, status int, degraded bool, reserved, used 
 	default:
 		l.admit(t, limits.GPT4RPM, 1, 1)
 		l.admit(t, limits.GPT4TPM, reserved, used)
+		l.bill(t, usage)
 	}
 }
 

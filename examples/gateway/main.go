@@ -16,10 +16,11 @@
 //
 // The program draws how each tenant's calls are answered, and prints a sentence for each check that holds.
 // The table's consumption equals, token by token, what an audit that knows nothing of leases saw on the wire
-// (audit.go). A project's consumption is that of its users. No bucket gives out more than it has. At the
-// model (provider.go), never more calls of a key run at once than the key has slots. On the engine in the
-// process, the cost that calls report is what it billed. If a check fails, so does the program. With -v it
-// also prints tables of what each tenant got, and what that cost.
+// (audit.go). A project's consumption is that of its users, and an org's budget has what the model's
+// provider bills (bill.go). No bucket gives out more than it has. At the model (provider.go), never more
+// calls of a key run at once than the key has slots. On the engine in the process, the cost that calls
+// report is what it billed. If a check fails, so does the program. With -v it also prints tables of what
+// each tenant got, and what that cost.
 package main
 
 import (

@@ -38,9 +38,11 @@ func (c *chat) prompt() string {
 	return strings.Join(all, "\n")
 }
 
-// estimate is how many tokens a call may take: four characters are about one token, and the reply may be as
+// estimate is the tokens that a call may take: four characters are about one token, and the reply may be as
 // long as it is allowed to be. It may turn out too low.
-func (c *chat) estimate() int64 { return int64(len(c.prompt()))/4 + c.MaxTokens }
+func (c *chat) estimate() limits.GPT4Usage {
+	return limits.GPT4Usage{Input: int64(len(c.prompt())) / 4, Output: c.MaxTokens}
+}
 
 // tokens counts the tokens of a text exactly: in this example they are its words.
 func tokens(text string) int64 { return int64(len(strings.Fields(text))) }

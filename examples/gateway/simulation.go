@@ -199,8 +199,15 @@ type balance struct {
 // stored reads the limits of all buckets from the table.
 func (s *simulation) stored(ctx context.Context) (map[accountKey]balance, error) {
 	all := map[accountKey]balance{}
+	var places []place
 	for _, l := range lines(s.tenants) {
-		img, err := operator.Inspect(ctx, s.dynamodb, s.table, l.entity, l.resource)
+		places = append(places, l.place)
+	}
+	for _, org := range payers(s.tenants) {
+		places = append(places, org.place)
+	}
+	for _, at := range places {
+		img, err := operator.Inspect(ctx, s.dynamodb, s.table, at.entity, at.resource)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +215,7 @@ func (s *simulation) stored(ctx context.Context) (map[accountKey]balance, error)
 			continue
 		}
 		for _, b := range img.Extra {
-			all[accountKey{l.place, b.Name}] = balance{b.Balance, img.Refilled}
+			all[accountKey{at, b.Name}] = balance{b.Balance, img.Refilled}
 		}
 	}
 	return all, nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/sluice-go/sluice/examples/gateway/limits"
 )
 
 // stream is a reply as server-sent events, one for each piece of text that the model gives.
@@ -62,9 +64,8 @@ func (s *stream) send(text string) bool {
 	return !s.hungUp
 }
 
-// end ends the reply, of a call that used so many tokens in all; failure is why the model has broken off, if
-// it has.
-func (s *stream) end(used int64, failure error) {
+// end ends the reply, of a call with that usage; failure is why the model has broken off, if it has.
+func (s *stream) end(used limits.GPT4Usage, failure error) {
 	if failure != nil {
 		var said errorBody
 		said.Error.Message = "The model broke off."
@@ -74,8 +75,8 @@ func (s *stream) end(used int64, failure error) {
 	}
 	stop := "stop"
 	s.event(chunk{
-		Choices: []choice{{FinishReason: &stop}}, Usage: &tokenUsage{Prompt: used - s.sent, Completion: s.sent,
-			Total: used},
+		Choices: []choice{{FinishReason: &stop}},
+		Usage:   &tokenUsage{Prompt: used.Input, Completion: used.Output, Total: used.Input + used.Output},
 	})
 	s.write([]byte(done))
 }

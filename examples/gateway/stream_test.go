@@ -251,9 +251,9 @@ func TestForgetful(t *testing.T) {
 								return
 							}
 						}
-						used := tokens(chatOf(r).prompt()) + reply.sent
+						used := limits.GPT4Usage{Input: tokens(chatOf(r).prompt()), Output: reply.sent}
 						reply.end(used, nil)
-						_ = lease.Settle(r.Context(), limits.GPT4Cost{TPM: used})
+						_ = lease.Settle(r.Context(), used.Cost())
 					}))
 				}
 				g := sim.gateways[0]

@@ -15,6 +15,7 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 			codec.Counter{Limit: "parallel", Consumed: "b_parallel_tc", Carried: "m_parallel"},
 			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
 			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "month", Consumed: "b_month_tc", Carried: "m_month", Ends: "b_month_we"},
 		)
 	case Embeddings:
 		return rec.Deltas(

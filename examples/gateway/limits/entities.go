@@ -29,7 +29,7 @@ type Org struct {
 type Project struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
-	Org    Org      // not charged by this entity's calls: may stay empty in them
+	Org    Org      // charged too by calls on gpt-4
 	lookup bool     // the parent comes from the table
 }
 
@@ -42,7 +42,8 @@ type User struct {
 	lookup  bool     // the parent comes from the table
 }
 
-// ProjectByID is a Project without its Org. No call of a Project charges the parent, so it is not looked up.
+// ProjectByID is a Project whose Org is looked up in the table, and cached, by calls on gpt-4. They return an
+// *InvalidError if the table has no Project of this ID.
 func ProjectByID(id string) Project { return Project{ID: id, lookup: true} }
 
 // UserByID is a User whose Project is looked up in the table, and cached, by calls on gpt-4. They return an
@@ -98,6 +99,8 @@ func (u User) String() string { return store.Quote("user-" + u.ID) }
 func (Org) entity()     {}
 func (Project) entity() {}
 func (User) entity()    {}
+
+func (Org) gpt4() {}
 
 func (Project) gpt4()       {}
 func (Project) embeddings() {}

@@ -6,6 +6,7 @@ package limits
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -17,8 +18,10 @@ const (
 	GPT4Parallel GPT4Limit = iota + 1
 	// GPT4RPM is limit rpm: requests per minute.
 	GPT4RPM
-	// GPT4TPM is limit tpm: tokens per minute.
+	// GPT4TPM is limit tpm.
 	GPT4TPM
+	// GPT4Month is limit month.
+	GPT4Month
 )
 
 type (
@@ -30,7 +33,8 @@ type (
 	GPT4Acquirer = runtime.Acquirer[GPT4Entity, GPT4Cost]
 	// GPT4Lease is the result of an acquire, to be settled, kept or released.
 	GPT4Lease = runtime.Lease[GPT4Cost]
-	// GPT4Entity is an entity that calls on gpt-4 can charge: a User (then its Project too) or a Project.
+	// GPT4Entity is an entity that calls on gpt-4 can charge: a User (then its Project and Org too), a Project (then
+	// its Org too) or an Org.
 	GPT4Entity interface {
 		Entity
 		gpt4()
@@ -39,7 +43,7 @@ type (
 )
 
 // String returns the limit's name, as in DeniedError.Limit and on dashboards.
-func (l GPT4Limit) String() string { return store.NameOf(l, "parallel", "rpm", "tpm") }
+func (l GPT4Limit) String() string { return store.NameOf(l, "parallel", "rpm", "tpm", "month") }
 
 // Resource returns gpt-4.
 func (GPT4Limit) Resource() string { return GPT4 }
@@ -47,31 +51,59 @@ func (GPT4Limit) Resource() string { return GPT4 }
 // Of implements runtime.LimitOf.
 func (GPT4Limit) Of(GPT4Cost) {}
 
-// GPT4Cost is the cost of one call in each limit of gpt-4, in whole tokens. A bucket holds:
+// GPT4Cost is the cost of one call in each limit of gpt-4, in whole tokens or in USD. A bucket holds:
 //
 //   - User: parallel 20 in flight; rpm 100 per minute; tpm 10,000 per minute, burst 15,000
 //   - Project: rpm 1,000 per minute; tpm 100,000 per minute, burst 150,000
+//   - Org: month 500 USD per month from day 1 in UTC
 type GPT4Cost struct {
 	_ struct{} // forces field names
 
-	Parallel int64 // of a User; calls at once; 0 means 1 (per_call)
-	RPM      int64 // requests per minute; 0 means 1 (per_call)
-	TPM      int64 // tokens per minute
+	Parallel int64        // of a User; calls at once; 0 means 1 (per_call)
+	RPM      int64        // of a User and a Project; requests per minute; 0 means 1 (per_call)
+	TPM      int64        // of a User and a Project
+	Month    money.Amount // of an Org
 }
 
 // String returns c with the names of its fields.
 func (c GPT4Cost) String() string { return store.Format(c) }
 
-// GPT4Limits overrides limits of gpt-4; nil fields inherit. Fields of limits in flight are the whole tokens that calls
-// have at the same time. For 200 tokens instead:
+// GPT4Usage is what one call on gpt-4 consumes. Usages do not overlap.
+type GPT4Usage struct {
+	_ struct{} // forces field names
+
+	Input  int64
+	Output int64
+}
+
+// Cost returns the cost of u in each limit that counts it. Month is the sum of all usages by their prices, in USD,
+// rounded up once to a billionth. TPM is Input + Output. It leaves out Parallel and RPM. Cost cannot fail: a negative
+// count, or one that is too large, gives a cost that Acquire and Settle refuse with an *InvalidError.
+//
+// Prices in USD:
+//
+//   - Input: 2.5/1M
+//   - Output: 10/1M
+func (u GPT4Usage) Cost() GPT4Cost {
+	sum := money.Total{}.
+		Add(u.Input, 2_500_000).
+		Add(u.Output, 10_000_000).
+		Amount()
+	return GPT4Cost{TPM: store.Sum(u.Input, u.Output), Month: sum}
+}
+
+// GPT4Limits overrides limits of gpt-4; nil fields inherit. Fields of limits with windows are the whole tokens, or the
+// money, of a window. Fields of limits in flight are the whole tokens that calls have at the same time. For 200 tokens
+// instead:
 //
 //	limits.GPT4Limits{Parallel: new(int64(200))}
 type GPT4Limits struct {
 	_ struct{} // forces field names
 
 	Parallel *int64        // of a User; calls at once
-	RPM      *runtime.Rate // requests per minute
-	TPM      *runtime.Rate // tokens per minute
+	RPM      *runtime.Rate // of a User and a Project; requests per minute
+	TPM      *runtime.Rate // of a User and a Project
+	Month    *money.Amount // of an Org
 }
 
 // String returns l with the names of its fields.
@@ -87,6 +119,19 @@ type GPT4Bucket struct {
 	Parallel bucket.Balance // b_parallel_*
 	RPM      bucket.Balance // b_rpm_*
 	TPM      bucket.Balance // b_tpm_*
+	Month    bucket.Balance // b_month_*
+}
+
+// gpt4Windows holds the calendars of the limits of gpt-4.
+var gpt4Windows = []*bucket.Calendar{
+	// parallel is in flight
+	nil,
+	// rpm refills
+	nil,
+	// tpm refills
+	nil,
+	// month: window: month, starts: 1, zone: UTC
+	{Unit: bucket.Month, Date: 1},
 }
 
 // Spec implements store.Definition.
@@ -94,12 +139,29 @@ func (gpt4) Spec() *store.Spec {
 	return &store.Spec{
 		Resource: GPT4,
 		Owner:    "acme", Revision: Revision,
-		Limits:        []string{"parallel", "rpm", "tpm"},
-		Held:          []bool{true, false, false},
+		Limits:        []string{"parallel", "rpm", "tpm", "month"},
+		Held:          []bool{true, false, false, false},
+		Units:         []string{"", "", "", "USD"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Local,
 		Kinds: []store.Kind{
-			kindOrg: {Name: "org", Prefix: "org-", Parent: store.NoParent},
+			kindOrg: {
+				Name:   "org",
+				Prefix: "org-",
+				Parent: store.NoParent,
+				Limits: []bucket.Limit{
+					// parallel: none
+					{},
+					// rpm: none
+					{},
+					// tpm: none
+					{},
+					// month: 500 USD per month from day 1 in UTC
+					{Capacity: 500_000_000_000, Burst: 500_000_000_000, Period: 2_592_000_000},
+				},
+				PerCall: []int64{0, 0, 0, 0},
+				Windows: gpt4Windows,
+			},
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
@@ -111,8 +173,11 @@ func (gpt4) Spec() *store.Spec {
 					{Capacity: 1_000_000, Burst: 1_000_000, Refill: 1_000_000, Period: 60_000},
 					// tpm: 100,000 per minute, burst 150,000
 					{Capacity: 100_000_000, Burst: 150_000_000, Refill: 100_000_000, Period: 60_000},
+					// month: none
+					{},
 				},
-				PerCall: []int64{0, 1, 0},
+				PerCall: []int64{0, 1, 0, 0},
+				Windows: gpt4Windows,
 			},
 			kindUser: {
 				Name:   "user",
@@ -125,21 +190,28 @@ func (gpt4) Spec() *store.Spec {
 					{Capacity: 100_000, Burst: 100_000, Refill: 100_000, Period: 60_000},
 					// tpm: 10,000 per minute, burst 15,000
 					{Capacity: 10_000_000, Burst: 15_000_000, Refill: 10_000_000, Period: 60_000},
+					// month: none
+					{},
 				},
-				PerCall: []int64{1, 1, 0},
+				PerCall: []int64{1, 1, 0, 0},
+				Windows: gpt4Windows,
 			},
 		},
 	}
 }
 
-func gpt4Vector(c GPT4Cost, dst []int64) []int64 { return append(dst, c.Parallel, c.RPM, c.TPM) }
+func gpt4Vector(c GPT4Cost, dst []int64) []int64 {
+	return append(dst, c.Parallel, c.RPM, c.TPM, int64(c.Month))
+}
 
-func gpt4Cost(v []int64) GPT4Cost { return GPT4Cost{Parallel: v[0], RPM: v[1], TPM: v[2]} }
+func gpt4Cost(v []int64) GPT4Cost {
+	return GPT4Cost{Parallel: v[0], RPM: v[1], TPM: v[2], Month: money.Amount(v[3])}
+}
 
 func gpt4LimitsVector(l GPT4Limits, dst []*runtime.Rate) []*runtime.Rate {
-	return append(dst, runtime.InWindow(l.Parallel), l.RPM, l.TPM)
+	return append(dst, runtime.InWindow(l.Parallel), l.RPM, l.TPM, runtime.InWindow((*int64)(l.Month)))
 }
 
 func gpt4LimitsOf(v []*runtime.Rate) GPT4Limits {
-	return GPT4Limits{Parallel: v[0].InWindow(), RPM: v[1], TPM: v[2]}
+	return GPT4Limits{Parallel: v[0].InWindow(), RPM: v[1], TPM: v[2], Month: (*money.Amount)(v[3].InWindow())}
 }

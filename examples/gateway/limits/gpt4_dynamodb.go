@@ -18,6 +18,8 @@ func (gpt4) Of(kind int) codec.Resource {
 		return gpt4OfUser{}
 	case kindProject:
 		return gpt4OfProject{}
+	case kindOrg:
+		return gpt4OfOrg{}
 	}
 	return nil
 }
@@ -31,7 +33,7 @@ const gpt4OfUserCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (gpt4OfUser) Create(w *codec.Write) {
-	w.Create(GPT4, gpt4OfUserCreateCondition, "parallel", "rpm", "tpm")
+	w.Create(GPT4, gpt4OfUserCreateCondition, "parallel", "rpm", "tpm", "")
 }
 
 const gpt4OfUserNormalUpdate = `
@@ -48,7 +50,8 @@ AND b_parallel_h0 BETWEEN :parallel_h0lo AND :parallel_h0hi AND b_parallel_h1 BE
 AND b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi
 AND b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi`
 
-// Normal implements codec.Resource: claims the refill, sweeps holds that are over, and takes the cost.
+// Normal implements codec.Resource: claims the refill, opens windows that are due, sweeps holds that are over, and
+// takes the cost.
 func (gpt4OfUser) Normal(w *codec.Write) {
 	w.Begin(gpt4OfUserNormalUpdate, gpt4OfUserNormalCondition)
 	w.N(":rf", w.RF)
@@ -135,7 +138,8 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
     b_tpm_cp = :tpm_cp, b_tpm_bx = :tpm_bx, b_tpm_ra = :tpm_ra, b_tpm_rp = :tpm_rp
 ADD b_parallel_tc :parallel_use, b_parallel_h0 :parallel_d0, b_parallel_h1 :parallel_d1,
     b_rpm_tc :rpm_use,
-    b_tpm_tc :tpm_use`
+    b_tpm_tc :tpm_use
+REMOVE b_month_tk, b_month_cp, b_month_bx, b_month_ra, b_month_rp, b_month_tc, b_month_we`
 
 const gpt4OfUserReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
@@ -146,13 +150,15 @@ AND (attribute_not_exists(b_tpm_tk) OR b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (gpt4OfUser) Reshape(w *codec.Write) {
-	w.Reshape(gpt4OfUserReshapeUpdate, gpt4OfUserReshapeCondition, "parallel", "rpm", "tpm")
+	w.Reshape(gpt4OfUserReshapeUpdate, gpt4OfUserReshapeCondition, "parallel", "rpm", "tpm", "")
 }
 
 // Decode implements codec.Resource.
 func (gpt4OfUser) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	d.Image(dst, 3)
+	d.Image(dst, 4)
+	clear(dst.Balances)
+	clear(dst.Missing)
 	d.InFlight(&dst.Balances[0], &dst.Missing[0], "b_parallel_tk", "b_parallel_cp", "b_parallel_bx", "b_parallel_ra",
 		"b_parallel_rp", "b_parallel_tc", "b_parallel_h0", "b_parallel_h1", "b_parallel_e")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
@@ -183,7 +189,7 @@ const gpt4OfProjectCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (gpt4OfProject) Create(w *codec.Write) {
-	w.Create(GPT4, gpt4OfProjectCreateCondition, "", "rpm", "tpm")
+	w.Create(GPT4, gpt4OfProjectCreateCondition, "", "rpm", "tpm", "")
 }
 
 const gpt4OfProjectNormalUpdate = `
@@ -196,7 +202,8 @@ rf = :rf0 AND cv = :cv AND op <> :op
 AND b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi
 AND b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi`
 
-// Normal implements codec.Resource: claims the refill, sweeps holds that are over, and takes the cost.
+// Normal implements codec.Resource: claims the refill, opens windows that are due, sweeps holds that are over, and
+// takes the cost.
 func (gpt4OfProject) Normal(w *codec.Write) {
 	w.Begin(gpt4OfProjectNormalUpdate, gpt4OfProjectNormalCondition)
 	w.N(":rf", w.RF)
@@ -263,7 +270,8 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
 ADD b_rpm_tc :rpm_use,
     b_tpm_tc :tpm_use
 REMOVE b_parallel_tk, b_parallel_cp, b_parallel_bx, b_parallel_ra, b_parallel_rp, b_parallel_tc, b_parallel_h0,
-    b_parallel_h1, b_parallel_e`
+    b_parallel_h1, b_parallel_e,
+    b_month_tk, b_month_cp, b_month_bx, b_month_ra, b_month_rp, b_month_tc, b_month_we`
 
 const gpt4OfProjectReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
@@ -272,13 +280,13 @@ AND (attribute_not_exists(b_tpm_tk) OR b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (gpt4OfProject) Reshape(w *codec.Write) {
-	w.Reshape(gpt4OfProjectReshapeUpdate, gpt4OfProjectReshapeCondition, "", "rpm", "tpm")
+	w.Reshape(gpt4OfProjectReshapeUpdate, gpt4OfProjectReshapeCondition, "", "rpm", "tpm", "")
 }
 
 // Decode implements codec.Resource.
 func (gpt4OfProject) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	d.Image(dst, 3)
+	d.Image(dst, 4)
 	clear(dst.Balances)
 	clear(dst.Missing)
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
@@ -296,18 +304,136 @@ func (gpt4OfProject) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
+// gpt4OfOrg is gpt-4 for Org, whose buckets hold month.
+type gpt4OfOrg struct {
+	gpt4
+}
+
+const gpt4OfOrgCreateCondition = `attribute_not_exists(PK)`
+
+// Create implements codec.Resource: puts a full bucket less the cost.
+func (gpt4OfOrg) Create(w *codec.Write) {
+	w.Create(GPT4, gpt4OfOrgCreateCondition, "", "", "", "month")
+}
+
+const gpt4OfOrgNormalUpdate = `
+SET rf = :rf, op = :op, #ttl = :ttl, b_month_we = :month_we
+ADD b_month_tk :month_net, b_month_tc :month_use`
+
+const gpt4OfOrgNormalCondition = `
+rf = :rf0 AND cv = :cv AND op <> :op
+AND b_month_tk BETWEEN :month_lo AND :month_hi AND b_month_we = :month_we0`
+
+// Normal implements codec.Resource: claims the refill, opens windows that are due, sweeps holds that are over, and
+// takes the cost.
+func (gpt4OfOrg) Normal(w *codec.Write) {
+	w.Begin(gpt4OfOrgNormalUpdate, gpt4OfOrgNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Charge(3, ":month_net", ":month_use")
+	w.Bounds(3, ":month_lo", ":month_hi")
+	w.Window(3, ":month_we")
+	w.WindowSeen(3, ":month_we0")
+	w.End()
+}
+
+const gpt4OfOrgRetryUpdate = `
+SET op = :op, #ttl = :ttl
+ADD b_month_tk :month_net, b_month_tc :month_use`
+
+const gpt4OfOrgRetryCondition = `
+cv = :cv AND op <> :op
+AND b_month_tk BETWEEN :month_lo AND :month_hi AND b_month_we = :month_we0`
+
+// Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
+func (gpt4OfOrg) Retry(w *codec.Write) {
+	w.Begin(gpt4OfOrgRetryUpdate, gpt4OfOrgRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":cv", w.Image.Version)
+	w.Charge(3, ":month_net", ":month_use")
+	w.Bounds(3, ":month_lo", ":month_hi")
+	w.WindowSeen(3, ":month_we0")
+	w.End()
+}
+
+const gpt4OfOrgAdjustUpdate = `
+SET op = :op, #ttl = :ttl
+ADD b_month_tk :month_net, b_month_tc :month_use`
+
+const gpt4OfOrgAdjustCondition = `
+op <> :op
+AND b_month_we = :month_we0`
+
+// Adjust implements codec.Resource: gives back, and ends or extends holds, whatever the balance.
+func (gpt4OfOrg) Adjust(w *codec.Write) {
+	w.Begin(gpt4OfOrgAdjustUpdate, gpt4OfOrgAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.Charge(3, ":month_net", ":month_use")
+	w.WindowSeen(3, ":month_we0")
+	w.End()
+}
+
+const gpt4OfOrgReshapeUpdate = `
+SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
+    b_month_tk = if_not_exists(b_month_tk, :month_bx) + :month_net,
+    b_month_cp = :month_cp, b_month_bx = :month_bx, b_month_ra = :month_ra, b_month_rp = :month_rp,
+    b_month_we = :month_we
+ADD b_month_tc :month_use
+REMOVE b_parallel_tk, b_parallel_cp, b_parallel_bx, b_parallel_ra, b_parallel_rp, b_parallel_tc, b_parallel_h0,
+    b_parallel_h1, b_parallel_e,
+    b_rpm_tk, b_rpm_cp, b_rpm_bx, b_rpm_ra, b_rpm_rp, b_rpm_tc,
+    b_tpm_tk, b_tpm_cp, b_tpm_bx, b_tpm_ra, b_tpm_rp, b_tpm_tc`
+
+const gpt4OfOrgReshapeCondition = `
+rf = :rf0 AND cv = :cv AND op <> :op
+AND (attribute_not_exists(b_month_tk) OR b_month_tk BETWEEN :month_lo AND :month_hi)
+AND (attribute_not_exists(b_month_we) OR b_month_we = :month_we0)`
+
+// Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
+func (gpt4OfOrg) Reshape(w *codec.Write) {
+	w.Reshape(gpt4OfOrgReshapeUpdate, gpt4OfOrgReshapeCondition, "", "", "", "month")
+}
+
+// Decode implements codec.Resource.
+func (gpt4OfOrg) Decode(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	d.Image(dst, 4)
+	clear(dst.Balances)
+	clear(dst.Missing)
+	d.Window(&dst.Balances[3], &dst.Missing[3], "b_month_tk", "b_month_cp", "b_month_bx", "b_month_ra", "b_month_rp",
+		"b_month_tc", "b_month_we")
+	dst.Extra = d.Extra("month")
+	return d.Err()
+}
+
+// DecodeBalances implements codec.Resource: reads what a charge changes into an image that Decode filled.
+func (gpt4OfOrg) DecodeBalances(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[3].Tokens = d.Int("b_month_tk")
+	dst.Balances[3].Ends = d.Int("b_month_we")
+	return d.Err()
+}
+
 // Key implements codec.Resource.
 func (gpt4) Key(entity string) codec.Item { return codec.Key(entity, GPT4) }
 
 // Decode reads a bucket of any kind: limits that its kind does not have are Missing.
 func (gpt4) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	d.Image(dst, 3)
+	d.Image(dst, 4)
 	d.InFlight(&dst.Balances[0], &dst.Missing[0], "b_parallel_tk", "b_parallel_cp", "b_parallel_bx", "b_parallel_ra",
 		"b_parallel_rp", "b_parallel_tc", "b_parallel_h0", "b_parallel_h1", "b_parallel_e")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
 	d.Balance(&dst.Balances[2], &dst.Missing[2], "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
-	dst.Extra = d.Extra("parallel", "rpm", "tpm")
+	d.Window(&dst.Balances[3], &dst.Missing[3], "b_month_tk", "b_month_cp", "b_month_bx", "b_month_ra", "b_month_rp",
+		"b_month_tc", "b_month_we")
+	dst.Extra = d.Extra("parallel", "rpm", "tpm", "month")
 	return d.Err()
 }
 
@@ -318,9 +444,9 @@ func (b *GPT4Bucket) MarshalItem() map[string]types.AttributeValue {
 		Version:  b.Version,
 		Op:       b.Op,
 		TTL:      b.TTL,
-		Balances: []bucket.Balance{b.Parallel, b.RPM, b.TPM},
+		Balances: []bucket.Balance{b.Parallel, b.RPM, b.TPM, b.Month},
 	}
-	return codec.Marshal(b.Entity, GPT4, &i, "parallel", "rpm", "tpm")
+	return codec.Marshal(b.Entity, GPT4, &i, "parallel", "rpm", "tpm", "month")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
@@ -339,6 +465,7 @@ func (b *GPT4Bucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 		Parallel: i.Balances[0],
 		RPM:      i.Balances[1],
 		TPM:      i.Balances[2],
+		Month:    i.Balances[3],
 	}
 	return d.Err()
 }

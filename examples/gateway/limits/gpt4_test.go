@@ -13,12 +13,13 @@ import (
 // TestGPT4 checks the code of gpt-4 against its schema.
 func TestGPT4(t *testing.T) {
 	var c GPT4Cost
-	gentest.Costs(t, gpt4Vector, gpt4Cost, &c, &c.Parallel, &c.RPM, &c.TPM)
+	gentest.Costs(t, gpt4Vector, gpt4Cost, &c, &c.Parallel, &c.RPM, &c.TPM, (*int64)(&c.Month))
 	var l GPT4Limits
-	gentest.Windowed(t, gpt4LimitsVector, gpt4LimitsOf, &l, &l.Parallel, &l.RPM, &l.TPM)
+	gentest.Windowed(t, gpt4LimitsVector, gpt4LimitsOf, &l, &l.Parallel, &l.RPM, &l.TPM, &l.Month)
 	var b GPT4Bucket
 	codectest.Test(t, gpt4OfUser{}, kindUser, &b, &b.Parallel, &b.RPM, &b.TPM)
 	codectest.Test(t, gpt4OfProject{}, kindProject, &b, &b.RPM, &b.TPM)
+	codectest.Test(t, gpt4OfOrg{}, kindOrg, &b, &b.Month)
 }
 
 // BenchmarkGPT4 measures one write of gpt-4, and the decoding of one image.

@@ -21,8 +21,8 @@ const Revision = 1
 type Limiter struct {
 	*runtime.Limiter
 
-	// GPT4 limits gpt-4 by parallel, rpm and tpm, for User (then its Project too) and Project. Chat completions on
-	// gpt-4.
+	// GPT4 limits gpt-4 by parallel, rpm, tpm and month, for User (then its Project and Org too), Project (then its Org
+	// too) and Org. Chat completions on gpt-4.
 	GPT4 *GPT4Resource
 	// Embeddings limits embeddings by rps, for Project. Embedding batches, charged to projects only.
 	Embeddings *EmbeddingsResource
@@ -83,8 +83,9 @@ var ErrSettled = runtime.ErrSettled
 // ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
 var ErrLeaseLost = runtime.ErrLeaseLost
 
-// Numbers of revision 1 (a6331587d043af2e), by which sluice generate notices a change under an old revision:
+// Numbers of revision 1 (f15b2e356e50f4ed), by which sluice generate notices a change under an old revision:
 //
 //	gpt-4 user 6fcce7af4fda7c77
 //	gpt-4 project 8da78d7271040024
+//	gpt-4 org 239d22d08a3473a2
 //	embeddings project e488e4037348a34a
