@@ -177,3 +177,21 @@ func TestBad(t *testing.T) {
 		})
 	}
 }
+
+// TestMistakes runs the whole command on each schema of package schema's tests, most of which have mistakes.
+// The checks after package schema take a schema that is not complete.
+func TestMistakes(t *testing.T) {
+	wrong := 0
+	for name, dir := range cases(t, filepath.Join("..", "internal", "schema", "testdata")) {
+		_, problems, err := read(filepath.Join(dir, "limits.yaml"))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(problems) > 0 {
+			wrong++
+		}
+	}
+	if wrong < 100 {
+		t.Errorf("%d schemas have mistakes, want at least 100", wrong)
+	}
+}

@@ -298,7 +298,9 @@ func ResourceOf(r *schema.Resource) *Resource {
 		}
 		for _, name := range l.Counts {
 			at := slices.IndexFunc(m.Consumes, func(u *Usage) bool { return u.Name == name })
-			limit.Counts = append(limit.Counts, m.Consumes[at])
+			if at >= 0 { // a schema with problems may count a usage that there is not
+				limit.Counts = append(limit.Counts, m.Consumes[at])
+			}
 		}
 		m.Limits = append(m.Limits, limit)
 	}
