@@ -154,7 +154,7 @@ func meaningRules() []Rule {
 // numberRules returns the rules about numbers, money and Go names.
 func numberRules() []Rule {
 	return []Rule{
-		{ID: Currency, Purpose: "money is the three letters of a currency, such as USD."},
+		{ID: Currency, Purpose: "money is the three capital letters of a currency, such as USD."},
 		{ID: MoneyRate, Purpose: "money goes with window.", At: "resources.<resource>.limits.<limit>"},
 		{ID: MoneyMixed, Purpose: "A resource has one currency: each price counts in all of its limits of " +
 			"money.", At: "resources.<resource>.limits.<limit>"},

@@ -59,8 +59,7 @@ func (r moneyReader) readUsage(e entry) {
 	entries, _ := r.mapping(e.value, "usage of "+r.what, "what a call consumes, such as "+exampleUsage)
 	if emptyMapping(e.value) {
 		r.add(r.pos(e.key), rules.Empty, "usage of %s is empty: write what a call consumes, such as %s, or leave "+
-			"it "+
-			"out", r.what, exampleUsage)
+			"it out", r.what, exampleUsage)
 	}
 	r.usageUnknown = len(entries) == 0 || merges(e.value)
 	for _, e := range entries {
@@ -105,8 +104,7 @@ func (r moneyReader) price(e entry, what string) int64 {
 	return 0
 }
 
-// money reads the currency of l, whose tokens are money if it has one, and the usages that are added up for
-// it.
+// money reads the currency of l, which makes it a limit of money, and the usages that are added up for it.
 func (r moneyReader) money(f fields, l limit) limit {
 	e, ok := f.get("money")
 	if l.money = ok; ok {
@@ -114,9 +112,8 @@ func (r moneyReader) money(f fields, l limit) limit {
 		switch {
 		case !ok:
 		case len(text) != 3 || !goname.Made(text, goname.Uppers, goname.Uppers):
-			r.add(r.pos(e.value), rules.Currency, "money %s of %s is no currency: write its three letters, such as "+
-				"USD",
-				hint.Quote(text), l.what)
+			r.add(r.pos(e.value), rules.Currency, "money %s of %s is no currency: write its three capital letters, "+
+				"such as USD", hint.Quote(text), l.what)
 		default:
 			l.currency = text
 		}
@@ -126,27 +123,29 @@ func (r moneyReader) money(f fields, l limit) limit {
 		l.counts = r.names(e.value, "counts of "+l.what, "a list, such as [input, output]")
 		if e.value.Kind == yaml.SequenceNode && len(e.value.Content) == 0 {
 			r.add(r.pos(e.key), rules.Empty, "counts of %s is empty: name the usages that are added up for it, or "+
-				"leave "+
-				"it out", l.what)
+				"leave it out", l.what)
 		}
 		if l.money {
 			r.add(r.pos(e.key), rules.MoneyKeys, "counts of %s goes with tokens alone: a limit of money takes the "+
-				"prices "+
-				"of all usage, so remove counts", l.what)
+				"prices of all usage, so remove counts", l.what)
 		}
 	}
 	return l
 }
 
-// checkWindowed reports money in a limit without windows.
+// checkWindowed reports money in a limit that has every or in_flight in place of window.
 func (r moneyReader) checkWindowed(f fields, l limit) {
 	_, refills := f.get("every")
-	if l.money && !l.windowed && (refills || l.inFlight) {
-		r.add(l.moneyPos, rules.MoneyRate, "money of %s needs window: a budget comes back at once when its window "+
-			"ends, while %s; write window: month, or another one, instead", l.what, map[bool]string{
-			true: "in_flight gives back what a call took when the call ends", false: "every gives back a part of it " +
-				"all the time"}[l.inFlight])
+	_, windowed := f.get("window")
+	if !l.money || windowed || !refills && !l.inFlight {
+		return
 	}
+	comesBack := "every gives back a part of it all the time"
+	if l.inFlight {
+		comesBack = "in_flight gives back what a call took when the call ends"
+	}
+	r.add(l.moneyPos, rules.MoneyRate, "money of %s needs window: a budget comes back at once when its window "+
+		"ends, while %s; write window: month, or another one, instead", l.what, comesBack)
 }
 
 // checkMoney compares the resource's limits of money with each other, and its usage with its limits.
@@ -160,22 +159,20 @@ func (r moneyReader) checkMoney() {
 			first = l.currency
 		default:
 			r.add(l.moneyPos, rules.MoneyMixed, "money of %s is %s, and another limit's is %s: each price counts in "+
-				"all "+
-				"limits of money, and nothing is converted, so keep one currency, or add another resource", l.what,
-				l.currency, first)
+				"all limits of money, and nothing is converted, so keep one currency, or add another resource",
+				l.what, l.currency, first)
 		}
 		r.checkCounts(l)
 	}
 	for _, u := range r.res.Usage {
 		if u.PricePos != u.Pos && !has && r.limitsKnown {
 			r.add(u.PricePos, rules.MoneyKeys, "price of usage %s of %s counts in no limit: add one of money, such "+
-				"as "+
-				"month: {money: USD, capacity: 50, window: month}, or remove price", hint.Quote(u.Name), r.what)
+				"as month: {money: USD, capacity: 50, window: month}, or remove price", hint.Quote(u.Name), r.what)
 		}
 	}
 }
 
-// checkCounts reports each of the usages that are added up for l that there is not.
+// checkCounts reports the names in l's counts that are no usage.
 func (r moneyReader) checkCounts(l limit) {
 	var known []string
 	for _, u := range r.res.Usage {
@@ -186,17 +183,15 @@ func (r moneyReader) checkCounts(l limit) {
 		case slices.Contains(known, e.name) || r.usageUnknown:
 		case len(known) == 0:
 			r.add(r.pos(e.value), rules.UnknownUsage, "%s in counts of %s is no usage, as %s has none: add usage: "+
-				"{%s: "+
-				"{}}, or remove counts", hint.Quote(e.name), l.what, r.what, exampleLimit(e.name))
+				"{%s: {}}, or remove counts", hint.Quote(e.name), l.what, r.what, exampleLimit(e.name))
 		default:
-			r.add(r.pos(e.value), rules.UnknownUsage, "%s in counts of %s is no usage of %s: "+
-				"%s", hint.Quote(e.name), l.what,
-				r.what, r.Cure(e.name, known))
+			r.add(r.pos(e.value), rules.UnknownUsage, "%s in counts of %s is no usage of %s: %s",
+				hint.Quote(e.name), l.what, r.what, r.Cure(e.name, known))
 		}
 	}
 }
 
-// number reads a number of l: an amount of money if it has those, else tokens.
+// number reads a number of l: an amount if l is a limit of money, else tokens.
 func (r moneyReader) number(l limit, e entry, name string) count {
 	if !l.money {
 		return r.count(e, name, maxTokens)
@@ -218,9 +213,8 @@ func (r moneyReader) number(l limit, e entry, name string) count {
 		r.add(c.pos, rules.NumberRange, "%s is %s: it can be at most %s", name, hint.Short(text), amount(maxMoney))
 	case n > maxMoneyRedis && r.redis && name == "capacity":
 		r.add(c.pos, rules.MoneyRedis, "capacity of %s is %s: with redis in stores it can be at most %s, up to "+
-			"which "+
-			"scripts of Redis compute exactly; lower it, or take redis out of stores", l.what, hint.Short(text),
-			amount(maxMoneyRedis))
+			"which scripts of Redis compute exactly; lower it, or take redis out of stores", l.what,
+			hint.Short(text), amount(maxMoneyRedis))
 	default:
 		c.n, c.ok = n, true
 	}

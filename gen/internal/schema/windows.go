@@ -75,7 +75,12 @@ func (r windowReader) howLong(l limit) limit {
 		return l
 	case refills:
 		l.every = r.duration(every, "every", periods())
-	case known && !r.meant("every") && !r.meant("window") && !r.meant("in_flight"):
+	case !known || r.meant("every") || r.meant("window") || r.meant("in_flight"):
+	case l.money:
+		r.add(l.pos, rules.HowLong, "window is missing: write the window with whose end all of the budget of %s "+
+			"comes back, such as window: month", r.what)
+		return l
+	default:
 		r.add(l.pos, rules.HowLong, "every, window and in_flight are missing: write the time in which %s refills, "+
 			"such as every: 1m, the window with whose end all of it comes back, such as window: day, or in_flight: "+
 			"true if it is of calls at the same time", r.what)
