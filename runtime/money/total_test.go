@@ -136,8 +136,8 @@ func TestMonotone(t *testing.T) {
 func TestSaturatedIsRefused(t *testing.T) {
 	spec := &store.Spec{Resource: "gpt-4", Limits: []string{"month"}, Kinds: []store.Kind{{Name: "user"}}}
 	for reason, parts := range map[string][]part{
-		"is negative: to give tokens back, settle for less or release the lease": {{-1, 1}, {5, 1_000}},
-		"is above 1000000000000, the most that one call can take":                {{math.MaxInt64, math.MaxInt64}},
+		"comes from a negative count of a usage: pass counts from 0 up": {{-1, 1}, {5, 1_000}},
+		"is above 1000000000000, the most that one call can take":       {{math.MaxInt64, math.MaxInt64}},
 		"": {{1, 1_000}}, // control: an amount that fits
 	} {
 		_, err := tokens.Scale(spec, 0, true, []int64{int64(total(parts))})

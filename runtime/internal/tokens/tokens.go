@@ -4,6 +4,7 @@ package tokens
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/sluice-go/sluice/runtime/money"
@@ -30,6 +31,8 @@ func Scale(spec *store.Spec, kind int, perCall bool, cost []int64) (empty bool, 
 			most = int64(money.Unlimited)
 		}
 		switch {
+		case c == math.MinInt64: // of money.Total and store.Sum
+			return false, wrong(spec, i, c, "comes from a negative count of a usage: pass counts from 0 up")
 		case c < 0:
 			return false, wrong(spec, i, c, "is negative: to give tokens back, settle for less or release the lease")
 		case c > most/scale:

@@ -49,8 +49,12 @@ func TestScale(t *testing.T) {
 // TestScaleRefuses: what saturated counts become is refused, and so is what no call can take.
 func TestScaleRefuses(t *testing.T) {
 	for cost, want := range map[[2]int64]string{
-		{0, math.MinInt64}: `sluice: gpt-4: cost of day "-9223372036.854775808 USD" is negative: to give tokens ` +
-			`back, settle for less or release the lease`,
+		{0, math.MinInt64}: `sluice: gpt-4: cost of day "-9223372036.854775808 USD" comes from a negative count ` +
+			`of a usage: pass counts from 0 up`,
+		{math.MinInt64, 0}: `sluice: gpt-4: cost of tpm "-9223372036854775808" comes from a negative count of ` +
+			`a usage: pass counts from 0 up`,
+		{0, -int64(money.Cent)}: `sluice: gpt-4: cost of day "-0.01 USD" is negative: to give tokens back, ` +
+			`settle for less or release the lease`,
 		{0, math.MaxInt64}: `sluice: gpt-4: cost of day "9223372036.854775807 USD" is above 100000000 USD, the ` +
 			`most that one call can take`,
 		{0, int64(money.Unlimited) + 1}: `sluice: gpt-4: cost of day "100000000.000000001 USD" is above ` +
