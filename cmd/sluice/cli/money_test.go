@@ -121,6 +121,11 @@ total    gpt-4     3.037037034 USD       3
 		"--money --csv --since 2026-03-01": `start,resource,day,writes,running
 2026-03-01T00:00:00Z,gpt-4,0.012345678,1,true
 `,
+		"--money --plot --since 2026-03-01": `Consumption of user-1
+
+gpt-4 day, USD per day
+  2026-03-01  0.012345678 USD  ████████████████████████████████████████  still running
+`,
 		"--json --since 2026-03-01 --resource gpt-4": `{"entity":"user-1","resource":"gpt-4","by":"day",` +
 			`"start":"2026-03-01T00:00:00Z","millitokens":{"rpm":1000,"tpm":5000},"money":{"day":{"currency":"USD",` +
 			`"consumed":"0.012345678"}},"writes":1,"running":true}
@@ -131,6 +136,5 @@ total    gpt-4     3.037037034 USD       3
 	}
 	code, out, errs := b.usage("user-1 --money")
 	expect(t, code, out, errs, 2, "", "sluice: --money needs the schema, which names the limits of money, and "+
-		"there "+
-		"is no limits.yaml here: pass --file; run `sluice usage --help`\n")
+		"there is no limits.yaml here: pass --file; run `sluice usage --help`\n")
 }

@@ -100,7 +100,7 @@ type change struct {
 type setCommand struct {
 	change
 
-	Limits []string `arg:"" name:"limit" help:"LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N], in whole tokens."`
+	Limits []string `arg:"" name:"limit" help:"LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N], in tokens or money."`
 	Refill bool     `help:"Fill the entity's bucket too, so that a raised limit admits at once."`
 }
 

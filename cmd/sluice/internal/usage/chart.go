@@ -32,6 +32,7 @@ func (c Command) chart(s *schemafile.Schema, all []usage.Usage, now time.Time) c
 		of := slices.DeleteFunc(slices.Clone(all), func(u usage.Usage) bool { return u.Resource != sum.Resource })
 		for _, limit := range limitNames(of) {
 			panel := chart.Panel{Name: term.Quote(sum.Resource) + " " + term.Quote(limit),
+				Unit:      panelUnit(s.Unit(sum.Resource, limit), c.By),
 				Allowance: refills(s, c.Entity, sum.Resource, limit, allowed)}
 			for _, u := range of {
 				if milli, ok := spent(u, limit); ok {
@@ -54,6 +55,14 @@ func perBar(unit string) float64 {
 		return float64(money.Unit)
 	}
 	return bucket.Milli
+}
+
+// panelUnit returns the unit of a limit's panel, such as USD per day. For tokens it is "", the default.
+func panelUnit(currency, span string) string {
+	if currency == "" {
+		return ""
+	}
+	return currency + " per " + span
 }
 
 // drawsTime reports whether windows are hours or days in UTC. A chart has no axis for others, so their bars

@@ -90,7 +90,7 @@ func byLimits(all []usage.WindowUsage, visit func(windows []usage.WindowUsage)) 
 // printWindows prints a line for each window, and then a total for each limit.
 func printWindows(w io.Writer, s *schemafile.Schema, all []usage.WindowUsage, zone *time.Location,
 	now time.Time) error {
-	rows := [][]string{{column("END", zone), "RESOURCE", "LIMIT", "TOKENS", "WRITES"}}
+	rows := [][]string{{column("END", zone), "RESOURCE", "LIMIT", "CONSUMED", "WRITES"}}
 	add := func(end string, u usage.WindowUsage) {
 		consumed := format.Number(u.Millitokens, s.Unit(u.Resource, u.Limit))
 		row := []string{end, u.Resource, u.Limit, consumed, texttable.Count(u.Writes)}
@@ -166,7 +166,8 @@ func (c Command) windowChart(s *schemafile.Schema, all []usage.WindowUsage, now 
 	drawn := chart.Chart{Title: "Consumption of " + term.Quote(c.Entity), Per: c.By}
 	byLimits(all, func(windows []usage.WindowUsage) {
 		of := windows[0]
-		panel := chart.Panel{Name: term.Quote(of.Resource) + " " + term.Quote(of.Limit)}
+		panel := chart.Panel{Name: term.Quote(of.Resource) + " " + term.Quote(of.Limit),
+			Unit: panelUnit(s.Unit(of.Resource, of.Limit), c.By)}
 		if l, ok := limitOf(s, c.Entity, of.Resource, of.Limit); ok && l.Windowed() {
 			panel.Line = "the window's allowance"
 			panel.Allowance = float64(l.Capacity) / perBar(s.Unit(of.Resource, of.Limit))
