@@ -167,10 +167,14 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 		}
 	}
 	m.print("\n%s%s", outage(r), holds(r))
-	prices(m, r)
-	if !p.DynamoDB {
-		return // a hash that nothing writes expires by itself
+	if p.DynamoDB { // a hash that nothing writes expires by itself
+		dropped(m, r)
 	}
+	prices(m, r)
+}
+
+// dropped prints the limits that a reshape removes from buckets.
+func dropped(m *markdown, r *model.Resource) {
 	for _, v := range r.Variants {
 		for _, a := range v.Removed[:len(v.Removed)-len(r.Removed)] {
 			for _, k := range v.Kinds {
