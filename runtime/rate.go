@@ -59,9 +59,9 @@ func (r *Rate) limit(spec *store.Spec, kind, i int) (l *bucket.Limit, wrong stri
 	return l, spec.CheckLimit(i, *l, spec.Kinds[kind].PerCall[i])
 }
 
-// ratesOf returns limits of spec in callers' numbers. Capacity and burst are rounded down: a quota of a
-// region, and an override of an earlier version, may have parts of a token. Refill is exact, if need be of a
-// longer period.
+// ratesOf returns limits of spec in whole tokens, or in nano-units of money. Capacity and burst are rounded
+// down: a quota of a region, and an override of an earlier version, may have parts of a token. Refill is
+// exact, if need be of a longer period.
 func ratesOf(spec *store.Spec, limits []*bucket.Limit) []*Rate {
 	rates := make([]*Rate, len(limits))
 	for i, l := range limits {

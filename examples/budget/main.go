@@ -38,8 +38,8 @@ type gateway struct {
 // step is the tokens of output that are reserved at a time.
 const step = 2_000
 
-// complete writes the reply to a prompt of so many tokens. An error before the first delta is that of an
-// acquire. A reply ends early when the budget is exhausted: nobody gets what cannot be paid.
+// complete writes the reply to a prompt of so many tokens. If the acquire fails, it writes nothing and
+// returns that error. If the budget is exhausted while it writes, the reply ends there.
 func (g gateway) complete(ctx context.Context, key limits.Key, prompt int64, w io.Writer) error {
 	lease, err := g.gpt4.Acquire(ctx, key, limits.GPT4Usage{Input: prompt, Output: step, Call: 1}.Cost())
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 
 // scale is what a limit counts: whole tokens, or money.
 type scale struct {
-	unit int64 // millitokens in one of what most and per_call count
-	most int64 // the largest number of a limit
+	unit int64 // millitokens in a whole token, or in a nano-unit of money
+	most int64 // the largest number of a limit, in tokens or nano-units
 	text func(milli int64) string
 }
 
@@ -33,8 +33,8 @@ type scale struct {
 // perCall could serve no call.
 func (l Limit) Check(perCall int64) string { return l.check(perCall, scale{Milli, maxTokens, tokens}) }
 
-// CheckMoney is Check for a limit of money, whose millitokens are nano-units, as perCall is. It can have more
-// of them: money.Unlimited.
+// CheckMoney is Check for a limit of money. Its numbers and perCall are in nano-units. The largest is
+// money.Unlimited.
 func (l Limit) CheckMoney(perCall int64) string {
 	return l.check(perCall, scale{1, int64(money.Unlimited), func(nanos int64) string {
 		return money.Amount(nanos).String()

@@ -77,20 +77,20 @@ func problemOf(a *edge.Answer) problem {
 	return p
 }
 
-// add adds to p what l has beside the request, which depends on the reason.
+// add sets the numbers of p beside Requested: what is available if l denied, else what a full bucket has.
 func (p *limitProblem) add(reason edge.Reason, l *edge.Limit) {
-	tokens, funds := &p.Burst, l.Burst
+	field, n := &p.Burst, l.Burst
 	if reason == edge.Denied {
-		tokens, funds = &p.Available, l.Available
+		field, n = &p.Available, l.Available
 		p.RetryAfter, p.Resets = new(edge.Seconds(l.RetryAfter)), l.Resets.UTC()
 	}
 	switch {
 	case p.Money == nil:
-		*tokens = &funds
+		*field = &n
 	case reason == edge.Denied:
-		p.Money.Available = new(money.Amount(funds))
+		p.Money.Available = new(money.Amount(n))
 	default:
-		p.Money.Capacity = new(money.Amount(funds))
+		p.Money.Capacity = new(money.Amount(n))
 	}
 }
 

@@ -101,8 +101,8 @@ func Spread(d time.Duration) Option {
 }
 
 // Status answers a denial by limit with code instead of 429: http.StatusPaymentRequired where a budget is
-// exhausted, which no client should take for too many requests. If several limits deny, the first that a
-// Status names decides. It takes part in WriteError too. Status panics if limit is nil, or if code is no
+// exhausted, so that no client takes it for too many requests. If several limits deny, the first Status that
+// names one of them decides. It takes part in WriteError too. Status panics if limit is nil, or if code is no
 // status of an error.
 func Status(limit runtime.LimitName, code int) Option {
 	if limit == nil || code < 400 || code > 599 {

@@ -38,8 +38,8 @@ type limitProblem struct {
 	Resets time.Time `json:"resets,omitzero"`
 }
 
-// funds is what limitProblem has of a limit of money. Amounts are strings, since numbers of JSON are floats
-// to many readers.
+// funds are the numbers of a limit of money, in a limitProblem. Amounts are strings, since numbers of JSON
+// are floats to many readers.
 type funds struct {
 	Currency  string        `json:"currency"`
 	Requested money.Amount  `json:"requested"`

@@ -29,8 +29,8 @@ const (
 	Cent         = 10_000 * Micro
 	Unit         = 100 * Cent
 
-	// Unlimited is a capacity that refuses nothing and counts all the same. It is also the most that one call
-	// can cost.
+	// Unlimited is the largest capacity, for a budget that only counts. It is also the most that one call can
+	// cost.
 	Unlimited = 100_000_000 * Unit
 )
 

@@ -19,13 +19,13 @@ type Total struct {
 const (
 	picos = 1000 // pico-units in a nano-unit
 
-	// ceiling bounds Total.hi. Products of two int64 numbers keep to it as well, so no sum wraps. A sum that
+	// ceiling bounds Total.hi. Products of two int64 numbers do not exceed it, so no sum wraps. A sum that
 	// reaches it is far above Unlimited.
 	ceiling = 1 << 62
 )
 
-// Add returns t with count units at a price more. A negative count, or price, makes the Total negative
-// whatever else is added to it.
+// Add returns t plus count units at a price. A negative count or price makes the Total negative, whatever
+// else is added.
 func (t Total) Add(count int64, price Price) Total {
 	hi, lo := bits.Mul64(uint64(count), uint64(price))
 	lo, carry := bits.Add64(t.lo, lo, 0)
@@ -47,7 +47,8 @@ func (t Total) Amount() Amount {
 	return Amount(t.lo/picos + min(t.lo%picos, 1))
 }
 
-// large is Amount for sums that need more than 64 bits. It is apart so that the compiler can inline Amount.
+// large is Amount for sums that need more than 64 bits. It is a function of its own so that the
+// compiler can inline Amount.
 func (t Total) large() Amount {
 	const most = uint64(Unlimited)
 	if t.hi >= picos { // bits.Div64 would panic: the quotient needs more than 64 bits

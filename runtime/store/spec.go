@@ -41,7 +41,7 @@ type Kind struct {
 	Parent       int    // index of the parent's kind, NoParent for none
 	// parameters of a bucket of this kind, Absent for a limit that it does not have; nil if it has no bucket
 	Limits  []bucket.Limit
-	PerCall []int64            // what 0 in a cost means, in callers' numbers and schema order
+	PerCall []int64            // what 0 in a cost means, whole tokens or nano-units, in schema order
 	Windows []*bucket.Calendar // by limit, nil for one without windows; nil if none has windows
 }
 

@@ -8,8 +8,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/money"
 )
 
-// Unit returns the unit of callers' numbers for the i-th limit: the currency of a limit of money, "" for
-// tokens.
+// Unit returns the currency of the i-th limit if it is one of money, and "" if it is one of tokens.
 func (s *Spec) Unit(i int) string {
 	if s.Units == nil {
 		return ""
@@ -17,8 +16,8 @@ func (s *Spec) Unit(i int) string {
 	return s.Units[i]
 }
 
-// Scale returns the stored millitokens that one of callers' numbers for the i-th limit is: 1,000 for a token.
-// Money is stored as callers have it, in nano-units.
+// Scale returns how many stored millitokens one token of the i-th limit is: 1,000. For a limit of money it is
+// 1, since nano-units are stored as they are.
 func (s *Spec) Scale(i int) int64 {
 	if s.Unit(i) != "" {
 		return 1
@@ -26,11 +25,11 @@ func (s *Spec) Scale(i int) int64 {
 	return bucket.Milli
 }
 
-// Whole turns stored millitokens of the i-th limit into callers' numbers, which it rounds down to a token.
+// Whole turns stored millitokens of the i-th limit into whole tokens, rounded down, or nano-units of money.
 func (s *Spec) Whole(i int, milli int64) int64 { return milli / s.Scale(i) }
 
-// CheckLimit returns what is wrong with l as the i-th limit of calls that take perCall, of which callers'
-// numbers are: a clause without l's name, or "".
+// CheckLimit returns what is wrong with l as the i-th limit: a clause without l's name, or "". perCall is in
+// whole tokens, or in nano-units of money.
 func (s *Spec) CheckLimit(i int, l bucket.Limit, perCall int64) string {
 	if s.Unit(i) != "" {
 		return l.CheckMoney(perCall)

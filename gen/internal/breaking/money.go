@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// in names what a limit counts.
-func in(l *schema.Limit) string {
+// unitOf returns the currency of a limit, or the word tokens.
+func unitOf(l *schema.Limit) string {
 	if l.Currency == "" {
 		return "tokens"
 	}
@@ -26,12 +26,12 @@ func moneyChanged(c *comparison) {
 			c.report(is.Pos, schema.Place(n.Name, is.Name),
 				"limit %s of %s was in %s and is in %s: balances, overrides and usage in the table are numbers of %s, "+
 					"and nothing is converted; give the new limit a name of its own, and write %s into removed",
-				is.Name, n.Name, in(was), in(is), in(was), is.Name)
+				is.Name, n.Name, unitOf(was), unitOf(is), unitOf(was), is.Name)
 		}
 	}
 }
 
-// usages calls changed with each usage that both resources have.
+// usages calls changed with each usage that a resource had before and has now.
 func (c *comparison) usages(changed func(n *schema.Resource, was, is *schema.Usage)) {
 	for o, n := range c.resources() {
 		for _, is := range n.Usage {

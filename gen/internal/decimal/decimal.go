@@ -23,7 +23,7 @@ const (
 )
 
 // Amount reads an amount, such as 12.50 or 10_000, in nano-units. One that int64 does not hold becomes
-// math.MaxInt64. why is the mistake in text, in words that follow it, or "".
+// math.MaxInt64. why says what is wrong with text, as words that follow it. It is "" if nothing is.
 func Amount(text string) (nanos int64, why string) {
 	whole, part, why := split(text)
 	switch {
@@ -43,8 +43,8 @@ func Amount(text string) (nanos int64, why string) {
 func units() map[string]int { return map[string]int{"1k": 3, "1M": 6} }
 
 // Price reads a price, such as 2.50/1M, in pico-units a unit. One that int64 does not hold becomes
-// math.MaxInt64. why is the mistake in text, in words that follow it, or "". fraction reports that it is a
-// price that is no whole number of pico-units.
+// math.MaxInt64. why is as for Amount. fraction reports that text is a price, but is no whole number of
+// pico-units.
 func Price(text string) (picos int64, fraction bool, why string) {
 	if len(text) > longest {
 		return 0, false, fmt.Sprintf("has more than %d characters: write fewer digits", longest)
@@ -74,7 +74,7 @@ func Price(text string) (picos int64, fraction bool, why string) {
 }
 
 // split returns the digits of a decimal before and behind its point, without the '_' that may group those
-// before it. why is the mistake in text, or "".
+// before it. why is as for Amount.
 func split(text string) (whole, part, why string) {
 	for i, r := range text {
 		if why := unexpected(text, i, r); why != "" {

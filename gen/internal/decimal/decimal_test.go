@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/money"
 )
 
-// mistakes are texts that are no amount, with what they are told.
+// mistakes are texts that are no amount, each with its reason.
 func mistakes() map[string]string {
 	return map[string]string{
 		"":            "is no number: write digits, such as 12.50",

@@ -30,7 +30,7 @@ type Usage struct {
 	Price  int64  // of one unit, in pico-units of the currency; 0 for none
 	Pos    Pos    // of its key in limits.yaml
 
-	PricePos Pos // of key price; Pos where that is left out
+	PricePos Pos // of key price, or Pos if there is none
 }
 
 // Written returns the price as limits.yaml may have it: 2.5/1M.
@@ -51,7 +51,7 @@ type moneyReader struct{ *resourceReader }
 
 func usageKeys() []string { return []string{"price", "doc", "go_name"} }
 
-// exampleUsage is a usage for messages.
+// exampleUsage is a usage for error messages.
 const exampleUsage = "{input: {price: 2.50/1M}}"
 
 // readUsage reads what a call consumes.
@@ -79,7 +79,7 @@ func (r moneyReader) readUsage(e entry) {
 	}
 }
 
-// price reads the price of one unit, in pico-units; 0 with a mistake.
+// price reads the price of one unit, in pico-units. A wrong one is 0.
 func (r moneyReader) price(e entry, what string) int64 {
 	text, ok := r.scalar(e.value, "price of "+what, "a price, such as 2.50/1M, 10/1k or 0.01")
 	if !ok {

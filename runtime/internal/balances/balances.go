@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// View is one bucket, in callers' numbers per limit: what runtime.BucketSnapshot has, as vectors.
+// View is one bucket, per limit in whole tokens or nano-units: what runtime.BucketSnapshot has, as vectors.
 type View struct {
 	Entity                     string        // as stored: user-123
 	Available, Capacity, Burst []int64       // Available is rounded down, 0 in debt
@@ -81,7 +81,7 @@ func Of(b *store.Bucket, spec *store.Spec) ([]bucket.Balance, int64) {
 	return full, b.After.Refilled
 }
 
-// Whole turns a vector of millitokens into callers' numbers, rounded down and 0 in debt.
+// Whole turns a vector of millitokens into whole tokens or nano-units, rounded down and 0 in debt.
 func Whole(spec *store.Spec, milli []int64) []int64 {
 	numbers := make([]int64, len(milli))
 	for i, m := range milli {

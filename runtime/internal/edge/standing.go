@@ -89,7 +89,7 @@ func Lookup[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime
 
 // Policy returns the limit as whole tokens in whole seconds. That is the capacity and the time in which it
 // refills, if this is whole seconds. Otherwise the seconds are rounded up, and the tokens are what refills in
-// them. Of a windowed limit it is the capacity and the nominal length of a window, and money is in
+// them. Of a windowed limit it is the capacity and the nominal length of a window. Money is in
 // nano-units. An in-flight limit has no window: its window is 0.
 func (s *Standing) Policy() (quota, window int64, ok bool) {
 	l := s.Params

@@ -15,10 +15,10 @@ import (
 // "Arithmetic").
 const maxCost = 1_000_000_000_000_000
 
-// Scale turns the cost of a call for an entity of a kind into millitokens, in place: whole tokens, and
-// nano-units of money, which are stored as they are. With perCall, a
-// 0 becomes the kind's per_call. empty reports that all are still 0. It fails with a *store.InvalidError for
-// a cost that is negative, too large, or of a limit that no bucket of the call has.
+// Scale turns the cost of a call for an entity of a kind into millitokens, in place. Nano-units of money stay
+// as they are. With perCall, a 0 becomes the kind's per_call. empty reports that all are still 0. Scale fails
+// with a *store.InvalidError for a cost that is negative, too large, or of a limit that no bucket of the call
+// has.
 func Scale(spec *store.Spec, kind int, perCall bool, cost []int64) (empty bool, err error) {
 	own := &spec.Kinds[kind] // a fake's has no limits, and takes any cost
 	empty = true
