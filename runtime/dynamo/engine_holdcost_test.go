@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,6 +267,44 @@ func TestHoldSweepCosts(t *testing.T) {
 					t.Errorf("%+v after the sweep", s)
 				}
 				lease.Keep(t.Context())
+			})
+		})
+	}
+}
+
+// TestSweptIsReported: the observer gets what a dead process held, by one write of a bucket and by a
+// transaction, once.
+func TestSweptIsReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		who  inflight.CallsEntity
+		want int64
+	}{"a bucket": {acme, 5}, "a chain of two": {someone, 10}} {
+		t.Run(name, func(t *testing.T) {
+			inFlight(t, func(t *testing.T, a *airfield) {
+				t.Helper()
+				var mu sync.Mutex
+				var got int64
+				lim := a.open(t, runtime.WithObserver(&runtime.Observer{
+					Store: func(_ context.Context, e runtime.StoreEvent) {
+						mu.Lock()
+						defer mu.Unlock()
+						got += e.Swept
+					},
+				}))
+				wire := &line{API: a.client}
+				dying := a.process(t, wire)
+				lost := take(t, dying.Calls, test.who, inflight.CallsCost{Month: 2, Parallel: 3})
+				wire.die(dying)
+				goruntime.KeepAlive(lost)
+				nextMinute(time.Minute)
+				for range 3 {
+					take(t, lim.Calls, test.who, each).Keep(t.Context())
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if got != test.want {
+					t.Errorf("%d tokens were swept, want %d", got, test.want)
+				}
 			})
 		})
 	}

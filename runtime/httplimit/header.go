@@ -2,9 +2,11 @@ package httplimit
 
 import (
 	"math"
+	"math/bits"
 	"net/http"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/edge"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -47,7 +49,19 @@ func scarcer(s, o *edge.Standing) bool {
 	if s.Refused || o.Refused {
 		return s.Refused && (!o.Refused || s.Wait > o.Wait)
 	}
-	return float64(s.Available)*float64(o.Params.Burst) < float64(o.Available)*float64(s.Params.Burst)
+	// s.Available / s.Params.Burst < o.Available / o.Params.Burst, in 128 bits
+	high, low := bits.Mul64(stored(s), uint64(max(0, o.Params.Burst)))
+	otherHigh, otherLow := bits.Mul64(stored(o), uint64(max(0, s.Params.Burst)))
+	return high < otherHigh || high == otherHigh && low < otherLow
+}
+
+// stored returns what is available in the unit of Params: millitokens, or nano-units of money.
+func stored(s *edge.Standing) uint64 {
+	n := max(0, s.Available)
+	if s.Unit == "" {
+		n = min(n, math.MaxInt64/bucket.Milli) * bucket.Milli
+	}
+	return uint64(n)
 }
 
 // pair is one half of the style of OpenAIHeaders: what limit stands for is called what. limit may be nil.

@@ -111,3 +111,18 @@ func TestHeadersOfMoney(t *testing.T) {
 		}
 	}
 }
+
+// TestScarcestOfMoney: XHeaders shows a budget that is almost spent, not the tokens beside it, in any order.
+func TestScarcestOfMoney(t *testing.T) {
+	tokens := runtime.Balance{Resource: "gpt-4", Limit: "tpm", Params: bucket.Per(100_000, time.Minute),
+		Available: 90_000}
+	budget := runtime.Balance{Resource: "gpt-4", Limit: "month", Unit: "USD", Available: int64(5 * money.Cent),
+		Params: bucket.Limit{Capacity: int64(5 * money.Unit), Burst: int64(5 * money.Unit), Period: 86_400_000}}
+	for _, balances := range [][]runtime.Balance{{tokens, budget}, {budget, tokens}} {
+		l := &levelled{denied: &runtime.DeniedError{}, balances: balances}
+		h := l.answer(httplimit.XHeaders()).Header()
+		if got := h.Get("X-RateLimit-Remaining") + " of " + h.Get("X-RateLimit-Limit"); got != "0.05 of 5" {
+			t.Errorf("%s remain, want 0.05 of 5", got)
+		}
+	}
+}

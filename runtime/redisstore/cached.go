@@ -159,7 +159,7 @@ func (s *limitSet) numbers(i int) int {
 }
 
 // image returns a bucket with what a reply has of its limits, as seen at now. epochs are those of what a call
-// takes, by limit: nil without holds. swept is what came back of holds that were over, in millitokens.
+// takes, by limit: nil without holds. swept is how many whole tokens came back of holds that were over.
 func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []int64, swept int64) {
 	img = &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
 	for _, i := range s.has {
@@ -172,7 +172,9 @@ func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []
 			if epochs == nil {
 				epochs = make([]int64, len(s.limits))
 			}
-			epochs[i], swept = reply[5], swept+reply[6]
+			if epochs[i] = reply[5]; s.spec.Unit(i) == "" {
+				swept += reply[6] / bucket.Milli
+			}
 		}
 		reply = reply[n:]
 	}

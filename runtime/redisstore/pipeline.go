@@ -271,7 +271,7 @@ func (c *call) readReply(began int64) {
 	for i, p := range portions {
 		var swept int64
 		images[i], epochs[i], swept = p.inForce.image(reply, now)
-		c.swept += swept / bucket.Milli
+		c.swept += swept
 		p.update(images[i], seenAt, c.fills)
 		reply = reply[p.inForce.replies:]
 	}

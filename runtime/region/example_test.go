@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/examples/regionsync/limits"
@@ -17,9 +18,10 @@ import (
 )
 
 // tick is a clock that the Example moves. A service leaves it out.
-type tick struct{ now time.Time }
+type tick struct{ now atomic.Pointer[time.Time] }
 
-func (c *tick) Now() time.Time                       { return c.now }
+func (c *tick) Set(now time.Time)                    { c.now.Store(&now) }
+func (c *tick) Now() time.Time                       { return *c.now.Load() }
 func (c *tick) After(time.Duration) <-chan time.Time { return nil }
 
 // place is a region: its limiter on its own table, and its sync.
@@ -63,7 +65,8 @@ func (p *place) minute(ctx context.Context, calls int64) error {
 
 // A user calls mostly in one region, so that one gets more of the limit of 1,000 calls a minute.
 func Example() {
-	ctx, clock := context.Background(), &tick{time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)}
+	ctx, clock := context.Background(), &tick{}
+	clock.Set(time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC))
 	dir, err := os.MkdirTemp("", "snapshots")
 	if err != nil {
 		fmt.Println(err)
@@ -81,7 +84,7 @@ func Example() {
 		places = append(places, p)
 	}
 	for range 12 {
-		clock.now = clock.now.Add(time.Minute)
+		clock.Set(clock.Now().Add(time.Minute))
 		for i, calls := range []int64{45, 15} {
 			if err := places[i].minute(ctx, calls); err != nil {
 				fmt.Println(err)

@@ -194,9 +194,9 @@ func (d *Decoder) balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, 
 	return true
 }
 
-// Bounds of tokens and of what was consumed. Both keep 2*10^17 from the bounds of 64 bits, some 200 times the
-// largest cost. At a bound of 64 bits a guard would stand for no bound, so no write would pass it, and a sum
-// would not fit (docs/design.md, "Arithmetic").
+// Bounds of tokens and of what was consumed. Both keep 2*10^17 from the bounds of 64 bits, twice the largest
+// cost of money, and some 200 times that of tokens. At a bound of 64 bits a guard would stand for no bound,
+// so no write would pass it, and a sum would not fit (docs/design.md, "Arithmetic").
 const (
 	mostStored  = 9_000_000_000_000_000_000
 	leastStored = -mostStored

@@ -73,6 +73,24 @@ func (p Plan) Clone() Plan {
 	return p
 }
 
+// Swept returns what the write gives back to the i-th limit of holds that are over, in millitokens. A write
+// that opens a window clears its holds, and nothing comes back.
+func (p *Plan) Swept(i int) (back int64) {
+	if i >= len(p.Holds) || p.Image == nil || p.Path == Reshape {
+		return 0
+	}
+	b := p.Image.Balances[i]
+	if !b.Holds() || p.Ends != nil && p.Ends[i] != b.Ends {
+		return 0
+	}
+	for cell, held := range b.Cells {
+		if b.HeldIn(cell) < p.Holds[i].Epoch {
+			back = bucket.Add(back, held)
+		}
+	}
+	return back
+}
+
 // Label returns the path's name as observers get it. A settle that charges is a path of its own to them.
 func (p *Plan) Label(settle bool) string {
 	switch {

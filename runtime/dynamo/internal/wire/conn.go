@@ -178,6 +178,9 @@ func (c *Conn) Write(ctx context.Context, b *Bucket, a Attempt) Reply {
 		if a.Plan.RepairsTTL || a.Plan.Uncharged {
 			event.Coalesced = 0
 		}
+		if r.Outcome == Applied {
+			event.Swept = swept(b.Spec, a.Plan)
+		}
 		c.reportFor(ctx, b, event)
 	}
 	c.watch(ctx, began, date)
@@ -293,6 +296,7 @@ type Transaction struct {
 
 	input    *dynamodb.TransactWriteItemsInput
 	resource string // of the first bucket
+	swept    int64  // whole tokens of holds that are over
 }
 
 // NewTransaction returns an empty write under op.
@@ -314,6 +318,7 @@ func (tx *Transaction) Add(table *string, b *Bucket, p *plan.Plan) error {
 		tx.resource = b.Spec.Resource
 	}
 	tx.Plans = append(tx.Plans, p.Clone())
+	tx.swept += swept(b.Spec, p)
 	var write types.TransactWriteItem
 	if p.Path == plan.Create {
 		write.Put = &types.Put{
@@ -329,6 +334,16 @@ func (tx *Transaction) Add(table *string, b *Bucket, p *plan.Plan) error {
 	}
 	tx.input.TransactItems = append(tx.input.TransactItems, write)
 	return nil
+}
+
+// swept returns how many whole tokens a write gives back of holds that are over. Money is none.
+func swept(spec *store.Spec, p *plan.Plan) (tokens int64) {
+	for i := range min(len(p.Holds), len(spec.Limits)) {
+		if spec.Unit(i) == "" {
+			tokens += p.Swept(i) / bucket.Milli
+		}
+	}
+	return tokens
 }
 
 // Transact sends tx once. served is the number of requests that it serves. The error says why the transaction
@@ -352,6 +367,9 @@ func (c *Conn) Transact(ctx context.Context, tx *Transaction, served int) (Outco
 		o, err = ClassifyTransaction(err, len(tx.Plans))
 		event.Write = CancelledUnits(o, len(tx.Plans))
 		err = Explain(c.Table, o, err)
+	}
+	if o == Applied {
+		event.Swept = tx.swept
 	}
 	c.Budget.Answered(o)
 	event.Outcome = o.String()
