@@ -31,12 +31,14 @@ func moneyChanged(c *comparison) {
 	}
 }
 
-// usages calls changed with each usage that a resource had before and has now.
+// usages calls changed with each usage that a resource had before and has now. A usage is its field, as
+// callers set that: a name may change beside go_name.
 func (c *comparison) usages(changed func(n *schema.Resource, was, is *schema.Usage)) {
 	for o, n := range c.resources() {
 		for _, is := range n.Usage {
-			if was := usage(o, is.Name); was != nil {
-				changed(n, was, is)
+			sameField := func(was *schema.Usage) bool { return was.GoName == is.GoName }
+			if i := slices.IndexFunc(o.Usage, sameField); i >= 0 {
+				changed(n, o.Usage[i], is)
 			}
 		}
 	}
@@ -87,22 +89,34 @@ func usageRemoved(c *comparison) {
 }
 
 func countsChanged(c *comparison) {
-	list := func(l *schema.Limit) string {
-		if l.Counts == nil {
+	fields := func(r *schema.Resource, l *schema.Limit) (fields []string) {
+		for _, name := range l.Counts {
+			fields = append(fields, usage(r, name).GoName)
+		}
+		slices.Sort(fields)
+		return fields
+	}
+	sorted := func(l *schema.Limit) []string { return slices.Sorted(slices.Values(l.Counts)) }
+	list := func(names []string) string {
+		if names == nil {
 			return "nothing"
 		}
-		return "[" + strings.Join(slices.Sorted(slices.Values(l.Counts)), ", ") + "]"
+		return "[" + strings.Join(names, ", ") + "]"
 	}
 	for o, n := range c.resources() {
 		for i, j := range limits(o, n) {
 			was, is := o.Limits[i], n.Limits[j]
-			if list(was) == list(is) || was.Currency != is.Currency {
+			before, after := fields(o, was), fields(n, is)
+			if slices.Equal(before, after) || was.Currency != is.Currency {
 				continue
+			}
+			if a, b := sorted(was), sorted(is); !slices.Equal(a, b) { // otherwise fields have changed places
+				before, after = a, b
 			}
 			c.report(is.Pos, schema.Place(n.Name, is.Name),
 				"limit %s of %s counts %s instead of %s: calls whose cost comes from usage take other tokens of it; "+
 					"see first that its capacity still fits, or keep counts",
-				is.Name, n.Name, list(is), list(was))
+				is.Name, n.Name, list(after), list(before))
 		}
 	}
 }
