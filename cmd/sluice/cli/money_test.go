@@ -138,3 +138,46 @@ gpt-4 day, USD per day
 	expect(t, code, out, errs, 2, "", "sluice: --money needs the schema, which names the limits of money, and "+
 		"there is no limits.yaml here: pass --file; run `sluice usage --help`\n")
 }
+
+// TestLoadMoney: a cost is in the unit of its limit. A limit that two resources have in different units needs
+// its resource.
+func TestLoadMoney(t *testing.T) {
+	file := schemaFile(t, `version: 1
+owner: acme
+revision: 1
+go: {package: limits}
+entities: {user: {}}
+resources:
+  chat:
+    limits: {day: {capacity: 1_000, window: day}}
+    entities: {user: {}}
+  gpt-4:
+    limits: {day: {money: USD, capacity: 500, window: day}}
+    entities: {user: {}}
+    on_unavailable: deny
+`)
+	load := func(args string) (code int, stdout, stderr string) {
+		return loading(t.Context(), append(strings.Fields("--in-process --calls 1 --concurrency 1 --entities 1"),
+			append(strings.Fields(args), "--file", file)...)...)
+	}
+	for _, flag := range []string{"--cost", "--settle"} {
+		code, out, errs := load(flag + " day=100")
+		expect(t, code, out, errs, 2, "", "sluice: "+flag+` "day=100": day of chat is in tokens, and that of `+
+			"gpt-4 in USD: name the resource, such as chat:day=100; run `sluice load --help`\n")
+	}
+	for args, want := range map[string][]string{
+		"--mix user:chat --cost day=100":                {" on chat, alone, day 100\n"},
+		"--mix user:gpt-4 --cost day=0.5":               {" on gpt-4, alone, day 0.5 USD\n"},
+		"--cost chat:day=100 --cost gpt-4:day=0.25..30": {"day 100\n", "day 0.25..30 USD\n"},
+	} {
+		code, _, errs := load(args)
+		if code != 0 {
+			t.Errorf("%s: exit code %d\n%s", args, code, errs)
+		}
+		for _, part := range want {
+			if !strings.Contains(errs, part) {
+				t.Errorf("%s: no %q in\n%s", args, part, errs)
+			}
+		}
+	}
+}

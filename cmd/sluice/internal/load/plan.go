@@ -182,12 +182,10 @@ func (c *Command) costs(
 			return ofFlag(flag, text, err)
 		}
 	}
-	r, why := rangeOf(unitOf(s, plan, resource, limit), amount)
-	if why != "" {
-		return wrong("%s", why)
-	}
 	var names []string
-	found := false
+	var ranges []*load.Range
+	var first *store.Spec
+	unit := ""
 	for i := range plan.Mix {
 		portion := &plan.Mix[i]
 		spec := s.Specs[portion.Resource]
@@ -196,13 +194,28 @@ func (c *Command) costs(
 		}
 		charged := chargedLimits(spec, portion.Kind)
 		names = append(names, charged...)
-		if slices.Contains(charged, limit) {
-			of(portion)[slices.Index(spec.Limits, limit)] = r
-			found = true
+		if !slices.Contains(charged, limit) {
+			continue
 		}
+		l := slices.Index(spec.Limits, limit)
+		switch own := spec.Unit(l); {
+		case first == nil:
+			first, unit = spec, own
+		case own != unit:
+			return wrong("%s of %s is in %s, and that of %s in %s: name the resource, such as %s:%s", limit,
+				first.Resource, counted(unit), spec.Resource, counted(own), first.Resource, text)
+		}
+		ranges = append(ranges, &of(portion)[l])
+	}
+	r, why := rangeOf(unit, amount)
+	if why != "" {
+		return wrong("%s", why)
+	}
+	for _, to := range ranges {
+		*to = r
 	}
 	switch {
-	case found:
+	case ranges != nil:
 		return nil
 	case names == nil:
 		return wrong("the mix has no calls on %s: add them, or leave this out", resource)
@@ -211,15 +224,12 @@ func (c *Command) costs(
 	return wrong("no resource in the mix has a limit %q: %s", limit, gen.Cure(limit, slices.Compact(names)))
 }
 
-// unitOf returns the unit of a limit of the mix: a currency, or "" for tokens. An empty resource is any.
-func unitOf(s *schemafile.Schema, plan *load.Plan, resource, limit string) string {
-	for _, portion := range plan.Mix {
-		spec := s.Specs[portion.Resource]
-		if unit := s.Unit(spec.Resource, limit); unit != "" && (resource == "" || resource == spec.Resource) {
-			return unit
-		}
+// counted names what a limit with a unit is a number of: a currency, or tokens.
+func counted(unit string) string {
+	if unit == "" {
+		return "tokens"
 	}
-	return ""
+	return unit
 }
 
 // rangeOf reads N[..M], amounts of a currency or, if unit is empty, whole tokens. why is what is wrong.
