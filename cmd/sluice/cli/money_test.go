@@ -73,12 +73,18 @@ func TestOverrideMoney(t *testing.T) {
 		"day=0.1234567":   `"day=0.1234567": capacity "0.1234567" has 7 decimals, at most 6 are possible: round it`,
 		"day=100_000_001": `"day=100_000_001": capacity 100000001 is above 100000000: lower it`,
 		"day=0":           `"day=0": capacity 0 is not above 0: a limit that admits nothing is none, raise it`,
+		"day=1,000": `"day=1,000": capacity "1,000" has a comma: write a point before the decimals, and '_' ` +
+			`between thousands`,
+		"day=1,000,burst=5": `"day=1,000,burst=5": capacity "1,000,burst=5" has a comma: write a point`,
+		"day=5,burst=6": `"day=5,burst=6": day has windows, which are those of limits.yaml: there is no every, ` +
+			`burst or refill to change, write day=5`,
 		"day=5/1d": `"day=5/1d": day has windows, which are those of limits.yaml: there is no every, burst or ` +
 			`refill to change, write day=5`,
 	} {
 		code, out, errs := sluice(t, start, append(strings.Fields("override set user-1 small "+
 			""+args), s.flags...)...)
-		if code != 2 || out != "" || !hasFacts(errs, "sluice: "+want+"; run `sluice override set --help`\n") {
+		if code != 2 || out != "" || !hasFacts(errs, "sluice: "+want) ||
+			!hasFacts(errs, "; run `sluice override set --help`\n") {
 			t.Errorf("%s: exit code %d\n%s%s", args, code, out, errs)
 		}
 	}

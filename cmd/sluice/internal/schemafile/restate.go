@@ -61,7 +61,10 @@ func (l Scope) capacityOf(i int, beside, value string) (limit bucket.Limit, wron
 	if l.Spec.Unit(i) != "" {
 		parse = gen.ParseAmount
 	}
-	capacity, _, _ := strings.Cut(value, ",")
+	capacity, rest, more := strings.Cut(value, ",")
+	if next, _, _ := strings.Cut(rest, ","); more && !strings.Contains(next, "=") {
+		capacity = value // a comma in the number: the part before it is another one
+	}
 	capacity, _, _ = strings.Cut(capacity, "/")
 	n, why := parse(capacity)
 	switch {
