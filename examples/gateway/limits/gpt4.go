@@ -78,7 +78,8 @@ type GPT4Usage struct {
 
 // Cost returns the cost of u in each limit that counts it. Month is the sum of all usages by their prices, in USD,
 // rounded up once to a billionth. TPM is Input + Output. It leaves out Parallel and RPM. Cost cannot fail: a negative
-// count, or one that is too large, gives a cost that Acquire and Settle refuse with an *InvalidError.
+// count, or one that is too large, gives a cost that Acquire and Settle refuse with an *InvalidError. For an Org, set
+// TPM to 0 first: its calls charge no such limit.
 //
 // Prices in USD:
 //

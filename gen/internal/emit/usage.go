@@ -92,7 +92,7 @@ func costDoc(r *model.Resource) string {
 		s += " It leaves out " + words.List(others, "and") + "."
 	}
 	s += " Cost cannot fail: a negative count, or one that is too large, gives a cost that Acquire and Settle " +
-		"refuse with an *InvalidError."
+		"refuse with an *InvalidError." + lacking(r)
 	if len(budgets) == 0 {
 		return s
 	}
@@ -103,6 +103,27 @@ func costDoc(r *model.Resource) string {
 			price = words.Price(u.Price)
 		}
 		s += fmt.Sprintf("\n  - %s: %s", u.Field, price)
+	}
+	return s
+}
+
+// lacking says for which kinds a Cost has limits to be set to 0: no bucket that their calls charge has these,
+// and a cost of them is refused. It is "" if there is no such kind.
+func lacking(r *model.Resource) (s string) {
+	for _, c := range r.Charged {
+		var fields []string
+		for _, l := range r.Limits {
+			chained := func(o *model.Charged) bool {
+				return (o == c || slices.Contains(c.Along, o.Kind)) && !o.Numbers[l.Index].Absent()
+			}
+			if (l.Currency != "" || l.Counts != nil) && !slices.ContainsFunc(r.Charged, chained) {
+				fields = append(fields, l.Field)
+			}
+		}
+		if fields != nil {
+			s += fmt.Sprintf(" For %s, set %s to 0 first: its calls charge no such limit.", article(c.Kind.Type),
+				words.List(fields, "and"))
+		}
 	}
 	return s
 }

@@ -154,3 +154,46 @@ func TestDocsStayComments(t *testing.T) {
 		}
 	})
 }
+
+// TestCostDocOfKinds: Cost says for which kinds its limits are not charged, by the whole chain of a call.
+func TestCostDocOfKinds(t *testing.T) {
+	org := &model.Kind{Name: "org", Type: "Org"}
+	key := &model.Kind{Name: "key", Type: "Key", Parent: org}
+	input := &model.Usage{Name: "input", Field: "Input", Price: 1}
+	some := schema.Numbers{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}
+	var none schema.Numbers
+	tokens, plain, month := []*model.Usage{input}, &model.Limit{Field: "RPM", Index: 1},
+		&model.Limit{Field: "Month", Currency: "USD", Index: 2}
+	type have = [3]schema.Numbers
+	resource := func(ofKey, ofOrg have, along ...*model.Kind) *model.Resource {
+		return &model.Resource{
+			Currency: "USD", Consumes: tokens,
+			Limits:  []*model.Limit{{Field: "TPM", Counts: tokens}, plain, month},
+			Charged: []*model.Charged{{Kind: key, Numbers: ofKey[:], Along: along}, {Kind: org, Numbers: ofOrg[:]}},
+		}
+	}
+	const (
+		noKey = " For a Key, set Month to 0 first: its calls charge no such limit."
+		noOrg = " For an Org, set TPM to 0 first: its calls charge no such limit."
+	)
+	for name, test := range map[string]struct {
+		r    *model.Resource
+		want string
+	}{
+		"all have all":     {resource(have{some, some, some}, have{some, some, some}), ""},
+		"an uncounted one": {resource(have{some, none, some}, have{some, none, some}), ""},
+		"the key's chain has": {resource(have{some, some, none},
+			have{none, none, some}, org), noOrg},
+		"without a cascade": {resource(have{some, some, none},
+			have{none, none, some}), noKey + noOrg},
+		"two of them": {resource(have{some, some, some}, have{none, some, none}, org),
+			" For an Org, set TPM and Month to 0 first: its calls charge no such limit."},
+	} {
+		if got := lacking(test.r); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+		if !strings.Contains(costDoc(test.r), "an *InvalidError."+test.want+"\n") {
+			t.Errorf("%s: %s", name, costDoc(test.r))
+		}
+	}
+}
