@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	budgets "github.com/sluice-go/sluice/gen/testdata/golden/money/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/limittest"
@@ -76,5 +77,21 @@ func TestDenyUntilNil(t *testing.T) {
 			}()
 			call()
 		}()
+	}
+}
+
+// TestDenyMoney: a denial by a limit of money has its currency, as that of a Resource has.
+func TestDenyMoney(t *testing.T) {
+	fake := limittest.NewFake((*budgets.GPT4Resource)(nil))
+	for limit, want := range map[budgets.GPT4Limit]string{budgets.GPT4Month: "USD", budgets.GPT4TPM: ""} {
+		fake.Deny(limit, time.Second)
+		_, err := fake.Acquire(t.Context(), budgets.User{ID: "1"}, budgets.GPT4Cost{Day: 1})
+		denied, ok := errors.AsType[*runtime.DeniedError](err)
+		if !ok || denied.Unit != want || denied.Refusals[0].Unit != want {
+			t.Errorf("%v: %v, want unit %q", limit, err, want)
+		}
+	}
+	if got := budgets.GPT4Limit(0).Unit(); got != "" {
+		t.Errorf("the unit of no limit is %q", got)
 	}
 }

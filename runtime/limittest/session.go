@@ -91,6 +91,14 @@ func unitsOf[C any]() (units []string) {
 	return append(units, "")
 }
 
+// unitOf returns the unit of denials by a limit: a currency, or "" for tokens.
+func unitOf(limit store.LimitName) string {
+	if l, ok := limit.(interface{ Unit() string }); ok { // generated for resources with money
+		return l.Unit()
+	}
+	return ""
+}
+
 // whole turns millitokens of a part into what the cost had.
 func whole(part *store.Part, milli []int64) []int64 {
 	numbers := make([]int64, len(milli))
@@ -166,7 +174,7 @@ func (s *session[E, C]) decide(call *store.Call) error {
 		s.denied = true // who asks again has waited
 		err = store.AddRefusal(nil, store.Refusal{
 			Resource: d.limit.Resource(), Entity: call.Parts[0].Buckets[0].Entity, Limit: d.limit.String(),
-			RetryAfter: d.after(s.clock.Now()), Resets: d.resets,
+			Unit: unitOf(d.limit), RetryAfter: d.after(s.clock.Now()), Resets: d.resets,
 		})
 	}
 	return err

@@ -1,13 +1,14 @@
 package store
 
-// LimitName is the generated name of a limit, such as limits.GPT4TPM. A string does not implement it.
+// LimitName is the generated name of a limit, such as limits.GPT4TPM. A string does not implement it. That of
+// a resource with limits of money has a method Unit, too.
 type LimitName interface {
 	Resource() string // as in limits.yaml and DeniedError.Resource
 	String() string   // as in limits.yaml and DeniedError.Limit
 }
 
 // NameOf returns the name of l, a generated limit: names has those of its resource, from l = 1 on. It returns
-// "" for any other l. Generated code calls it.
+// "" for any other l. Generated code calls it, and for the unit of l, too.
 func NameOf[L ~uint8](l L, names ...string) string {
 	if l < 1 || int(l) > len(names) {
 		return ""

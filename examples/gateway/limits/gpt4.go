@@ -48,6 +48,9 @@ func (l GPT4Limit) String() string { return store.NameOf(l, "parallel", "rpm", "
 // Resource returns gpt-4.
 func (GPT4Limit) Resource() string { return GPT4 }
 
+// Unit returns the limit's currency, "" for tokens, as in DeniedError.Unit.
+func (l GPT4Limit) Unit() string { return store.NameOf(l, "", "", "", "USD") }
+
 // Of implements runtime.LimitOf.
 func (GPT4Limit) Of(GPT4Cost) {}
 

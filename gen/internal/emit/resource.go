@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/dave/jennifer/jen"
 
@@ -56,6 +57,13 @@ func limitMethods(f *file, r *model.Resource) {
 				append([]string{"l"}, quotedLimits(r)...))))))
 	f.decl(fmt.Sprintf("Resource returns %s.", r.Name),
 		jen.Func().Params(jen.Id(r.LimitType)).Id("Resource").Params().String().Block(jen.Return(jen.Id(r.Const))))
+	if r.Currency != "" {
+		units := ofLimits(r, func(l *model.Limit) string { return strconv.Quote(l.Currency) })
+		f.decl("Unit returns the limit's currency, \"\" for tokens, as in DeniedError.Unit.",
+			jen.Func().Params(jen.Id("l").Id(r.LimitType)).Id("Unit").Params().String().Block(
+				jen.Return(jen.Qual(storePath, "NameOf").Add(flow(len("\treturn store.NameOf"),
+					append([]string{"l"}, units...))))))
+	}
 	f.decl("Of implements runtime.LimitOf.",
 		jen.Func().Params(jen.Id(r.LimitType)).Id("Of").Params(jen.Id(r.Cost)).Block())
 }

@@ -47,6 +47,9 @@ func (l GPT4Limit) String() string { return store.NameOf(l, "rpm", "tpm", "day",
 // Resource returns gpt-4.
 func (GPT4Limit) Resource() string { return GPT4 }
 
+// Unit returns the limit's currency, "" for tokens, as in DeniedError.Unit.
+func (l GPT4Limit) Unit() string { return store.NameOf(l, "", "", "USD", "USD") }
+
 // Of implements runtime.LimitOf.
 func (GPT4Limit) Of(GPT4Cost) {}
 

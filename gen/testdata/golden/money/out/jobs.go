@@ -43,6 +43,9 @@ func (l JobsLimit) String() string { return store.NameOf(l, "parallel", "month")
 // Resource returns jobs.
 func (JobsLimit) Resource() string { return Jobs }
 
+// Unit returns the limit's currency, "" for tokens, as in DeniedError.Unit.
+func (l JobsLimit) Unit() string { return store.NameOf(l, "", "EUR") }
+
 // Of implements runtime.LimitOf.
 func (JobsLimit) Of(JobsCost) {}
 

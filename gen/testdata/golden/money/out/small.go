@@ -41,6 +41,9 @@ func (l SmallLimit) String() string { return store.NameOf(l, "day") }
 // Resource returns small.
 func (SmallLimit) Resource() string { return Small }
 
+// Unit returns the limit's currency, "" for tokens, as in DeniedError.Unit.
+func (l SmallLimit) Unit() string { return store.NameOf(l, "USD") }
+
 // Of implements runtime.LimitOf.
 func (SmallLimit) Of(SmallCost) {}
 
