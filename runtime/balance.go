@@ -14,7 +14,7 @@ type Balance struct {
 	Resource  string       // its name: gpt-4
 	Entity    string       // whose bucket it is, as stored: user-123
 	Limit     string       // its name: tpm
-	Params    bucket.Limit // in force for the bucket
+	Params    bucket.Limit // in force for the bucket; with a Unit in nano-units, which its String does not know
 	Unit      string       // of Available, as in DeniedError: a currency, or "" for whole tokens
 	Available int64        // rounded down, 0 in debt
 

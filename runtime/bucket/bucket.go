@@ -54,6 +54,7 @@ func (l Limit) WithBurst(tokens int64) Limit {
 
 // String writes l in whole tokens: 5 per 1m0s, burst 8, refill 2, where burst and refill stand only if they
 // are not the capacity. A windowed limit is 5 in windows of 24h0m0s, and an in-flight one 5 in flight.
+// A Limit does not know its unit: one of money, in nano-units, is written as if those were millitokens.
 func (l Limit) String() string {
 	if l.InFlight() {
 		return tokens(l.Capacity) + " in flight"
@@ -90,7 +91,7 @@ type Balance struct {
 // never a calendar.
 func (b Balance) Over(now int64) bool { return now >= b.Ends }
 
-// String writes b in whole tokens: 3.5 of 5 per 1m0s, consumed 120.
+// String writes b in whole tokens: 3.5 of 5 per 1m0s, consumed 120. As with a Limit, it knows no money.
 func (b Balance) String() string {
 	return fmt.Sprintf("%s of %v, consumed %s", tokens(b.Tokens), b.Limit, tokens(b.Consumed))
 }

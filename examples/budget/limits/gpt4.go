@@ -116,7 +116,7 @@ type GPT4Bucket struct {
 	Op       string         // id of the last write
 	TTL      int64          // s
 	TPM      bucket.Balance // b_tpm_*
-	Month    bucket.Balance // b_month_*
+	Month    bucket.Balance // b_month_*, in billionths of USD, which its String writes as if they were millitokens
 }
 
 // gpt4Windows holds the calendars of the limits of gpt-4.

@@ -123,7 +123,7 @@ type GPT4Bucket struct {
 	Parallel bucket.Balance // b_parallel_*
 	RPM      bucket.Balance // b_rpm_*
 	TPM      bucket.Balance // b_tpm_*
-	Month    bucket.Balance // b_month_*
+	Month    bucket.Balance // b_month_*, in billionths of USD, which its String writes as if they were millitokens
 }
 
 // gpt4Windows holds the calendars of the limits of gpt-4.

@@ -194,7 +194,11 @@ func bucket(f *file, r *model.Resource) {
 		fields = append(fields, code.Comment("// "+field.Comment))
 	}
 	for _, l := range r.Limits {
-		fields = append(fields, jen.Id(l.Field).Qual(bucketPath, "Balance").Comment("// b_"+l.Name+"_*"))
+		comment := "// b_" + l.Name + "_*"
+		if l.Currency != "" {
+			comment += ", in billionths of " + l.Currency + ", which its String writes as if they were millitokens"
+		}
+		fields = append(fields, jen.Id(l.Field).Qual(bucketPath, "Balance").Comment(comment))
 	}
 	f.decl(fmt.Sprintf("%s is the item ENTITY#<entity> / %s.", r.Bucket, r.SortKey),
 		jen.Type().Id(r.Bucket).Struct(fields...))

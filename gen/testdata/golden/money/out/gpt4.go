@@ -129,8 +129,8 @@ type GPT4Bucket struct {
 	TTL      int64          // s
 	RPM      bucket.Balance // b_rpm_*
 	TPM      bucket.Balance // b_tpm_*
-	Day      bucket.Balance // b_day_*
-	Month    bucket.Balance // b_month_*
+	Day      bucket.Balance // b_day_*, in billionths of USD, which its String writes as if they were millitokens
+	Month    bucket.Balance // b_month_*, in billionths of USD, which its String writes as if they were millitokens
 }
 
 // gpt4Windows holds the calendars of the limits of gpt-4.

@@ -106,7 +106,7 @@ type JobsBucket struct {
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Parallel bucket.Balance // b_parallel_*
-	Month    bucket.Balance // b_month_*
+	Month    bucket.Balance // b_month_*, in billionths of EUR, which its String writes as if they were millitokens
 }
 
 // jobsWindows holds the calendars of the limits of jobs.

@@ -79,7 +79,7 @@ type SmallBucket struct {
 	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
-	Day      bucket.Balance // b_day_*
+	Day      bucket.Balance // b_day_*, in billionths of USD, which its String writes as if they were millitokens
 }
 
 // smallWindows holds the calendars of the limits of small.
