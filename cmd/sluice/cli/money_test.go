@@ -56,6 +56,11 @@ func TestPeekMoney(t *testing.T) {
 		`"refill_milli":0,"period_ms":86400000,"full_in_ms":43200000,"money":{"currency":"USD",`+
 		`"available":"1.250000001","capacity":"5"},"resets":"2026-03-02T00:00:00Z"}]}
 `, "")
+	without := session{t, s.client, s.flags[:2]} // the table's; 1 USD is 1,000,000 tokens, as --help says
+	without.run("peek user-1 small", 0, `user-1 on small
+  LIMIT  AVAILABLE   CAPACITY      BURST  REFILL         FULL IN
+  day    1,250,000  5,000,000  5,000,000  windows of 1d  resets 2026-03-02 00:00 UTC, in 12h
+`, "")
 	code, out, errs := sluice(t, start, append([]string{"top", "small"}, s.flags...)...)
 	if code != 0 || errs != "" || !hasFacts(out, "1.250000001 USD  5 USD") || !hasFacts(out, "-12,345 USD  5 "+
 		"USD") {

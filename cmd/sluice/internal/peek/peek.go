@@ -26,7 +26,7 @@ type Command struct {
 func (Command) Help() string {
 	return "Of a limit in flight it shows how many slots are taken, and until when: processes that are alive " +
 		"extend theirs. Of a limit with on_crash: release, it shows what calls have reserved.\n\n" +
-		bucketstore.RootHelp + "Example: sluice peek user-123 gpt-4"
+		schemafile.UnitsHelp + bucketstore.RootHelp + "Example: sluice peek user-123 gpt-4"
 }
 
 // Run reads the bucket consistently and prints its balances.

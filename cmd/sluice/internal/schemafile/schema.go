@@ -19,6 +19,10 @@ type Flag struct {
 	File string `default:"limits.yaml" placeholder:"limits.yaml" help:"Path of the schema."`
 }
 
+// UnitsHelp is the part of the help of commands that read a table without a schema, too.
+const UnitsHelp = "Without limits.yaml, the command does not know which limits are of money, and " +
+	"shows 1 USD as 1,000,000 tokens.\n\n"
+
 // Schema is a limits.yaml as stores see it.
 type Schema struct {
 	File   string

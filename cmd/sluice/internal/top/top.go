@@ -42,7 +42,7 @@ func (Command) Help() string {
 		"expired, and are not listed.\n\n" +
 		"The command reads all buckets of the resource or of --kind, one call after the other. This " +
 		"costs about half a read unit per bucket, at each redraw of --watch too. It consumes nothing " +
-		"of a limit. The list may be a moment behind.\n\n" +
+		"of a limit. The list may be a moment behind.\n\n" + schemafile.UnitsHelp +
 		"With --redis, SCAN visits all keys of that Redis, a thousand at a time, on each master of a " +
 		"cluster. The limits are those of limits.yaml and of overrides.\n\n" +
 		"Example: sluice top gpt-4 --limit tpm --kind user"

@@ -71,6 +71,7 @@ func (Command) Help() string {
 		"With --zone, days and months are those of a zone, which is whole hours from UTC. They are added " +
 		"up from hours, which `sluice aggregate` keeps for 35 days unless --keep-hours says otherwise.\n\n" +
 		"Limits of money are shown as amounts, with their currency. --money leaves out all others.\n\n" +
+		schemafile.UnitsHelp +
 		"Example: sluice usage user-123 --by hour --since 12h --svg usage.svg"
 }
 
