@@ -57,8 +57,8 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// TestMoneyCosts: money costs the write units of tokens: two for each bucket of a chain to take it, and one to
-// settle. A bucket alone takes one. More is another take.
+// TestMoneyCosts: money costs the write units of tokens: two for each bucket of a chain to take it, and one
+// to settle. A bucket alone takes one. More is another take.
 func TestMoneyCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := memdynamo.New()

@@ -80,16 +80,17 @@ func violations(a *edge.Answer) *errdetails.QuotaFailure {
 	all := &errdetails.QuotaFailure{}
 	for _, l := range a.Limits {
 		v := &errdetails.QuotaFailure_Violation{Subject: l.Resource, QuotaId: l.Limit}
-		if a.Reason == edge.Denied {
+		switch {
+		case a.Reason == edge.Denied:
 			v.Description = fmt.Sprintf("%s of the %s that the request needs: retry after %d s",
 				edge.Number(l.Unit, l.Available), store.Text(l.Unit, l.Requested), edge.Seconds(l.RetryAfter))
 			if !l.Resets.IsZero() {
 				v.Description += ", resets " + l.Resets.UTC().Format(time.RFC3339)
 			}
-		} else if l.Unit != "" {
+		case l.Unit != "":
 			v.Description = fmt.Sprintf("the request needs %s, and there is never more than %s",
 				store.Text(l.Unit, l.Requested), store.Text(l.Unit, l.Burst))
-		} else {
+		default:
 			v.Description = fmt.Sprintf("the request needs %d, and there are never more than %d at once", l.Requested,
 				l.Burst)
 			v.QuotaValue = l.Burst
