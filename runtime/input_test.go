@@ -33,8 +33,8 @@ func TestInput(t *testing.T) {
 		{"negative", user{"1"}, cost{TPM: -1},
 			`invalid gpt-4 cost tpm "-1" is negative: to give tokens back, settle for less or release the lease`},
 		{"most negative", user{"1"}, cost{RPM: math.MinInt64},
-			`invalid gpt-4 cost rpm "-9223372036854775808" is negative: ` +
-				`to give tokens back, settle for less or release the lease`},
+			`invalid gpt-4 cost rpm "-9223372036854775808" comes from a negative count of a usage: ` +
+				`pass counts from 0 up`},
 		{"too much", user{"1"}, cost{TPM: 1_000_000_000_001},
 			`invalid gpt-4 cost tpm "1000000000001" is above 1000000000000, the most that one call can take`},
 		{"overflow", user{"1"}, cost{TPM: math.MaxInt64},
