@@ -257,8 +257,7 @@ func (b *bill) check(charged money.Amount) string {
 // randomSpending: after settles up and down, releases and More, each user has the charge of its calls, and
 // the team has the sum.
 func randomSpending(w *wallet) {
-	if wrong := w.spend(budgets.GPT4Usage.Cost, longform.Count(w, "calls of a "+
-		"wallet", 5_000, 200)); wrong != "" {
+	if wrong := w.spend(budgets.GPT4Usage.Cost, longform.Count(w, "calls of a wallet", 5_000, 200)); wrong != "" {
 		w.Error(wrong)
 	}
 }
@@ -272,6 +271,7 @@ func (w *wallet) spend(cost costing, calls int) string {
 	for range calls {
 		i := random.IntN(len(spends))
 		w.call(random, spends[i], cost, &bills[i])
+		w.store.Advance(time.Second) // tokens come back by the minute
 	}
 	var sum money.Amount
 	for i, user := range spends {
