@@ -11,10 +11,12 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	budgets "github.com/sluice-go/sluice/gen/testdata/golden/money/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -178,6 +180,7 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	ctx := t.Context()
 	o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire})
 	o.Shadowed(ctx, runtime.Event{Operation: store.OperationAcquire})
+	o.Degraded(ctx, runtime.Event{Operation: store.OperationAcquire, Uncharged: 5, Currency: "USD"})
 	o.Failed(ctx, runtime.Event{Operation: store.OperationRelease, Err: context.Canceled})
 	o.Failed(ctx, runtime.Event{Operation: store.OperationWait, Err: context.Canceled})
 	o.Store(ctx, runtime.StoreEvent{System: "dynamodb", Read: 0.5, Write: 1, Coalesced: 3, Swept: 7})
@@ -268,4 +271,56 @@ func BenchmarkCounters(b *testing.B) {
 			observed(o)
 		}
 	})
+}
+
+// TestCountersOfMoney: the money of calls that were admitted in an outage is counted, once for all budgets.
+// That of other calls is not.
+func TestCountersOfMoney(t *testing.T) {
+	for _, policy := range []runtime.Policy{runtime.Allow, runtime.Local} {
+		synctest.Test(t, func(t *testing.T) {
+			engine := memdynamo.New()
+			client := engine.Client()
+			if _, err := operator.CreateTable(t.Context(), client, "rate_limits"); err != nil {
+				t.Fatal(err)
+			}
+			c := &metrics.Counters{}
+			lim, err := budgets.New(dynamo.New(client, "rate_limits"),
+				runtime.WithObserver(metrics.Observer(c)), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, user := t.Context(), budgets.User{ID: "1", Project: budgets.Project{ID: "2"}}
+			acquire := func(policy runtime.Policy) {
+				t.Helper()
+				cost := budgets.GPT4Usage{Input: 1_000, Output: 500, Call: 1}.Cost()
+				lease, err := lim.GPT4.Acquire(ctx, user, cost,
+					runtime.OnUnavailable(policy), runtime.Budget(10*time.Millisecond))
+				if (err != nil) != (policy == runtime.Deny) {
+					t.Fatal(err)
+				}
+				if err == nil && lease.Settle(ctx, budgets.GPT4Usage{Call: 1}.Cost()) != nil {
+					t.Error("a settle fails")
+				}
+			}
+			acquire(policy)
+			engine.Faults().Down(true)
+			acquire(policy)
+			acquire(policy)
+			acquire(runtime.Deny)
+			_, err = lim.Tokens.Acquire(ctx, user, budgets.TokensCost{TPM: 1},
+				runtime.OnUnavailable(policy), runtime.Budget(10*time.Millisecond))
+			engine.Faults().Down(false)
+			if err := errors.Join(err, lim.Close(ctx)); err != nil {
+				t.Fatal(err)
+			}
+			// 0.002500001 + 0.0050000035 + 0.004, rounded up, and twice
+			const want = 2 * 11_500_005
+			got := c.Snapshot()
+			all, dollars := got.Sum(metrics.DegradedNano), got.Sum(metrics.DegradedNano, metrics.Resource, "gpt-4",
+				metrics.Currency, "USD")
+			if all != want || dollars != want {
+				t.Errorf("%v: %v, and %v in dollars, want %d", policy, all, dollars, want)
+			}
+		})
+	}
 }

@@ -54,6 +54,7 @@ const (
 	Path      = "sluice.store.path"    // normal, retry, settle: see runtime.StoreEvent
 	Capacity  = "sluice.capacity.type" // read, write
 	Clock     = "sluice.clock"         // ahead, behind: this host's
+	Currency  = "sluice.currency"      // USD
 )
 
 // Values are the values of a metric's labels, in their order.
@@ -70,6 +71,12 @@ var (
 		Name: "sluice.decision.duration", Unit: "s", Kind: Histogram,
 		Description: "How long acquires and waits took, the waiting included.",
 		Labels:      []string{Resource, Operation, Outcome}, Buckets: seconds,
+	}
+	DegradedNano = &Metric{
+		Name: "sluice.degraded.nano", Unit: "{nano_unit}", Kind: Counter,
+		Description: "Money that degraded decisions admitted and no budget in the store is charged for, in " +
+			"billionths of its currency.",
+		Labels: []string{Resource, Currency},
 	}
 	Settlements = &Metric{
 		Name: "sluice.settlements", Unit: "{settlement}", Kind: Counter,
@@ -129,7 +136,7 @@ var seconds = []float64{0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05,
 // All returns every metric.
 func All() []*Metric {
 	return []*Metric{
-		Decisions, DecisionDuration, Settlements, StoreCalls, StoreCallDuration, StoreCapacity, StoreCoalesced,
-		LeasesLost, SlotsSwept, BreakersOpen, ClockSkew,
+		Decisions, DecisionDuration, DegradedNano, Settlements, StoreCalls, StoreCallDuration, StoreCapacity,
+		StoreCoalesced, LeasesLost, SlotsSwept, BreakersOpen, ClockSkew,
 	}
 }

@@ -46,6 +46,7 @@ func TestDefinitions(t *testing.T) {
 		metrics.Resource, metrics.EntityKind, metrics.LimitName, metrics.LimitKind, metrics.Operation,
 		metrics.Outcome,
 		metrics.ErrorType, metrics.System, metrics.Call, metrics.Path, metrics.Capacity, metrics.Clock,
+		metrics.Currency,
 	}} {
 		for _, a := range list {
 			for _, b := range list {

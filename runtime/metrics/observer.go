@@ -71,6 +71,9 @@ func decision(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
 	sink.Measure(ctx, Decisions, 1, Values{e.Resource, e.Kind, e.Operation, outcome, e.Limit, e.LimitKind,
 		TypeOf(e.Err)})
 	sink.Measure(ctx, DecisionDuration, e.Took.Seconds(), Values{e.Resource, e.Operation, outcome})
+	if e.Uncharged > 0 {
+		sink.Measure(ctx, DegradedNano, float64(e.Uncharged), Values{e.Resource, e.Currency})
+	}
 }
 
 func settlement(ctx context.Context, sink Sink, outcome string, e runtime.Event) {

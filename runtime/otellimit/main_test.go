@@ -67,8 +67,10 @@ func play(t *testing.T, o *runtime.Observer) {
 	}{
 		{func(e runtime.Event) { o.Acquired(ctx, e) }, store.OperationAcquire, nil},
 		{func(e runtime.Event) { o.Denied(ctx, e) }, store.OperationWait, &runtime.DeniedError{}},
-		{func(e runtime.Event) { o.Degraded(ctx, e) }, store.OperationAcquire,
-			&runtime.UnavailableError{Err: errors.New("down")}},
+		{func(e runtime.Event) {
+			e.Uncharged, e.Currency = 5, "USD"
+			o.Degraded(ctx, e)
+		}, store.OperationAcquire, &runtime.UnavailableError{Err: errors.New("down")}},
 		{func(e runtime.Event) { o.Shadowed(ctx, e) }, store.OperationAcquire, &runtime.DeniedError{}},
 		{func(e runtime.Event) { o.Failed(ctx, e) }, store.OperationAcquire, &runtime.ContendedError{}},
 		{func(e runtime.Event) { o.Failed(ctx, e) }, store.OperationSettle, &runtime.SetupError{}},

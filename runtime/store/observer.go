@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 // Observer has callbacks for outcomes; nil fields are skipped, as in net/http/httptrace. They are called
@@ -69,6 +71,11 @@ type Event struct {
 	Local            bool // the failure policy decided in this process, as the store did not answer
 	Shadow           bool // shadow mode let the call through: Shadowed, and its Settled or Released
 	Err              error
+
+	// Uncharged is what a call with limits of money would have reserved, in Currency, for Degraded: no budget in
+	// the store is charged for it, then or later. Of several limits, it is the highest cost.
+	Uncharged money.Amount
+	Currency  string
 }
 
 // StoreEvent is one request to the store. An acquire, a settle, a release or a peek made it, or it followed

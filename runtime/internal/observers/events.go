@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -40,7 +41,21 @@ func Acquired(
 	if err == nil {
 		e.Err = o.Outage
 	}
+	if err == nil && o.Outage != nil {
+		e.Uncharged, e.Currency = reserves(&call.Parts[0])
+	}
 	f(ctx, e)
+}
+
+// reserves returns the highest cost of part in money, and its currency.
+func reserves(part *store.Part) (most money.Amount, currency string) {
+	spec := part.Def.Spec()
+	for i, cost := range part.Cost {
+		if unit := spec.Unit(i); unit != "" {
+			most, currency = max(most, money.Amount(cost)), unit
+		}
+	}
+	return most, currency
 }
 
 // Refused calls obs with the denial of an acquire that the store was not asked for. links are those of the

@@ -56,6 +56,10 @@ func decisionRow() row {
 			one(rate(metrics.Decisions, among(metrics.Outcome, "failed|degraded"), metrics.Outcome,
 				metrics.ErrorType),
 				legend(metrics.Outcome)+" "+legend(metrics.ErrorType))},
+		{"Money of degraded calls", "Estimates that the failure policy admitted, in billionths each second: no " +
+			"budget in the store is charged for them.", "short",
+			one(rate(metrics.DegradedNano, "", metrics.Resource, metrics.Currency),
+				legend(metrics.Resource)+" "+legend(metrics.Currency))},
 		{"Time of acquires", "What a caller waits for a decision.", "s", took("acquire")},
 		{"Time of waits", "The time until there are tokens included.", "s", took("wait")},
 	}}

@@ -207,6 +207,7 @@ func TestStrangersAreSeen(t *testing.T) {
 var offAlarms = map[*metrics.Metric]string{
 	metrics.DecisionDuration: "the collector's exporter to CloudWatch adds up histograms and keeps no " +
 		"percentiles: it is on the dashboard",
+	metrics.DegradedNano:      "it grows only while decisions are degraded, and an alarm is on those",
 	metrics.StoreCallDuration: "the same; calls that take too long are replies lost",
 	metrics.StoreCapacity:     "DynamoDB publishes what it bills: the budget is on that",
 	metrics.SlotsSwept:        "a process that dies is no failure of limits: what it held has come back",
