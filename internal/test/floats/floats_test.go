@@ -39,3 +39,32 @@ func TestNoneControl(t *testing.T) {
 		}
 	}
 }
+
+// TestNoneExcept: what is excepted may have floats, and nothing else may. One without floats is no exception.
+func TestNoneExcept(t *testing.T) {
+	finder := newFinder(t, "call", "rate", "whole", "gone")
+	file, err := parser.ParseFile(finder.fset, "x.go", `package x
+type call struct{ read float64 }
+type event struct{ of call; n int64 }
+func whole() int64 { return 5 }
+func rate() int64 { return int64(0.5 * 2) }
+func f(e event) (int64, float64) { return rate() + e.n, e.of.read }
+`, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := finder.find(t, []*ast.File{file})
+	for _, one := range found {
+		if !strings.HasPrefix(one, "x.go:6:") {
+			t.Error(one)
+		}
+	}
+	for name, floats := range finder.except {
+		if want := name == "call" || name == "rate"; (floats > 0) != want {
+			t.Errorf("%s has %d floats", name, floats)
+		}
+	}
+	if all := strings.Join(found, "; "); !strings.Contains(all, "e.of.read is a float64") {
+		t.Errorf("found %q", all)
+	}
+}
