@@ -29,7 +29,7 @@ var holdFaults = []fault{
 	{name: "extends nothing", only: "slots extended", extend: extendNothing,
 		want: `user-alice rpm: 0'000 of 1'000 mt refuses, and was not named next: <nil>`},
 	{name: "extends what is lost", only: "reset slots", extend: extendLost,
-		want: `a lost lease: nothing has happened`},
+		want: `its context ends by <nil>, want ErrLeaseLost`},
 	{name: "resets without the slots that are held", only: "reset slots", fill: fillNothing,
 		want: `^peek: user-alice has 0'000 mt of rpm, want 10'000`},
 	{name: "forgets what is held where a capacity changes", only: "override slots", acquire: freeBy,

@@ -287,8 +287,7 @@ func (w *world) loses(ctx context.Context, h *held) {
 	w.Helper()
 	p := w.processes[h.in]
 	p.end(true)
-	await(w, "a lost lease", ctx.Done())
-	p.rest()
+	p.rest() // it has looked, and pauses
 	if err := context.Cause(ctx); !errors.Is(err, runtime.ErrLeaseLost) {
 		w.Errorf("its context ends by %v, want ErrLeaseLost", err)
 	}
