@@ -81,7 +81,7 @@ func TestErrorTexts(t *testing.T) {
 				"call away, or raise WithMaxWaiters"},
 		{"an override in conflict", &runtime.ConflictError{Resource: "gpt-4", At: "user-1"},
 			"sluice: the override of gpt-4 at user-1 has been changed meanwhile: read it again"},
-		{"a heartbeat in conflict", &runtime.ConflictError{At: "heartbeat"},
+		{"a heartbeat in conflict", &runtime.ConflictError{At: "heartbeat of regional sync"},
 			"sluice: the heartbeat of regional sync has been changed meanwhile: read it again"},
 	} {
 		t.Run(test.name, func(t *testing.T) { equal(t, "text", test.err.Error(), test.want) })

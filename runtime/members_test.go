@@ -40,6 +40,14 @@ func (m *members) Delete(_ context.Context, entity string) error {
 	return m.failure
 }
 
+func (m *members) SetPlan(_ context.Context, entity, plan string, _ *string) error {
+	m.asked++
+	one := m.known[entity]
+	one.Plan, one.PlanVersion = plan, one.PlanVersion+1
+	m.known[entity] = one
+	return m.failure
+}
+
 func (m *members) SetCalendar(_ context.Context, entity string, since time.Time) error {
 	m.asked++
 	one := m.known[entity]

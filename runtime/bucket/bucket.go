@@ -102,6 +102,7 @@ type Image struct {
 	Version  int64  // cv: what shape the bucket has
 	TTL      int64  // s
 	Op       string // id of the last write
+	PlanOf   string // po: the entity whose plan it has, as stored; "" if that never was on one
 	Balances []Balance
 	Missing  []bool  // limits that the item does not have, in schema order; their balance is zero
 	Extra    []Named // limits of the item that the schema does not have, by name

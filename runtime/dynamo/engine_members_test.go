@@ -25,7 +25,7 @@ import (
 
 // members are the entities as an operator reaches them. Pauses take no time.
 func (e *engine) members(api wire.API) *operator.Members {
-	return operator.MembersWith(api, e.retrier(), func(string) {})
+	return operator.MembersWith(api, e.retrier(), time.Now, func(string) {})
 }
 
 // session is a process that looks entities up, and what its observer was told.

@@ -222,7 +222,7 @@ func (s *session) recordRevision(ctx context.Context) {
 // when their cached look-ups are due.
 func (s *session) Members() store.MemberStore {
 	conn := s.conn
-	return operator.MembersWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.jitter),
+	return operator.MembersWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.jitter), conn.Env.Clock.Now,
 		s.lookups.Invalidate)
 }
 

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"iter"
 	"slices"
@@ -23,7 +24,14 @@ const (
 	cascadeField = "cascade"
 	anchorField  = "anchor" // of the entity's calendar: the start of its billing, in ms
 	zoneField    = "zone"
+	planField    = "plan" // the entity's plan, "" for none
+	versionField = "pv"   // of the last change of its plan, ms
 )
+
+// planScript puts an entity on a plan.
+//
+//go:embed plan.lua
+var planScript string
 
 // Members reads and writes the entities under one prefix. It implements store.MemberStore. The client's
 // retries apply: a write that is repeated changes nothing. It changes its own fields of an entity's hash
@@ -127,6 +135,24 @@ func (e *Members) SetCalendar(ctx context.Context, entity string, since time.Tim
 		anchorField, since.UnixMilli(), zoneField, since.Location().String()).Err())
 }
 
+// SetPlan implements store.MemberStore. It writes nothing if entity is on the plan already.
+func (e *Members) SetPlan(ctx context.Context, entity, plan string, from *string) error {
+	defer e.changed(entity)
+	args := []any{plan}
+	if from != nil {
+		args = append(args, *from)
+	}
+	key := e.db.Keys.Entity(entity)
+	set, err := redis.NewScript(planScript).Run(ctx, e.db.Client, []string{key}, args...).Bool()
+	switch {
+	case err != nil:
+		return e.db.OperationError(ctx, database.OnKey(key, err))
+	case !set:
+		return &store.ConflictError{At: "plan of " + entity}
+	}
+	return nil
+}
+
 // Children implements store.MemberStore. It omits entities in the set that have another parent by now.
 func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -155,26 +181,33 @@ func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 }
 
 // decodeMember decodes an entity's hash. found is false if it has no field of a link; m has the entity's
-// calendar all the same. It fails with a *store.SetupError.
+// calendar and plan all the same. It fails with a *store.SetupError.
 func decodeMember(entity string, hash map[string]string) (m store.Member, found bool, err error) {
 	parent, found := hash[parentField]
 	cascade, marked := hash[cascadeField]
 	if found = found || marked; found {
 		m = store.Member{Entity: entity, Parent: parent, Cascade: cascade != "0"}
 	}
-	anchor, ok := hash[anchorField]
-	if !ok {
-		return m, found, nil
-	}
-	at, err := strconv.ParseInt(anchor, 10, 64)
-	if err == nil {
-		m.Since, err = store.Since(at, hash[zoneField])
-	}
-	if err != nil {
-		return store.Member{}, false, &store.SetupError{
-			What: fmt.Sprintf("the calendar of %s is malformed", store.Quote(entity)),
-			Do:   "set it again, or delete the fields anchor and zone of the entity's hash", Err: err,
+	malformed := func(what, fields string, err error) error {
+		return &store.SetupError{
+			What: fmt.Sprintf("the %s of %s is malformed", what, store.Quote(entity)),
+			Do:   "set it again, or delete the fields " + fields + " of the entity's hash", Err: err,
 		}
+	}
+	if anchor, ok := hash[anchorField]; ok {
+		at, err := strconv.ParseInt(anchor, 10, 64)
+		if err == nil {
+			m.Since, err = store.Since(at, hash[zoneField])
+		}
+		if err != nil {
+			return store.Member{}, false, malformed("calendar", "anchor and zone", err)
+		}
+	}
+	if version, ok := hash[versionField]; ok {
+		if m.PlanVersion, err = strconv.ParseInt(version, 10, 64); err != nil {
+			return store.Member{}, false, malformed("plan", "plan and pv", err)
+		}
+		m.Plan = hash[planField]
 	}
 	return m, found, nil
 }

@@ -228,14 +228,14 @@ func (e *ContendedError) Error() string {
 		e.Resource, Quote(e.Entity), when, to)
 }
 
-// ConflictError says that something was changed since it was read: an override or, if Resource is empty, the
-// heartbeat of regional sync. Read it again.
+// ConflictError says that something was changed since it was read: an override or, if Resource is empty, what
+// At names, such as "plan of org-7". Read it again.
 type ConflictError struct{ Resource, At string }
 
 // Error names the override and what to do.
 func (e *ConflictError) Error() string {
 	if e.Resource == "" {
-		return fmt.Sprintf("sluice: the %s of regional sync has been changed meanwhile: read it again", e.At)
+		return fmt.Sprintf("sluice: the %s has been changed meanwhile: read it again", Quote(e.At))
 	}
 	return fmt.Sprintf("sluice: the override of %s at %s has been changed meanwhile: read it again",
 		e.Resource, Quote(e.At))

@@ -22,6 +22,7 @@ type Spec struct {
 	LazySettle    bool     // settles and releases go out with the bucket's next write, or within 100 ms
 	Shadow        bool     // no call is refused; its lease has what would have refused it
 	Regions       *Regions // that divide the limits; nil if they are this table's alone
+	Plans         *Plans   // that change the numbers; nil if the resource has none
 }
 
 // Cascade says which buckets a call charges beside the entity's own: those of the ancestors whose kind has

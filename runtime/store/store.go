@@ -78,6 +78,11 @@ type Member struct {
 	// Since is the start of the entity's billing, in the zone of its windows (SetCalendar). It is zero if none
 	// is stored. Put does not write it.
 	Since time.Time
+
+	// Plan is the plan that the entity is on, "" for none. PlanVersion, in ms, is that of the last change of it,
+	// to none too; it only rises, and is 0 if there never was one. Put does not write them.
+	Plan        string
+	PlanVersion int64
 }
 
 // Since returns the instant at, in ms, in zone, as SetCalendar stored them. The error says which is wrong.
@@ -138,6 +143,10 @@ type MemberStore interface {
 	Delete(ctx context.Context, entity string) error
 	// SetCalendar stores the Since of entity, and leaves the rest of what is stored there as it is.
 	SetCalendar(ctx context.Context, entity string, since time.Time) error
+	// SetPlan puts entity on a plan, or on none if that is empty. It leaves the rest of what is stored there as
+	// it is. The PlanVersion rises, and is at least now in ms. If from is not nil, it does so only if entity is
+	// on that plan, and else fails with a *ConflictError.
+	SetPlan(ctx context.Context, entity, plan string, from *string) error
 	// Children yields the entities whose parent is entity, sorted, and ends with the first error.
 	Children(ctx context.Context, entity string) iter.Seq2[string, error]
 	// Erase deletes all that is stored of entity, and returns what it deleted, also with an error. Without
@@ -145,9 +154,10 @@ type MemberStore interface {
 	Erase(ctx context.Context, entity string, how Erasing) (Erased, error)
 }
 
-// Stored is what is stored of one resource's overrides, for one entity or kind.
+// Stored is what is stored of one resource's overrides: for an entity, a kind, or a kind on a plan. All plans
+// of a resource have one Revision, which changes with any of them.
 type Stored struct {
-	At       string          // an entity as stored, user-123, or a kind, user, which has no '-'
+	At       string          // an entity as stored, user-123; a kind, user, which has no '-'; pro.user (PlanAt)
 	Limits   []*bucket.Limit // in schema order; nil inherits
 	Revision Revision        // "" if nothing ever was stored
 	Epoch    int64           // of the regional sync that stored it; 0 if an operator did
@@ -266,6 +276,8 @@ type Bucket struct {
 	Epochs []int64
 	// Windows holds the calendars of the entity's own windows, by limit. It is nil if those of its kind hold.
 	Windows []*bucket.Calendar
+	// Plan is the plan by which the bucket gets its numbers, as last seen.
+	Plan OnPlan
 	// Charges are what a lease took of the bucket, oldest first, for a settle, which ends their holds. They are
 	// nil if no limit of the kind has windows or holds.
 	Charges []bucket.Charge

@@ -44,7 +44,7 @@ func newCustomer(t *testing.T) *customer {
 		now <- time.Time{}
 		return now
 	}
-	c.members = operator.MembersWith(c.client, retrier, func(string) {})
+	c.members = operator.MembersWith(c.client, retrier, time.Now, func(string) {})
 	for _, m := range []store.Member{
 		{Entity: "user-1", Parent: "project-a", Cascade: true},
 		{Entity: "user-12", Parent: "project-a", Cascade: true},

@@ -27,18 +27,21 @@ import (
 type Members struct {
 	api     wire.API
 	retrier wire.Retrier
+	now     func() time.Time
 	changed func(entity string)
 }
 
 // NewMembers returns the entities in table. It does no I/O.
 func NewMembers(client wire.API, table string) *Members {
-	return MembersWith(client, wire.NewRetrier(table), func(string) {})
+	return MembersWith(client, wire.NewRetrier(table), time.Now, func(string) {})
 }
 
-// MembersWith is NewMembers for a store, which has a retrier of its own. It calls changed after each write,
-// whatever the write's outcome.
-func MembersWith(client wire.API, retrier wire.Retrier, changed func(entity string)) *Members {
-	return &Members{api: client, retrier: retrier, changed: changed}
+// MembersWith is NewMembers for a store, which has a retrier and a clock of its own: now dates changes of
+// plans. It calls changed after each write, whatever the write's outcome.
+func MembersWith(
+	client wire.API, retrier wire.Retrier, now func() time.Time, changed func(entity string),
+) *Members {
+	return &Members{api: client, retrier: retrier, now: now, changed: changed}
 }
 
 // Put implements store.MemberStore. It writes the attributes of the link alone: others of the item stay.
@@ -63,6 +66,29 @@ func (m *Members) Put(ctx context.Context, member store.Member) error {
 // SetCalendar implements store.MemberStore.
 func (m *Members) SetCalendar(ctx context.Context, entity string, since time.Time) error {
 	return m.update(ctx, entity, members.SetCalendar(since))
+}
+
+// SetPlan implements store.MemberStore. It writes nothing if entity is on the plan already: a repeated call
+// costs a read. It fails with a *store.ContendedError if others change the plan in each attempt.
+func (m *Members) SetPlan(ctx context.Context, entity, plan string, from *string) error {
+	for attempt := 1; ; attempt++ {
+		old, _, err := m.Get(ctx, entity)
+		switch {
+		case err != nil:
+			return err
+		case old.Plan == plan:
+			return nil
+		case from != nil && *from != old.Plan:
+			return &store.ConflictError{At: "plan of " + entity}
+		}
+		err = m.update(ctx, entity, members.SetPlan(plan, old, m.now()))
+		if _, changed := errors.AsType[*types.ConditionalCheckFailedException](err); !changed {
+			return err
+		}
+		if attempt == m.retrier.Attempts {
+			return &store.ContendedError{Resource: "plan", Entity: entity, Attempts: attempt}
+		}
+	}
 }
 
 // cascadeName is the name of an attribute that is a reserved word.

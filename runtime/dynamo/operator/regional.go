@@ -284,7 +284,7 @@ func (r *Regional) PutHeartbeat(ctx context.Context, h store.Heartbeat) error {
 		}
 		switch {
 		case old.Epoch > h.Epoch, old.Epoch == h.Epoch && (old.Expires > h.Expires || old.OfAnother(h.Region)):
-			return &store.ConflictError{At: "heartbeat"}
+			return &store.ConflictError{At: "heartbeat of regional sync"}
 		case now >= old.Expires-lateHeartbeat:
 			next.Since = max(now, old.Since+1, old.Expires+1, r.newestVersion.Load()+1)
 		case old.Epoch < h.Epoch:

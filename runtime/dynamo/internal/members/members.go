@@ -62,8 +62,14 @@ const (
 	zoneAttribute   = "zone"
 )
 
+// Attributes of an entity's plan: its name, "" for none, and the version of its last change.
+const (
+	planAttribute        = "plan"
+	planVersionAttribute = "pv"
+)
+
 // Decode reads an entity item, which may be empty. found is false if it has none of the attributes of a link:
-// a deletion leaves such an item. m has the entity's calendar all the same. Decode fails with a
+// a deletion leaves such an item. m has the entity's calendar and plan all the same. Decode fails with a
 // *store.SetupError.
 func Decode(entity string, raw codec.Item) (m store.Member, found bool, err error) {
 	d := codec.Decoder{Item: raw}
@@ -72,6 +78,9 @@ func Decode(entity string, raw codec.Item) (m store.Member, found bool, err erro
 		if err = d.Err(); err == nil {
 			m.Since, err = store.Since(anchor, zone)
 		}
+	}
+	if _, ok := raw[planVersionAttribute]; ok {
+		m.Plan, m.PlanVersion = d.Text(planAttribute), d.Int(planVersionAttribute)
 	}
 	if linked(raw) {
 		m.Entity, m.Cascade, found = entity, true, true
@@ -101,4 +110,22 @@ func SetCalendar(since time.Time) *dynamodb.UpdateItemInput {
 			":anchor": codec.N(since.UnixMilli()), ":zone": codec.S(since.Location().String()),
 		},
 	}
+}
+
+// SetPlan returns the update, without its key, that puts an entity on plan at now, if its plan is still that
+// of old.
+func SetPlan(plan string, old store.Member, now time.Time) *dynamodb.UpdateItemInput {
+	in := &dynamodb.UpdateItemInput{
+		UpdateExpression:         aws.String("SET #plan = :plan, pv = :pv"),
+		ConditionExpression:      aws.String("attribute_not_exists(pv)"),
+		ExpressionAttributeNames: map[string]string{"#plan": planAttribute}, // a reserved word
+		ExpressionAttributeValues: codec.Item{
+			":plan": codec.S(plan), ":pv": codec.N(max(now.UnixMilli(), old.PlanVersion+1)),
+		},
+	}
+	if old.PlanVersion != 0 {
+		in.ConditionExpression = aws.String("pv = :old")
+		in.ExpressionAttributeValues[":old"] = codec.N(old.PlanVersion)
+	}
+	return in
 }
