@@ -43,6 +43,8 @@ type (
 	SetupError = store.SetupError
 	// ConflictError says that an override was changed since it was read.
 	ConflictError = store.ConflictError
+	// UnknownPlanError says that an entity is on a plan of a newer program.
+	UnknownPlanError = store.UnknownPlanError
 )
 
 // Policies.

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/sources"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Config reaches one resource's overrides. It is separate from Resource, since it needs other rights and has
 // other users. L is the generated struct of optional limits. For each limit the first that names it decides:
-// the entity's override, its kind's, the schema. Config is safe for concurrent use.
+// the entity's override, its plan, its kind's override, the schema. Config is safe for concurrent use.
 type Config[E Entity, L any] struct {
 	untyped config
 	rates   *rates[L]
@@ -47,7 +47,9 @@ type override struct {
 
 // Explained is one entry of Explain: an override, the schema, or what a region keeps.
 type Explained[L any] struct {
-	At      string   // "user-123", "user" or "schema"; "floor" for what a region keeps without a quota
+	// At is "user-123", "user" or "schema"; "floor" for what a region keeps without a quota. For an entity on
+	// plan pro there are "pro.user", the plan's override, and "schema.pro.user".
+	At      string
 	Limits  L        // those that it names
 	Wins    []string // the limits that it decides
 	Managed bool     // stored by regional sync: a quota
@@ -85,8 +87,9 @@ func (r config) ofKind(entity Entity) *override {
 	return &override{config: r, kind: kind, at: r.spec.Kinds[kind].Name}
 }
 
-// Explain returns what overrides and schema have for entity, and which limits each decides: the entity's
-// override first, then its kind's, then the schema. It reads what is stored. Processes that remember
+// Explain returns what overrides and schema have for entity, and which limits each decides. First is the
+// entity's override, then that of its plan and what the schema has for the plan, then its kind's override,
+// then the schema. It reads what is stored. Processes that remember
 // something else follow within their WithCacheTTL.
 //
 // If regions divide the limits, the numbers of the kind and the schema are for all regions together. The part
@@ -101,52 +104,18 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 	}
 	explained := make([]Explained[L], len(entries))
 	for i, e := range entries {
-		explained[i] = Explained[L]{e.at, c.rates.fromVector(e.limits), e.wins, e.managed}
+		limits := c.rates.fromVector(limitsIn(&e.Stored, c.untyped.spec))
+		explained[i] = Explained[L]{e.At, limits, e.Wins, e.Epoch > 0}
 	}
 	return explained, nil
 }
 
-// explanation is an untyped Explained.
-type explanation struct {
-	at      string
-	limits  []*Rate
-	wins    []string
-	managed bool
-}
-
-func (r config) explain(ctx context.Context, entity Entity) ([]explanation, error) {
+func (r config) explain(ctx context.Context, entity Entity) ([]sources.Source, error) {
 	link, stored, err := r.core.nearest(r.spec.Resource, entity)
 	if err != nil {
 		return nil, err
 	}
-	kind := &r.spec.Kinds[link.Kind]
-	overrides := r.core.session.Overrides()
-	both, err := overrides.Get(ctx, r.spec, stored, kind.Name)
-	if err != nil {
-		return nil, err
-	}
-	said := append(slices.Clone(both), store.FullOverride("schema", kind.Limits))
-	deciding := said
-	if r.spec.Regions != nil {
-		beat, err := overrides.Heartbeat(ctx)
-		if err != nil {
-			return nil, err
-		}
-		deciding = append(store.InRegion(r.spec, link.Kind, both, beat, r.now()), said[1:]...)
-		said = slices.Insert(said, 1, deciding[1])
-	}
-	explained := make([]explanation, len(said))
-	for i, o := range said {
-		explained[i] = explanation{at: o.At, limits: limitsIn(&o, r.spec), managed: o.Epoch > 0}
-	}
-	for i, name := range r.spec.Limits {
-		if !kind.Has(i) {
-			continue
-		}
-		winner := &explained[store.Decides(deciding, i)]
-		winner.wins = append(winner.wins, name)
-	}
-	return explained, nil
+	return sources.Of(ctx, r.core.session, r.def, entity, link.Kind, stored, r.now())
 }
 
 // All yields every override of the resource, including those of kinds that the schema no longer has. It ends

@@ -1,11 +1,6 @@
 package runtime
 
-import (
-	"context"
-	"errors"
-	"slices"
-	"sync"
-)
+import "context"
 
 // Context returns a copy of ctx that ends before another caller may have what the lease holds:
 //   - with cause ErrLeaseLost, if the lease is lost: three seconds before the end of what it holds; and if
@@ -33,8 +28,7 @@ func (l *lease) during(ctx context.Context) (context.Context, func()) {
 
 // bind returns a copy of ctx that ends if l is lost and, unless it outlasts l, when l ends.
 func (l *lease) bind(ctx context.Context, outlasts bool) *leaseContext {
-	own, cancel := context.WithCancelCause(ctx)
-	l.bound.add(bound{own, cancel, outlasts})
+	own, cancel := l.bound.Add(ctx, outlasts)
 	return &leaseContext{Context: own, of: ctx, lease: l, cancel: cancel}
 }
 
@@ -55,7 +49,7 @@ func (c *leaseContext) Err() error {
 	}
 	core := c.lease.record.resource.core
 	if c.lease.record.Over(core.session.Now(core.env.Clock.Now())) {
-		c.lease.bound.end(ErrLeaseLost, true)
+		c.lease.bound.End(ErrLeaseLost, true)
 	}
 	return c.Context.Err()
 }
@@ -65,50 +59,4 @@ func (c *leaseContext) Err() error {
 func (c *leaseContext) Outlast() (context.Context, func()) {
 	own := c.lease.bind(c.of, true)
 	return own, func() { own.cancel(nil) }
-}
-
-// contexts are those of a lease. They are not of its record: each refers to the context that it is a copy of,
-// which may have the lease among its values.
-type contexts struct {
-	mu    sync.Mutex
-	open  []bound
-	cause error // why they have ended; nil if they have not
-}
-
-// bound is one context: what ends it, and whether it outlasts its lease.
-type bound struct {
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	outlasts bool
-}
-
-// add ends b with the others, at once if they have ended.
-func (c *contexts) add(b bound) {
-	c.mu.Lock()
-	cause := c.cause
-	if cause == nil {
-		if len(c.open) == cap(c.open) { // it would grow
-			c.open = slices.DeleteFunc(c.open, func(b bound) bool { return b.ctx.Err() != nil })
-		}
-		c.open = append(c.open, b)
-	}
-	c.mu.Unlock()
-	if cause != nil && !(b.outlasts && errors.Is(cause, ErrSettled)) {
-		b.cancel(cause)
-	}
-}
-
-// end ends the contexts: those that outlast the lease only if all.
-func (c *contexts) end(cause error, all bool) {
-	c.mu.Lock()
-	open := c.open
-	if c.open = nil; c.cause == nil {
-		c.cause = cause
-	}
-	c.mu.Unlock()
-	for _, b := range open {
-		if all || !b.outlasts {
-			b.cancel(cause)
-		}
-	}
 }

@@ -79,6 +79,8 @@ func TestErrorTexts(t *testing.T) {
 		{"queue full", &runtime.QueueFullError{Resource: "gpt-4", Entity: "user-1", MaxWaiters: 10_000},
 			"sluice: gpt-4 for user-1: 10000 calls wait already, as many as WithMaxWaiters allows: turn the " +
 				"call away, or raise WithMaxWaiters"},
+		{"a plan of a newer program", &runtime.UnknownPlanError{Entity: "org-7", Plan: "gold"},
+			"sluice: org-7 is on plan gold, which limits.yaml of this program does not have: update the program"},
 		{"an override in conflict", &runtime.ConflictError{Resource: "gpt-4", At: "user-1"},
 			"sluice: the override of gpt-4 at user-1 has been changed meanwhile: read it again"},
 		{"a heartbeat in conflict", &runtime.ConflictError{At: "heartbeat of regional sync"},

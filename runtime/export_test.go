@@ -24,4 +24,4 @@ func Unrecorded[C any](l *Lease[C]) bool {
 func InvalidateAnswers(l *Limiter) { l.core.fallback.Breaker = breaker.New(stopwatch()) }
 
 // OpenContexts returns how many contexts a lease keeps, to end them.
-func OpenContexts[C any](l *Lease[C]) int { return len(l.bound.open) }
+func OpenContexts[C any](l *Lease[C]) int { return l.bound.Len() }

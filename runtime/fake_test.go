@@ -85,6 +85,7 @@ type fake struct {
 	limits    map[string][]bucket.Limit // in force, as Peek shows them
 	members   store.MemberStore
 	overrides store.OverrideStore
+	plans     map[string]store.OnPlan // by entity, of the buckets that were asked for
 }
 
 func (*fake) Sealed(seal.Sealed)            {}
@@ -260,9 +261,11 @@ func (f *fake) Acquire(ctx context.Context, call *store.Call) error {
 		}
 		denied = store.Refuse(denied, s.spec, s.of[0].Entity, s.img, s.cost, f.now())
 	}
+	f.plans = map[string]store.OnPlan{}
 	for _, s := range all {
 		for _, b := range s.of {
 			b.After = s.img
+			f.plans[b.Entity] = b.Plan
 		}
 	}
 	if denied != nil {

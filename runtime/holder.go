@@ -7,10 +7,11 @@ import (
 	"log/slog"
 	goruntime "runtime"
 	"slices"
-	"strings"
 	"time"
 	"weak"
 
+	"github.com/sluice-go/sluice/runtime/internal/callers"
+	"github.com/sluice-go/sluice/runtime/internal/contexts"
 	"github.com/sluice-go/sluice/runtime/internal/keeper"
 	"github.com/sluice-go/sluice/runtime/internal/local"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
@@ -27,7 +28,7 @@ var errClosed = fmt.Errorf("%w: the Limiter was closed", ErrLeaseLost)
 // holder has what a record needs if its lease may hold something.
 type holder struct {
 	lease    weak.Pointer[lease]
-	acquired callers
+	acquired callers.Stack
 	began    time.Time
 	kept     bool // the keeper has the record, and cleanup is set; the record's lock guards both
 	cleanup  goruntime.Cleanup
@@ -63,7 +64,7 @@ func newHolder(l *lease, part *store.Part, by outage.Settler, began time.Time) (
 			own.part.Buckets[i].Ends, own.part.Buckets[i].Epochs = nil, nil
 		}
 	}
-	l.bound = &contexts{}
+	l.bound = &contexts.Set{}
 	own.holder.lease, own.holder.began = weak.Make(l), began
 	goruntime.Callers(3, own.holder.acquired[:])
 	own.record.holder = &own.holder
@@ -92,7 +93,7 @@ func (r *record) hold(l *lease) {
 	}
 	k := r.resource.core.keeper
 	if !k.Add(&r.Record, (*keptRecord)(r)) {
-		l.bound.end(errClosed, true)
+		l.bound.End(errClosed, true)
 		return
 	}
 	r.holder.kept = true
@@ -111,7 +112,7 @@ func (h *holder) end(r *record) {
 // endContexts ends the contexts of the lease. If all is false, those stay open that outlast the lease.
 func (h *holder) endContexts(cause error, all bool) {
 	if l := h.lease.Value(); l != nil {
-		l.bound.end(cause, all)
+		l.bound.End(cause, all)
 	}
 }
 
@@ -163,22 +164,4 @@ func (r *record) warn(ctx context.Context, message string, attrs ...slog.Attr) {
 		slog.String("entity", store.Quote(r.Part().Buckets[0].Entity)),
 		slog.String("acquired", r.holder.acquired.String()),
 	}, attrs...)...)
-}
-
-// callers is the stack of an acquire.
-type callers [12]uintptr
-
-// library is the path of this package.
-const library = "github.com/sluice-go/sluice/runtime"
-
-// String returns the file and line of the code that acquired, outside of this library.
-func (c *callers) String() string {
-	depth := slices.Index(append(c[:], 0), 0)
-	frames := goruntime.CallersFrames(c[:depth])
-	for {
-		f, more := frames.Next()
-		if rest, own := strings.CutPrefix(f.Function, library); !own || rest[0] != '.' && rest[0] != '/' || !more {
-			return fmt.Sprintf("%s:%d", f.File, f.Line)
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	goruntime "runtime"
 
+	"github.com/sluice-go/sluice/runtime/internal/contexts"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 )
 
@@ -20,9 +21,9 @@ type Lease[C any] lease
 
 // lease is an untyped Lease.
 type lease struct {
-	record *record   // nil in the zero Lease
-	own    record    // the record of a lease whose buckets count no holds
-	bound  *contexts // nil for such a lease
+	record *record       // nil in the zero Lease
+	own    record        // the record of a lease whose buckets count no holds
+	bound  *contexts.Set // nil for such a lease
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The

@@ -160,7 +160,7 @@ var scenes = []struct {
 	},
 	{"look-ups and peeks", []string{"member found", "member missing", "read found"},
 		func(o *observed) {
-			members := operator.NewMembers(o.client, o.table)
+			members := operator.NewMembers(o.client, o.table, store.SystemClock().Now)
 			if err := members.Put(o.Context(), store.Member{Entity: "user-1", Parent: "project-2",
 				Cascade: true}); err != nil {
 				o.Fatal(err)

@@ -44,7 +44,7 @@ func TestClientsRetriesAreOff(t *testing.T) {
 	if _, err := h.at[0].Peek(t.Context(), alicesHome); err != nil {
 		t.Fatal(err)
 	}
-	members := operator.NewMembers(client, e.table)
+	members := operator.NewMembers(client, e.table, store.SystemClock().Now)
 	if err := members.Put(t.Context(), store.Member{Entity: "user-1", Parent: "project-1",
 		Cascade: true}); err != nil {
 		t.Fatal(err)

@@ -107,7 +107,7 @@ func (w tenant) acts(t *testing.T) (failed error) {
 	must := func(err error) { failed = errors.Join(failed, err) }
 	ctx, user := t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "7"}}
 	must(w.lim.Check(ctx))
-	children := operator.NewMembers(w.items, w.e.Name)
+	children := operator.NewMembers(w.items, w.e.Name, w.e.Now)
 	for i := range w.n {
 		must(children.Put(ctx, store.Member{Entity: fmt.Sprint("user-", 1+i), Parent: "project-7", Cascade: true}))
 	}
@@ -151,7 +151,7 @@ func (w tenant) sees(t *testing.T) string {
 			say("%d malformed, %d others, %v", len(page.Malformed), page.Others, err)
 		}
 	}
-	members := operator.NewMembers(w.items, table)
+	members := operator.NewMembers(w.items, table, w.e.Now)
 	for child, err := range members.Children(ctx, "project-7") {
 		say("child %s %v", child, err)
 	}
@@ -196,7 +196,7 @@ func TestNamespaces(t *testing.T) {
 			}
 		}
 		compare("at first")
-		erasing := operator.NewMembers(all[0].items, e.Name)
+		erasing := operator.NewMembers(all[0].items, e.Name, e.Now)
 		for _, entity := range []string{"user-1", "project-7"} {
 			if _, err := erasing.Erase(t.Context(), entity, store.Erasing{LeaveChildren: true}); err != nil {
 				t.Fatal(err)

@@ -135,6 +135,20 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("sluice: %s %s", what, e.Reason)
 }
 
+// UnknownPlanError says that an entity is on a plan that the schema of this program does not have, since a
+// newer program has put it there. Its calls are served all the same: buckets keep their numbers, and a new
+// one gets the most that any known plan gives.
+type UnknownPlanError struct {
+	Entity string // as stored: org-7
+	Plan   string
+}
+
+// Error names the entity, the plan and what to do.
+func (e *UnknownPlanError) Error() string {
+	return fmt.Sprintf("sluice: %s is on plan %s, which limits.yaml of this program does not have: update the "+
+		"program", Quote(e.Entity), Quote(e.Plan))
+}
+
 // ErrNotSent is in an *UnavailableError's chain if the call's time was up while it waited behind an earlier
 // write to the same bucket, or for a turn of the Limiter. Nothing was charged.
 var ErrNotSent = errors.New("time was up behind an earlier write to the bucket")

@@ -136,7 +136,7 @@ func TestEntity(t *testing.T) {
 	unowned := "  ENTITY    PARENT  CASCADE\n" +
 		"  user-123  -       yes      no parent: look-ups for gpt-4 fail, run `sluice entity put user-123 " +
 		"--parent project-<id>`\n"
-	if err := operator.NewMembers(s.client, table).Put(t.Context(),
+	if err := operator.NewMembers(s.client, table, fixed{start}.Now).Put(t.Context(),
 		store.Member{Entity: "user-123", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestEntityLinkMissing(t *testing.T) {
 		takenUp, "")
 
 	// Another schema has left this.
-	err := operator.NewMembers(s.client, table).Put(t.Context(),
+	err := operator.NewMembers(s.client, table, fixed{start}.Now).Put(t.Context(),
 		store.Member{Entity: "project-7", Parent: "user-123", Cascade: true})
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestEntityChildrenPaged(t *testing.T) {
 	if _, err := operator.CreateTable(t.Context(), engine.Client(), "rate_limits"); err != nil {
 		t.Fatal(err)
 	}
-	members := operator.NewMembers(engine.Client(), "rate_limits")
+	members := operator.NewMembers(engine.Client(), "rate_limits", fixed{start}.Now)
 	var want strings.Builder
 	for i := range 2000 {
 		m := store.Member{Entity: fmt.Sprintf("user-%04d%s", i, strings.Repeat("x", 250)), Parent: "project-7",
@@ -280,7 +280,7 @@ func TestEntityLookedUp(t *testing.T) {
 		!strings.Contains(err.Error(), "sluice entity put user-123 --parent project-<id>") {
 		t.Errorf("without anything stored: %v", err)
 	}
-	if err := operator.NewMembers(s.client, table).Put(t.Context(),
+	if err := operator.NewMembers(s.client, table, fixed{start}.Now).Put(t.Context(),
 		store.Member{Entity: "user-123", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}

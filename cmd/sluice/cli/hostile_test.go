@@ -41,7 +41,7 @@ func withHostile(t *testing.T) session {
 			t.Fatal(err)
 		}
 	}
-	members := operator.NewMembers(s.client, table)
+	members := operator.NewMembers(s.client, table, fixed{start}.Now)
 	for entity, parent := range map[string]string{hostile: "project-7", "user-3": hostile} {
 		err := members.Put(t.Context(), store.Member{Entity: entity, Parent: parent, Cascade: true})
 		if err != nil {

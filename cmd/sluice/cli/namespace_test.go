@@ -95,7 +95,7 @@ func TestCommandsInNamespace(t *testing.T) {
 	want := runStory(t, alone, own)
 	s, table := newSession(t, demo)
 	acquire(s, table, limits.GPT4Cost{TPM: 7_000}) // of the default namespace
-	if err := operator.NewMembers(s.client, table).Put(t.Context(),
+	if err := operator.NewMembers(s.client, table, fixed{start}.Now).Put(t.Context(),
 		store.Member{Entity: "user-123", Parent: "project-8"}); err != nil {
 		t.Fatal(err)
 	}

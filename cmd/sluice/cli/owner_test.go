@@ -163,7 +163,7 @@ func TestOtherOwnersTable(t *testing.T) {
 	sequential(t)
 	m := newMigration(t, demo)
 	acquire(m.session, m.flags[1], limits.GPT4Cost{RPM: 35})
-	populate(t, operator.NewMembers(m.client, m.flags[1]))
+	populate(t, operator.NewMembers(m.client, m.flags[1], fixed{start}.Now))
 	run := func(args []string) (int, string, string) {
 		return sluice(t, late, append(args, m.flags[:2]...)...)
 	}

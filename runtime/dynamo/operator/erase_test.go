@@ -162,7 +162,8 @@ func TestEraseOrder(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		recorder := &deletions{API: c.client, before: step.prefix, cancel: cancel}
-		if _, err := operator.NewMembers(recorder, c.table).Erase(ctx, "user-1", store.Erasing{}); err == nil {
+		members := operator.NewMembers(recorder, c.table, store.SystemClock().Now)
+		if _, err := members.Erase(ctx, "user-1", store.Erasing{}); err == nil {
 			t.Errorf("no deletion of %s", step.prefix)
 		}
 		for _, key := range c.keys(t, "ENTITY#user-1") {

@@ -31,13 +31,13 @@ type Members struct {
 	changed func(entity string)
 }
 
-// NewMembers returns the entities in table. It does no I/O.
-func NewMembers(client wire.API, table string) *Members {
-	return MembersWith(client, wire.NewRetrier(table), time.Now, func(string) {})
+// NewMembers returns the entities in table. now dates changes of their plans. It does no I/O.
+func NewMembers(client wire.API, table string, now func() time.Time) *Members {
+	return MembersWith(client, wire.NewRetrier(table), now, func(string) {})
 }
 
-// MembersWith is NewMembers for a store, which has a retrier and a clock of its own: now dates changes of
-// plans. It calls changed after each write, whatever the write's outcome.
+// MembersWith is NewMembers for a store, which has a retrier of its own. It calls changed after each write,
+// whatever the write's outcome.
 func MembersWith(
 	client wire.API, retrier wire.Retrier, now func() time.Time, changed func(entity string),
 ) *Members {

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sluice-go/sluice/runtime/internal/calendars"
+	"github.com/sluice-go/sluice/runtime/internal/lineage"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -18,7 +18,7 @@ import (
 type Chain struct {
 	Spec  *store.Spec // of the part's Def
 	above *ancestry   // where look-ups continue the chain; nil once the part's Buckets are complete
-	ids   []string    // stored ids of the entity and its ancestors, for their calendars; nil if none matters
+	ids   []string    // stored ids of the entity and its ancestors, whose calendars or plans matter; else nil
 }
 
 // Members knows which entity belongs to which. It is a store.Session.
@@ -35,18 +35,21 @@ type ancestry struct {
 // Follow adds to part the buckets that a call on entity charges, up to where look-ups continue the chain.
 // These are the entity's own bucket and, unless the cascade is none, those of ancestors whose kind has one.
 // It appends the links to dst and returns them. It fails with a *store.InvalidError for a bad id. The id of a
-// link that has no bucket to charge is checked only if look-ups start from it.
+// link that has no bucket to charge is checked only if look-ups start from it, or if its plan matters.
 func (c *Chain) Follow(part *store.Part, entity store.Entity, dst []store.Link) ([]store.Link, error) {
 	spec := c.Spec
 	all, err := linksOf(spec.Resource, entity, dst)
 	if err != nil {
 		return nil, err
 	}
-	c.ids = calendars.Chain(spec, all)
+	c.ids = lineage.Chain(spec, all)
 	links := within(spec, all)
-	for i, link := range links {
-		charged, lookup := role(spec, links, i)
-		if !charged && !lookup {
+	for i, link := range all {
+		charged, lookup := false, false
+		if i < len(links) {
+			charged, lookup = role(spec, links, i)
+		}
+		if !charged && !lookup && !spec.OnPlans(link.Kind) {
 			continue
 		}
 		kind := &spec.Kinds[link.Kind]
@@ -75,7 +78,7 @@ func (c *Chain) Continues() bool { return c.above != nil }
 // Unresolved reports whether Resolve has anything to do.
 func (c *Chain) Unresolved() bool { return c.above != nil || c.ids != nil }
 
-// Resolve completes part's chain by look-ups, and finds the calendars of entities' own windows. It fails with
+// Resolve completes part's chain by look-ups, and finds the calendars and plans of its buckets. It fails with
 // the error of members, which then names what was looked up, or with a *store.InvalidError if the parent is
 // not known. The chain keeps what was found.
 func (c *Chain) Resolve(ctx context.Context, part *store.Part, members Members) error {
@@ -87,8 +90,8 @@ func (c *Chain) Resolve(ctx context.Context, part *store.Part, members Members) 
 	if c.ids == nil {
 		return nil
 	}
-	if err := calendars.Set(ctx, c.Spec, part.Buckets, c.ids, members.Member); err != nil {
-		return unavailable(c.Spec, "the calendar of "+store.Quote(c.ids[0]), err)
+	if err := lineage.Set(ctx, c.Spec, part.Buckets, c.ids, members.Member); err != nil {
+		return unavailable(c.Spec, "what is stored of "+store.Quote(c.ids[0]), err)
 	}
 	return nil
 }

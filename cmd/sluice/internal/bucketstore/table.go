@@ -138,7 +138,7 @@ func (s *Table) Overrides() store.OverrideStore {
 }
 
 // Members implements Store.
-func (s *Table) Members() store.MemberStore { return operator.NewMembers(s.items, s.Table) }
+func (s *Table) Members() store.MemberStore { return operator.NewMembers(s.items, s.Table, s.clock) }
 
 // Explain says what to do about a table that cannot be reached or refuses access.
 func (s *Table) Explain(err error) error { return s.redisToo(connect.Explain(s.Client, err)) }

@@ -1,4 +1,4 @@
-package calendars_test
+package lineage_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	_ "time/tzdata"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/internal/calendars"
+	"github.com/sluice-go/sluice/runtime/internal/lineage"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -85,7 +85,7 @@ func TestSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &stored{members: test.members}
 			got := buckets()
-			if err := calendars.Set(t.Context(), spec(), got, test.chain, s.member); err != nil {
+			if err := lineage.Set(t.Context(), spec(), got, test.chain, s.member); err != nil {
 				t.Fatal(err)
 			}
 			for i, at := range []int{0, 2} {
@@ -114,7 +114,7 @@ func TestSet(t *testing.T) {
 func TestSetFails(t *testing.T) {
 	s := &stored{failure: errors.New("no answer")}
 	got := []store.Bucket{{Entity: "org-3", Kind: 2}}
-	err := calendars.Set(t.Context(), spec(), got, []string{"org-3"}, s.member)
+	err := lineage.Set(t.Context(), spec(), got, []string{"org-3"}, s.member)
 	if !errors.Is(err, s.failure) || got[0].Windows != nil {
 		t.Errorf("%v with %v, want the error alone", err, got[0].Windows)
 	}
@@ -123,16 +123,16 @@ func TestSetFails(t *testing.T) {
 // TestChain: it is what the caller gave, up to the first id that is missing, if any windows depend on it.
 func TestChain(t *testing.T) {
 	links := []store.Link{{Kind: 0, ID: "1"}, {Kind: 1, ID: ""}, {Kind: 2, ID: "3"}}
-	if got := calendars.Chain(spec(), links); !slices.Equal(got, []string{"key-1"}) {
+	if got := lineage.Chain(spec(), links); !slices.Equal(got, []string{"key-1"}) {
 		t.Errorf("got %q, want the key alone", got)
 	}
 	links[1].ID = "2"
-	if got := calendars.Chain(spec(), links); len(got) != 3 {
+	if got := lineage.Chain(spec(), links); len(got) != 3 {
 		t.Errorf("got %q, want all three", got)
 	}
 	fixed := spec()
 	fixed.Kinds[0].Windows, fixed.Kinds[2].Windows = nil, nil
-	if got := calendars.Chain(fixed, links); got != nil {
+	if got := lineage.Chain(fixed, links); got != nil {
 		t.Errorf("got %q, though no windows depend on an entity", got)
 	}
 }

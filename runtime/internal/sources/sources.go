@@ -1,0 +1,114 @@
+// Package sources says which overrides and plans there are for an entity's limits, and which of them decides
+// each (docs/design.md, "Overrides and cv").
+package sources
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Source is what decides some of the limits of an entity's bucket.
+type Source struct {
+	store.Stored
+
+	Wins []string // the limits that it decides
+}
+
+// Of returns the sources of the limits of entity, which is of a kind and stored as that: from its override to
+// the schema. It reads what is stored, consistently. now is in ms. It fails with a *store.InvalidError if the
+// entity whose plan it is cannot be found, or with the store's error.
+func Of(
+	ctx context.Context, session store.Session, def store.Definition, entity store.Entity, kind int,
+	stored string, now int64,
+) ([]Source, error) {
+	spec, overrides := def.Spec(), session.Overrides()
+	at := []string{stored, spec.Kinds[kind].Name}
+	on, err := planOf(ctx, session, def, entity, kind)
+	if err != nil {
+		return nil, err
+	}
+	if on.Name != "" {
+		at = slices.Insert(at, 1, store.PlanAt(on.Name, at[1]))
+	}
+	said, err := overrides.Get(ctx, spec, at...)
+	if err != nil {
+		return nil, err
+	}
+	if on.Name != "" {
+		numbers, _ := spec.Plans.NumbersOf(spec, on.Name, kind)
+		said = slices.Insert(said, 2, numbers)
+	}
+	stores := said
+	said = append(slices.Clone(said), store.FullOverride("schema", spec.Kinds[kind].Limits))
+	deciding := said
+	if spec.Regions != nil {
+		beat, err := overrides.Heartbeat(ctx)
+		if err != nil {
+			return nil, err
+		}
+		deciding = append(store.InRegion(spec, kind, stores, beat, now), said[1:]...)
+		said = slices.Insert(said, 1, deciding[1])
+	}
+	return won(spec, kind, said, deciding), nil
+}
+
+// won returns said as sources. deciding has the same in order, without what is not in force.
+func won(spec *store.Spec, kind int, said, deciding []store.Stored) []Source {
+	all := make([]Source, len(said))
+	for i := range said {
+		all[i].Stored = said[i]
+	}
+	for i, name := range spec.Limits {
+		if spec.Kinds[kind].Has(i) {
+			winner := &all[store.Decides(deciding, i)]
+			winner.Wins = append(winner.Wins, name)
+		}
+	}
+	return all
+}
+
+// consistent looks members up without a cache.
+type consistent struct{ store.MemberStore }
+
+// Member implements chains.Members.
+func (c consistent) Member(ctx context.Context, entity string) (store.Member, bool, error) {
+	return c.Get(ctx, entity)
+}
+
+// planOf returns the plan by which the bucket of entity, of a kind, gets its numbers.
+func planOf(
+	ctx context.Context, session store.Session, def store.Definition, entity store.Entity, kind int,
+) (store.OnPlan, error) {
+	spec := def.Spec()
+	if !spec.OnPlans(kind) {
+		return store.OnPlan{}, nil
+	}
+	part, chain := store.Part{Def: def}, chains.Chain{Spec: spec}
+	if _, err := chain.Follow(&part, entity, nil); err != nil {
+		return store.OnPlan{}, err
+	}
+	part.Buckets = part.Buckets[:1]
+	if err := chain.Resolve(ctx, &part, consistent{session.Members()}); err != nil {
+		return store.OnPlan{}, err
+	}
+	return part.Buckets[0].Plan, nil
+}
+
+// PlanAt returns where the numbers of a plan and a kind are stored. It fails with a *store.InvalidError if
+// spec has no such plan, or if plans do not concern the kind.
+func PlanAt(spec *store.Spec, plan string, kind int) (at string, err error) {
+	name := spec.Kinds[kind].Name
+	switch p := spec.Plans; {
+	case p == nil || !slices.Contains(p.Names, plan):
+		return "", &store.InvalidError{Resource: spec.Resource, Field: "plan", Value: plan,
+			Reason: "is none of the resource's in limits.yaml: use the generated constants"}
+	case !spec.OnPlans(kind):
+		return "", &store.InvalidError{Resource: spec.Resource, Field: "entity", Value: name,
+			Reason: "is a kind that plans do not concern: they are for kind " + spec.Kinds[p.Kind].Name +
+				" and those below it"}
+	}
+	return store.PlanAt(plan, name), nil
+}
