@@ -105,6 +105,13 @@ func Marshal(entity, resource string, img *bucket.Image, limits ...string) Item 
 	return stored
 }
 
+// MarshalOnPlan is Marshal for a resource with plans, whose buckets record whose plan they have.
+func MarshalOnPlan(entity, resource string, img *bucket.Image, limits ...string) Item {
+	stored := Marshal(entity, resource, img, limits...)
+	stored[item.PlanOf] = S(img.PlanOf)
+	return stored
+}
+
 // PutBalance puts the six attributes of one limit into item, as Decoder.Balance reads them. A limit that its
 // item did not have is left out; one that is closed, of capacity 0, is not.
 func PutBalance(item Item, b *bucket.Balance, tk, cp, bx, ra, rp, tc string) {
@@ -168,6 +175,7 @@ type Write struct {
 	RF     int64          // rf to store, ms
 	CV     int64          // cv to store, for Create and Reshape
 	TTL    int64          // ttl to store, s
+	PlanOf string         // po to store, for Create and Reshape of a resource with plans
 	Op     string         // id of this write
 
 	Key          Item // set by SetKey; builders leave it alone

@@ -122,6 +122,16 @@ func (d *Decoder) Image(dst *bucket.Image, limits int) {
 	}
 }
 
+// PlanOf reads into dst whose plan the bucket has, for a resource with plans. Call it after Image. A bucket
+// from before its resource had plans does not say: that is read as "", which is also that of an entity that
+// never was on one.
+func (d *Decoder) PlanOf(dst *bucket.Image) {
+	if _, ok := d.Item[item.PlanOf]; ok {
+		d.seen++
+		dst.PlanOf = d.Text(item.PlanOf)
+	}
+}
+
 // Balance reads the six attributes of one limit into b, and sets missing if the item has none of it. The
 // names are given in full (b_rpm_tk), as constants, so that reading allocates nothing.
 func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc string) {

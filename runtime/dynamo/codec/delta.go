@@ -105,6 +105,9 @@ func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 		d.Entity, d.Resource = entity, resource
 		out = append(out, d)
 	}
+	if kind, _ := rec.New.Attr(item.PlanOf); kind != "" {
+		known++
+	}
 	if rec.New.Len() <= known {
 		return out, nil
 	}

@@ -136,9 +136,10 @@ func TestDeltas(t *testing.T) {
 	}
 }
 
-// TestDeltasAllocations: the result is all that is allocated for.
+// TestDeltasAllocations: the result is all that is allocated for, of a bucket with a plan too.
 func TestDeltasAllocations(t *testing.T) {
-	rec := codec.Record{Old: bucketWith(nil, "rpm=1", "tpm=1"), New: bucketWith(nil, "rpm=2", "tpm=1")}
+	rec := codec.Record{Old: bucketWith(nil, "rpm=1", "tpm=1"),
+		New: bucketWith(side{"po": "S:org-1"}, "rpm=2", "tpm=1")}
 	if n := testing.AllocsPerRun(100, func() {
 		if deltas, err := rec.Deltas(
 			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},

@@ -1,6 +1,9 @@
 package codec
 
-import "github.com/sluice-go/sluice/runtime/bucket"
+import (
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+)
 
 // The methods and functions here are for generated code. Each fills in what one limit, or the bucket itself,
 // has in an expression or in an item.
@@ -83,6 +86,12 @@ func (w *Write) Create(resource, cond string, limits ...string) {
 	w.Put(Marshal(w.Entity, resource, &img, limits...), cond)
 }
 
+// CreateOnPlan is w.Create for a resource with plans: it puts PlanOf, too.
+func CreateOnPlan(w *Write, resource, cond string, limits ...string) {
+	w.Create(resource, cond, limits...)
+	w.Item[item.PlanOf] = S(w.PlanOf)
+}
+
 // Reshape makes w the update that stores Limits and takes Cost. Its text has the placeholders of package
 // gen/internal/expr: those of the bucket, then :<limit>_<suffix> for each of limits, which are as Marshal has
 // them.
@@ -116,6 +125,12 @@ func (w *Write) Reshape(update, cond string, limits ...string) {
 		}
 	}
 	w.End()
+}
+
+// ReshapeOnPlan is w.Reshape for a resource with plans, whose text stores :po too.
+func ReshapeOnPlan(w *Write, update, cond string, limits ...string) {
+	w.Reshape(update, cond, limits...)
+	w.S(":"+item.PlanOf, w.PlanOf)
 }
 
 // Put makes w the put of a whole item, on a condition without placeholders.

@@ -65,6 +65,9 @@ var BucketAttributes = [...]string{
 	PK, SK, "GSI2PK", "GSI2SK", "entity_id", "resource", "rf", "cv", "op", TTL,
 }
 
+// PlanOf is the attribute that a bucket has besides if its resource has plans: the entity whose plan it has.
+const PlanOf = "po"
+
 // BucketIdentity returns the attributes of an entity's bucket that follow from its key. The others that
 // belong to no limit are rf, cv, op and ttl.
 func BucketIdentity(entity, resource string) Item {

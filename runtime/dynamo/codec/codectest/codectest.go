@@ -121,6 +121,7 @@ func (c *testCase) checks() []check {
 		{"expressions", c.expressions},
 		{"windows", c.windows},
 		{"holds", c.holds},
+		{"plan", c.plan},
 		{"allocations", c.allocations},
 	}
 }
@@ -135,6 +136,9 @@ func (c *testCase) table() []error {
 		}
 	}
 	want := len(item.BucketAttributes) + len(item.LimitFields)*len(c.limits)
+	if c.onPlans() {
+		want++
+	}
 	for _, s := range c.shapes {
 		if s.windowed {
 			want++
@@ -208,7 +212,7 @@ func (c *testCase) image() []error {
 		return []error{fmt.Errorf("the item of Create is read as %+v", i), err}
 	}
 	var errs []error
-	if i.Refilled != w.RF || i.Version != w.CV || i.TTL != w.TTL || i.Op != w.Op {
+	if i.Refilled != w.RF || i.Version != w.CV || i.TTL != w.TTL || i.Op != w.Op || i.PlanOf != w.PlanOf {
 		errs = append(errs, fmt.Errorf("Create of %+v is read as %+v", w, i))
 	}
 	for n, b := range i.Balances {

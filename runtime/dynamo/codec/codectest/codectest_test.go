@@ -25,7 +25,7 @@ func gpt4(t *testing.T) codec.Resource {
 
 // faults returns the errors of each check of a resource, and of a bucket whose balances are given in an
 // order.
-func faults(r codec.Resource, b *generated.GPT4Bucket, balances ...*bucket.Balance) map[string]error {
+func faults(r codec.Resource, b Bucket, balances ...*bucket.Balance) map[string]error {
 	found := make(map[string]error)
 	kind := slices.IndexFunc(r.Spec().Kinds, func(k store.Kind) bool { return k.Name == "user" })
 	c := newCase(r, kind, b, balances)

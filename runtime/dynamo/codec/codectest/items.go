@@ -77,6 +77,9 @@ func (c *testCase) stored() codec.Item {
 	maps.Copy(values, codec.Item{
 		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), item.TTL: codec.N(3),
 	})
+	if c.onPlans() {
+		values[item.PlanOf] = codec.S(planOf)
+	}
 	for i, limit := range c.limits {
 		put(values, limit, balance(i, c.shapes[i]), c.shapes[i])
 	}
@@ -135,6 +138,9 @@ func sample(r codec.Resource, kind int) *codec.Write {
 		RF:     1, CV: 2, TTL: 3, Op: "op",
 	}
 	w.Image.Balances = make([]bucket.Balance, len(k.Limits))
+	if spec.Plans != nil {
+		w.PlanOf = planOf
+	}
 	if k.Windows != nil {
 		w.Ends = make([]int64, len(k.Limits))
 	}
@@ -249,4 +255,42 @@ func (r requirement) values(h bucket.Hold, seen, net int64) map[string]int64 {
 		values["h1lo"], values["h1hi"] = h.Lo[1], h.Hi[1]
 	}
 	return values
+}
+
+// planOf is the entity whose plan a bucket has, in samples of resources with plans.
+const planOf = "org-1"
+
+// onPlans reports whether the resource has plans.
+func (c *testCase) onPlans() bool { return c.Spec().Plans != nil }
+
+// plan holds each path against what it says of whose plan the bucket has: Create and Reshape of a resource
+// with plans store it, and nothing else names it. A reader takes an item from before for one of no plan.
+func (c *testCase) plan() []error {
+	var errs []error
+	w := sample(c, c.kind)
+	for _, p := range builders(c) {
+		p.build(w)
+		stores := c.onPlans() && (p.name == "Create" || p.name == "Reshape")
+		value, set := w.Item[item.PlanOf], p.name == "Create"
+		if p.name != "Create" {
+			value, set = w.Values[":"+item.PlanOf], names(w.Update, item.PlanOf+" = :"+item.PlanOf)
+		}
+		if stores != (value != nil) || stores && (!set || text(value) != text(codec.S(planOf))) {
+			errs = append(errs, fmt.Errorf("%s stores another po: it is to store one: %v", p.name, stores))
+		}
+	}
+	if !c.onPlans() {
+		return errs
+	}
+	before, malformed := c.stored(), c.stored()
+	delete(before, item.PlanOf)
+	i := bucket.Image{PlanOf: "org-2"}
+	if err := c.Decode(&i, before); err != nil || i.PlanOf != "" || i.Extra != nil {
+		errs = append(errs, fmt.Errorf("without po, a bucket is read as %+v", i), err)
+	}
+	if err := c.Decode(&i, c.stored()); err != nil || i.PlanOf != planOf {
+		errs = append(errs, fmt.Errorf("po is read as %q, want %q", i.PlanOf, planOf), err)
+	}
+	malformed[item.PlanOf] = codec.N(1)
+	return append(errs, named("Decode", item.PlanOf, c.Decode(&i, malformed))...)
 }
