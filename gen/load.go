@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/breaking"
+	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
@@ -143,5 +144,5 @@ func read(path string) (*schema.Schema, Problems, error) {
 		return nil, nil, fmt.Errorf("read schema: %w", err)
 	}
 	s, problems := schema.Read(path, src)
-	return s, slices.Concat(problems, expr.Check(s), breaking.Check(s)), nil
+	return s, slices.Concat(problems, declared.Check(s), expr.Check(s), breaking.Check(s)), nil
 }

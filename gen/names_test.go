@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
 	"github.com/sluice-go/sluice/gen/internal/schema"
@@ -27,7 +28,7 @@ func TestDeclared(t *testing.T) {
 			if problems != nil {
 				t.Fatal(problems)
 			}
-			declared := s.Declared()
+			names := declared.Names(s)
 			p := model.Of(s, "limits.yaml")
 			var kept []string
 			for _, r := range p.Resources {
@@ -37,7 +38,7 @@ func TestDeclared(t *testing.T) {
 					}
 				}
 			}
-			unused := slices.DeleteFunc(s.Declared(), func(name string) bool {
+			unused := slices.DeleteFunc(declared.Names(s), func(name string) bool {
 				return slices.Contains(kept, name) || !p.DynamoDB && dynamoDB.MatchString(name)
 			})
 			for file, src := range goFiles(t, filepath.Join(dir, "out")) {
@@ -46,8 +47,8 @@ func TestDeclared(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, name := range topLevel(f) {
-					if !slices.Contains(declared, name) {
-						t.Errorf("%s declares %s, which schema.Declared does not have", file, name)
+					if !slices.Contains(names, name) {
+						t.Errorf("%s declares %s, which declared.Names does not have", file, name)
 					}
 					unused = slices.DeleteFunc(unused, func(n string) bool { return n == name })
 				}
@@ -58,13 +59,14 @@ func TestDeclared(t *testing.T) {
 					path, _ := strconv.Unquote(imp.Path.Value)
 					base := path[strings.LastIndexByte(path, '/')+1:]
 					text := strings.Replace(reservedTry, "NAME", base, 1)
-					if _, problems := schema.Read("limits.yaml", []byte(text)); len(problems) == 0 {
+					s, problems := schema.Read("limits.yaml", []byte(text))
+					if len(problems)+len(declared.Check(s)) == 0 {
 						t.Errorf("%s imports %s, and a resource may have that name", file, base)
 					}
 				}
 			}
 			if len(unused) > 0 {
-				t.Errorf("schema.Declared has %v, which nothing declares", unused)
+				t.Errorf("declared.Names has %v, which nothing declares", unused)
 			}
 		})
 	}

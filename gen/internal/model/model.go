@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/goname"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 	"github.com/sluice-go/sluice/gen/internal/window"
@@ -281,11 +282,11 @@ func ResourceOf(r *schema.Resource) *Resource {
 	}
 	m.namePaths(private)
 	if r.Windows() {
-		m.Windows = private + schema.WindowsSuffix
+		m.Windows = private + declared.WindowsSuffix
 	}
 	m.Currency = r.Money()
 	if r.Usage != nil {
-		m.Usage = r.GoName + schema.UsageSuffix
+		m.Usage = r.GoName + declared.UsageSuffix
 	}
 	for _, u := range r.Usage {
 		m.Consumes = append(m.Consumes, &Usage{Name: u.Name, Doc: u.Doc, Field: u.GoName, Price: u.Price})

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
@@ -53,7 +54,7 @@ func (v *Variant) name(p *Package) {
 	for _, kind := range v.kinds {
 		v.Kinds = append(v.Kinds, p.Kinds[kind])
 	}
-	v.Definition += schema.VariantInfix + v.Kinds[0].Type
+	v.Definition += declared.VariantInfix + v.Kinds[0].Type
 	v.namePaths(v.Definition)
 }
 

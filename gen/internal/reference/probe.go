@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
@@ -138,7 +139,7 @@ func (p *probe) try(written string, change func(*place) bool) []mistake {
 	if err != nil {
 		return nil
 	}
-	_, problems := schema.Read("limits.yaml", src)
+	problems := check(src)
 	var again yaml.Node
 	if len(problems) == 0 || yaml.Unmarshal(src, &again) != nil {
 		return nil
@@ -154,6 +155,14 @@ func (p *probe) try(written string, change func(*place) bool) []mistake {
 		}
 	}
 	return append(here, elsewhere...)
+}
+
+// check returns the problems of a limits.yaml.
+func check(src []byte) schema.Problems {
+	s, problems := schema.Read("limits.yaml", src)
+	problems = slices.Concat(problems, declared.Check(s))
+	problems.Sort()
+	return problems
 }
 
 // clone returns a deep copy of n.

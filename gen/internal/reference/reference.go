@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sluice-go/sluice/gen/internal/breaking"
+	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/digest"
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/schema"
@@ -199,7 +200,8 @@ func (w *writer) rules() {
 	w.line("commands that read the file exit with 1, and write nothing.\n")
 	w.line("| error | what it asks for | at |")
 	w.line("|---|---|---|")
-	for _, r := range slices.Concat(schema.Rules(), expr.Rules(), digest.Rules(), breaking.ExceptionRules()) {
+	for _, r := range slices.Concat(schema.Rules(), declared.Rules(), expr.Rules(), digest.Rules(),
+		breaking.ExceptionRules()) {
 		at := w.where[r.ID]
 		const most = 3
 		list := "`" + strings.Join(at[:min(len(at), most)], "`, `") + "`"

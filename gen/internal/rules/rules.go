@@ -75,9 +75,7 @@ const (
 	BurstCapacity = "BURST_BELOW_CAPACITY"
 	PerCallBurst  = "PER_CALL_ABOVE_BURST"
 
-	GoName       = "GO_NAME"
-	GoClash      = "GO_CLASH"
-	ReservedName = "RESERVED_NAME"
+	GoName = "GO_NAME"
 )
 
 // All returns every rule that schema.Read checks, in the order in which a reader of limits.yaml meets them.
@@ -184,8 +182,5 @@ func numberRules() []Rule {
 			"served."},
 
 		{ID: GoName, Purpose: "Every name gives an exported Go identifier of ASCII letters and digits."},
-		{ID: GoClash, Purpose: "No two names give the same Go identifier or file."},
-		{ID: ReservedName, Purpose: "No name gives an identifier or file that Go or generated code uses " +
-			"for itself."},
 	}
 }

@@ -196,11 +196,6 @@ func checkSchema(t tester, s *Schema) {
 			t.Errorf("bad exception: %+v", e)
 		}
 	}
-	declared := s.Declared()
-	slices.Sort(declared)
-	if n := len(declared); n != len(slices.Compact(declared)) {
-		t.Errorf("a Go name is declared twice: %v", declared)
-	}
 }
 
 // checkUsage fails unless r's usage and its limits of money fit each other.

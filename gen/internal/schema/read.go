@@ -191,7 +191,6 @@ func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 	if e, ok := f.get("breaking"); ok {
 		s.Exceptions = exceptionReader(r).breaking(e)
 	}
-	r.checkGoNames(s)
 }
 
 // version reads the file format's version. The only one is 1.

@@ -1,0 +1,171 @@
+// Package declared lists the names that generated code declares, and finds entries of a limits.yaml that give
+// the same name, or one of generated code's own.
+//
+// Generated code has these scopes, each a section of this package: the package, its structs, its folder. The
+// names in them are listed here only. The generator's tests hold its output against Names.
+package declared
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-go/sluice/gen/internal/goname"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// packageNames are the names that generated code and its tests declare for every schema.
+func packageNames() []string {
+	return []string{
+		"Entity", "ParseEntity", "Limiter", "Config", "New", "ExtractDeltas", "Revision", "ErrSettled",
+		"DeniedError", "CostTooLargeError", "UnavailableError", "InvalidError", "SetupError", "ContendedError",
+		"ConflictError", "QueueFullError", "ErrLeaseLost",
+		"TestEntities",
+	}
+}
+
+// kindNamesInGo are the names that generated code declares for a kind.
+func kindNamesInGo(k *schema.Kind) []string {
+	names := []string{k.GoName, "kind" + k.GoName}
+	if k.Parent >= 0 {
+		names = append(names, k.GoName+"ByID")
+	}
+	return names
+}
+
+// typeSuffixes are the ends of the names of a resource's exported types.
+func typeSuffixes() []string {
+	return []string{"Resource", "Acquirer", "Lease", "Entity", "Cost", "Limit", "Limits", "Bucket"}
+}
+
+// resourceNamesInGo are the names that generated code and its tests declare for r, without its limits'
+// constants. chain is the most buckets that a call on it charges. kinds are the Go names of those kinds that
+// variants of its DynamoDB code are named after; nil if there are none.
+func resourceNamesInGo(r *schema.Resource, chain int, kinds []string) []string {
+	goName := r.GoName
+	names := []string{goName}
+	for _, s := range typeSuffixes() {
+		names = append(names, goName+s)
+	}
+	if r.Usage != nil {
+		names = append(names, goName+UsageSuffix)
+	}
+	private := goname.Unexported(goName)
+	names = append(names, private)
+	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf"} {
+		names = append(names, private+s)
+	}
+	if r.Windows() {
+		names = append(names, private+WindowsSuffix)
+	}
+	for n := range chain {
+		names = append(names, fmt.Sprintf("%sScript%d", private, n+1))
+	}
+	variants := []string{private}
+	if kinds != nil {
+		variants = nil
+	}
+	for _, kind := range kinds {
+		variants = append(variants, private+VariantInfix+kind)
+		names = append(names, private+VariantInfix+kind)
+	}
+	for _, v := range variants {
+		names = append(names, v+"CreateCondition")
+		for _, path := range []string{"Normal", "Retry", "Adjust", "Reshape"} {
+			names = append(names, v+path+"Update", v+path+"Condition")
+		}
+	}
+	for _, s := range []string{"Test", "Benchmark"} {
+		names = append(names, s+goName)
+	}
+	return names
+}
+
+// limitNameInGo is the constant that generated code declares for a limit.
+func limitNameInGo(r *schema.Resource, l *schema.Limit) string { return r.GoName + l.GoName }
+
+// limiterMembers are the members of Limiter besides its resources, with the methods of runtime.Limiter. A
+// resource may hide Specs, which Limiter.Limiter still has.
+func limiterMembers() []string {
+	return []string{"Limiter", "Config", "AcquireAll", "Entities", "Check", "Close"}
+}
+
+// kindMembers are the members of a kind's struct besides its parent.
+func kindMembers() []string { return []string{"ID", "Chain", "String"} }
+
+// UsageSuffix ends the name of a resource's struct of usage.
+const UsageSuffix = "Usage"
+
+// usageMembers are the members of a resource's struct of usage besides its usages.
+func usageMembers() []string { return []string{"Cost"} }
+
+// costMembers are the members of a resource's structs of costs and overrides besides its limits.
+func costMembers() []string { return []string{"String"} }
+
+// bucketMembers are the members of a bucket struct besides its limits.
+func bucketMembers() []string {
+	return []string{"Entity", "Refilled", "Version", "Op", "TTL", "MarshalItem", "UnmarshalItem"}
+}
+
+// Names returns the package-level names that code generated from s may declare, with its tests. Each is there
+// once, in the schema's order. Any other name in generated code could clash with one from a limits.yaml.
+func Names(s *schema.Schema) []string {
+	names := packageNames()
+	for _, k := range s.Kinds {
+		names = append(names, kindNamesInGo(k)...)
+	}
+	for _, r := range s.Resources {
+		names = append(names, resourceNamesInGo(r, longest(s, r), variants(s, r))...)
+		for _, l := range r.Limits {
+			names = append(names, limitNameInGo(r, l))
+		}
+	}
+	return names
+}
+
+// longest returns the most buckets that a call on r charges. It stops at a cycle of parents, which has been
+// reported.
+func longest(s *schema.Schema, r *schema.Resource) int {
+	most := 1
+	if r.Cascade == schema.CascadeNone {
+		return most
+	}
+	for _, c := range r.Charged {
+		chain, k := 0, c.Kind
+		for range s.Kinds {
+			if k < 0 {
+				break
+			}
+			if slices.ContainsFunc(r.Charged, func(above schema.Charged) bool { return above.Kind == k }) {
+				chain++
+			}
+			k = s.Kinds[k].Parent
+		}
+		most = max(most, chain)
+	}
+	return most
+}
+
+// WindowsSuffix ends the name of a resource's calendars.
+const WindowsSuffix = "Windows"
+
+// VariantInfix joins the names of a resource and of a kind in that of the code for the kind's buckets.
+const VariantInfix = "Of"
+
+// variants returns the Go names of the kinds that name a variant of r: the first of each set of limits that
+// kinds have. It returns nil if all have all limits.
+func variants(s *schema.Schema, r *schema.Resource) (kinds []string) {
+	partial := func(c schema.Charged) bool { return slices.ContainsFunc(c.Limits, schema.Numbers.Absent) }
+	if !slices.ContainsFunc(r.Charged, partial) {
+		return nil
+	}
+	same := func(a, b schema.Numbers) bool { return a.Absent() == b.Absent() }
+	for i, c := range r.Charged {
+		known := slices.ContainsFunc(r.Charged[:i], func(other schema.Charged) bool {
+			return slices.EqualFunc(other.Limits, c.Limits, same)
+		})
+		if !known && c.Kind >= 0 && s.Kinds[c.Kind].GoName != "" { // else a mistake that has been reported
+			kinds = append(kinds, s.Kinds[c.Kind].GoName)
+		}
+	}
+	return kinds
+}
