@@ -174,7 +174,7 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 		opened.specs = append(opened.specs, def.Spec())
 		opened.revision = max(opened.revision, def.Spec().Revision)
 	}
-	opened.lookups, err = lookups.New(s.options.buckets, s.options.inFlight, env, &opened.background,
+	opened.lookups, err = lookups.NewMembers(s.options.buckets, s.options.inFlight, env, &opened.background,
 		func(ctx context.Context, entity string) (store.Member, bool, error) {
 			return members.Lookup(ctx, conn, s.seams.Jitter, entity)
 		})

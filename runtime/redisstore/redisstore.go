@@ -112,7 +112,7 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	if opened.buckets, err = lru.New[bucketKey, *cachedBucket](s.options.buckets); err != nil {
 		return nil, err
 	}
-	if opened.lookups, err = lookups.New(s.options.buckets, lookups.DefaultTurns, env, &opened.background,
+	if opened.lookups, err = lookups.NewMembers(s.options.buckets, lookups.DefaultTurns, env, &opened.background,
 		opened.readMember); err != nil {
 		return nil, err
 	}

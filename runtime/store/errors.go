@@ -149,6 +149,25 @@ func (e *UnknownPlanError) Error() string {
 		"program", Quote(e.Entity), Quote(e.Plan))
 }
 
+// UnknownNameError says that the catalog of a template does not have a name. Nothing was charged, and there
+// is no bucket of it.
+type UnknownNameError struct {
+	Resource string // the template
+	Name     string
+	// Unread says that it was not looked up, since too many unknown names were asked for in this second.
+	Unread bool
+}
+
+// Error names the template, the name and what to do.
+func (e *UnknownNameError) Error() string {
+	if e.Unread {
+		return fmt.Sprintf("sluice: %s: the name %s was not looked up, as too many unknown names are asked "+
+			"for", e.Resource, Quote(shorten(e.Name)))
+	}
+	return fmt.Sprintf("sluice: %s: the catalog does not have the name %s: add it to the catalog's file, and "+
+		"run `sluice catalog apply`", e.Resource, Quote(shorten(e.Name)))
+}
+
 // ErrNotSent is in an *UnavailableError's chain if the call's time was up while it waited behind an earlier
 // write to the same bucket, or for a turn of the Limiter. Nothing was charged.
 var ErrNotSent = errors.New("time was up behind an earlier write to the bucket")

@@ -15,7 +15,9 @@ type Spec struct {
 	Removed  []string // limits that buckets may still hold and a reshape removes
 	Held     []bool   // by limit: buckets count what open leases hold of it; nil if of none
 	Units    []string // by limit: the currency of one whose tokens are money, "" for others; nil if none is
-	Kinds    []Kind
+	Kinds    []Kind   // of entities; then, of a template, those again that have buckets of all names together
+	Template string   // the template that Resource is a name of; "" for other resources
+	Entry    *Entry   // of the name; nil without a Template
 
 	Cascade       Cascade
 	OnUnavailable Policy   // 0 is Allow
@@ -40,6 +42,7 @@ const (
 type Kind struct {
 	Name, Prefix string // user, user-
 	Parent       int    // index of the parent's kind, NoParent for none
+	AllNames     bool   // its buckets are those of all names of a template together
 	// parameters of a bucket of this kind, Absent for a limit that it does not have; nil if it has no bucket
 	Limits  []bucket.Limit
 	PerCall []int64            // what 0 in a cost means, whole tokens or nano-units, in schema order

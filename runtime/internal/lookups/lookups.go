@@ -1,4 +1,4 @@
-// Package lookups remembers what stores read of entities, and reports the writes of overrides.
+// Package lookups remembers what stores read, and reports the writes of overrides.
 package lookups
 
 import (
@@ -30,189 +30,201 @@ func (t TTL) GraceRead(now int64) int64 {
 	return now - (time.Duration(t) - min(time.Duration(t), time.Second)).Milliseconds()
 }
 
-// Read reads what is stored of an entity; found is false where that is nothing.
-type Read func(ctx context.Context, entity string) (m store.Member, found bool, err error)
-
-// Members remembers what a store has of entities, also that it has nothing, for a bounded number of entities.
-// It is safe for concurrent use.
-type Members struct {
+// Cache remembers what a store has under keys, also that it has nothing, for a bounded number of keys. It is
+// safe for concurrent use.
+type Cache[V any] struct {
 	env        *store.Env
-	read       Read
+	read       func(ctx context.Context, key string) (V, error)
+	what       func(key string) string // is looked up, for errors
 	background *background.Tasks
-	answers    *lru.Cache[string, answer]
+	answers    *lru.Cache[string, answer[V]]
 	turns      chan struct{} // holds one for each read under way
 
 	mu      sync.Mutex
-	changes int                 // that this process made
-	reads   map[string]*reading // by entity: those that a call may join
+	changes int                    // that this process made
+	reads   map[string]*reading[V] // by key: those that a call may join
 }
 
-// reading is one read of an entity, for all calls that wait for it.
-type reading struct {
+// reading is one read of a key, for all calls that wait for it.
+type reading[V any] struct {
 	done      chan struct{} // closed once answer or err is set
-	answer    answer
+	answer    answer[V]
 	err       error
 	abandoned chan struct{} // closed if all calls leave before it is sent; then it never is
 
-	calls int  // that wait for it; the mu of Members guards calls and sent
+	calls int  // that wait for it; the mu of the Cache guards calls and sent
 	sent  bool // it has a turn
 }
 
-// answer is what was read of an entity.
-type answer struct {
-	member store.Member
-	found  bool
-	read   int64 // when, ms
+// answer is what was read of a key.
+type answer[V any] struct {
+	value V
+	read  int64 // when, ms
 }
 
 // DefaultTurns is how many reads may be under way at once, where no option says so.
 const DefaultTurns = 64
 
-// New returns Members of at most size entities that read what they do not remember, turns entities at a time.
-// A read may outlive the calls that wait for it; tasks counts it.
-func New(size, turns int, env *store.Env, tasks *background.Tasks, read Read) (*Members, error) {
-	answers, err := lru.New[string, answer](size)
+// Options of a Cache.
+type Options struct {
+	Size, Turns int // how many keys are remembered, and how many are read at a time
+	// Tasks counts reads: one may outlive the calls that wait for it.
+	Tasks *background.Tasks
+	What  func(key string) string // is looked up, for errors
+}
+
+// NewCache returns a Cache of what read returns for a key.
+func NewCache[V any](
+	env *store.Env, o Options, read func(ctx context.Context, key string) (V, error),
+) (*Cache[V], error) {
+	answers, err := lru.New[string, answer[V]](o.Size)
 	if err != nil {
 		return nil, err
 	}
-	return &Members{
-		env: env, read: read, background: tasks, answers: answers,
-		turns: make(chan struct{}, turns), reads: map[string]*reading{},
+	return &Cache[V]{
+		env: env, read: read, what: o.What, background: o.Tasks, answers: answers,
+		turns: make(chan struct{}, o.Turns), reads: map[string]*reading[V]{},
 	}, nil
 }
 
-// Len returns how many entities are remembered.
-func (m *Members) Len() int { return m.answers.Len() }
+// Len returns how many keys are remembered.
+func (c *Cache[V]) Len() int { return c.answers.Len() }
 
-// Invalidate makes the next look-up of entity read. The result of a read under way, which may precede the
+// Invalidate makes the next look-up of key read. The result of a read under way, which may precede the
 // change, is not remembered.
-func (m *Members) Invalidate(entity string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.changes++
-	m.answers.Remove(entity)
-	delete(m.reads, entity)
+func (c *Cache[V]) Invalidate(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	c.answers.Remove(key)
+	delete(c.reads, key)
 }
 
 // changed counts the changes.
-func (m *Members) changed() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.changes
+func (c *Cache[V]) changed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changes
 }
 
 // remember keeps a, unless something was changed since changed returned changes.
-func (m *Members) remember(entity string, a answer, changes int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.changes == changes {
-		m.answers.Add(entity, a)
+func (c *Cache[V]) remember(key string, a answer[V], changes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes == changes {
+		c.answers.Add(key, a)
 	}
 }
 
-func (m *Members) now() int64 { return m.env.Clock.Now().UnixMilli() }
+func (c *Cache[V]) now() int64 { return c.env.Clock.Now().UnixMilli() }
 
-// Member implements store.Session. Calls during a read of the same entity wait for that read, which continues
-// when the first of them gives up. If the store does not answer, an answer that is due to be read again stays
-// in use. Parents rarely change, and without them even the failure policy could not decide.
+// Get returns what is stored under key. Calls during a read of the same key wait for that read, which
+// continues when the first of them gives up. If the store does not answer, an answer that is due to be read
+// again stays in use. It rarely changes, and without it even the failure policy could not decide.
 //
-// A read waits for a turn: ids may be invented, and each is read. Without calls that wait for it, it gives up
-// its place. A call that leaves before the read is sent fails with store.ErrNotSent.
-func (m *Members) Member(ctx context.Context, entity string) (member store.Member, found bool, err error) {
-	old, known := m.answers.Get(entity)
-	if known && TTL(m.env.CacheTTL).Fresh(old.read, m.now()) {
-		return old.member, old.found, nil
+// A read waits for a turn: keys may be invented, and each is read. Without calls that wait for it, it gives
+// up its place. A call that leaves before the read is sent fails with store.ErrNotSent.
+func (c *Cache[V]) Get(ctx context.Context, key string) (value V, err error) {
+	old, known := c.answers.Get(key)
+	if known && TTL(c.env.CacheTTL).Fresh(old.read, c.now()) {
+		return old.value, nil
 	}
-	r := m.join(ctx, entity)
+	r := c.join(ctx, key)
 	select {
 	case <-r.done:
-		return r.answer.member, r.answer.found, r.err
+		return r.answer.value, r.err
 	case <-ctx.Done():
 	}
-	sent := m.leave(entity, r)
-	what := "look-up of " + store.Quote(entity)
+	sent := c.leave(key, r)
+	what := c.what(key)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return store.Member{}, false, fmt.Errorf("sluice: %s: %w", what, ctx.Err())
+		return value, fmt.Errorf("sluice: %s: %w", what, ctx.Err())
 	case known:
-		return old.member, old.found, nil
+		return old.value, nil
 	case !sent:
 		err = fmt.Errorf("%w: %w", store.ErrNotSent, ctx.Err())
-		return store.Member{}, false, &store.UnavailableError{Resource: what, Err: err}
+		return value, &store.UnavailableError{Resource: what, Err: err}
 	}
-	return store.Member{}, false, &store.UnavailableError{Resource: what, Attempts: 1, Err: ctx.Err()}
+	return value, &store.UnavailableError{Resource: what, Attempts: 1, Err: ctx.Err()}
 }
 
-// join returns the read of entity that calls wait for, a new one if there is none. The caller leaves it,
+// Last returns what was last read of key, however long ago. ok is false if nothing is remembered.
+func (c *Cache[V]) Last(key string) (value V, ok bool) {
+	old, ok := c.answers.Peek(key)
+	return old.value, ok
+}
+
+// join returns the read of key that calls wait for, a new one if there is none. The caller leaves it,
 // unless it is done.
-func (m *Members) join(ctx context.Context, entity string) *reading {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.reads[entity]
+func (c *Cache[V]) join(ctx context.Context, key string) *reading[V] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.reads[key]
 	if r == nil {
-		r = &reading{done: make(chan struct{}), abandoned: make(chan struct{})}
-		m.reads[entity] = r
+		r = &reading[V]{done: make(chan struct{}), abandoned: make(chan struct{})}
+		c.reads[key] = r
 		ctx = context.WithoutCancel(ctx)
-		m.background.Start(func() { m.serve(ctx, entity, r) })
+		c.background.Start(func() { c.serve(ctx, key, r) })
 	}
 	r.calls++
 	return r
 }
 
 // leave ends a call's wait for r, and reports whether r was sent.
-func (m *Members) leave(entity string, r *reading) (sent bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (c *Cache[V]) leave(key string, r *reading[V]) (sent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if r.calls--; r.calls == 0 && !r.sent {
 		close(r.abandoned)
-		m.dropReading(entity, r)
+		c.dropReading(key, r)
 	}
 	return r.sent
 }
 
 // dropReading lets no further call join r. The caller holds mu.
-func (m *Members) dropReading(entity string, r *reading) {
-	if m.reads[entity] == r { // else the entity has changed since r began
-		delete(m.reads, entity)
+func (c *Cache[V]) dropReading(key string, r *reading[V]) {
+	if c.reads[key] == r { // else it has changed since r began
+		delete(c.reads, key)
 	}
 }
 
-// serve reads entity for r once there is a turn, unless all calls have left.
-func (m *Members) serve(ctx context.Context, entity string, r *reading) {
+// serve reads key for r once there is a turn, unless all calls have left.
+func (c *Cache[V]) serve(ctx context.Context, key string, r *reading[V]) {
 	defer close(r.done)
 	select {
-	case m.turns <- struct{}{}:
-		defer func() { <-m.turns }()
+	case c.turns <- struct{}{}:
+		defer func() { <-c.turns }()
 	case <-r.abandoned:
 		return
 	}
-	m.mu.Lock()
+	c.mu.Lock()
 	r.sent = r.calls > 0
-	m.mu.Unlock()
+	c.mu.Unlock()
 	if !r.sent {
 		return
 	}
-	r.answer, r.err = m.lookUp(ctx, entity)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dropReading(entity, r)
+	r.answer, r.err = c.lookUp(ctx, key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropReading(key, r)
 }
 
-// lookUp reads an entity for all calls that wait for it, and remembers the answer.
-func (m *Members) lookUp(ctx context.Context, entity string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.env.SettleTimeout)
+// lookUp reads key for all calls that wait for it, and remembers the answer.
+func (c *Cache[V]) lookUp(ctx context.Context, key string) (answer[V], error) {
+	ctx, cancel := context.WithTimeout(ctx, c.env.SettleTimeout)
 	defer cancel()
-	changes, now := m.changed(), m.now()
-	a := answer{read: now}
+	changes, now := c.changed(), c.now()
+	a := answer[V]{read: now}
 	var err error
-	if a.member, a.found, err = m.read(ctx, entity); err != nil {
-		old, known := m.answers.Peek(entity)
+	if a.value, err = c.read(ctx, key); err != nil {
+		old, known := c.answers.Peek(key)
 		if _, unavailable := errors.AsType[*store.UnavailableError](err); !unavailable || !known {
-			return answer{}, err
+			return answer[V]{}, err
 		}
 		a = old
-		a.read = TTL(m.env.CacheTTL).GraceRead(now)
+		a.read = TTL(c.env.CacheTTL).GraceRead(now)
 	}
-	m.remember(entity, a, changes)
+	c.remember(key, a, changes)
 	return a, nil
 }

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Entry is a name of a template's catalog, as stored: another name for an entry, or what is different for the
+// calls of this one.
+type Entry struct {
+	Name     string   // gpt-5-mini
+	Revision Revision // "" if nothing ever was stored
+	Version  int64    // of the stored numbers, ms; 0 if nothing ever was stored
+	// Alias is the name whose entry counts for this one, "" for none. Then the rest is empty.
+	Alias string
+	// Buckets is the resource that the entry's buckets are stored under, if that is not <template>/<name>: the
+	// one that had the name before there was a template.
+	Buckets string
+	// Numbers are the limits that the entry restates: at a kind, for all plans, or at PlanAt.
+	Numbers []Stored
+	// Prices are those of one unit of the template's usage, in schema order and pico-units of its currency. A
+	// negative one is that of limits.yaml. It is nil if all are.
+	Prices []int64
+}
+
+// NumbersAt returns what e restates at a kind, or at PlanAt: nil for nothing.
+func (e *Entry) NumbersAt(at string) []*bucket.Limit {
+	if i := slices.IndexFunc(e.Numbers, func(s Stored) bool { return s.At == at }); i >= 0 {
+		return e.Numbers[i].Limits
+	}
+	return nil
+}
+
+// ResourceAt returns the resource that the entry's buckets are stored under, as a name of template.
+func (e *Entry) ResourceAt(template string) string {
+	if e.Buckets != "" {
+		return e.Buckets
+	}
+	return template + "/" + e.Name
+}
+
+// Catalog keeps the names of templates. Its methods are safe for concurrent use. Reads are consistent, except
+// List. spec is a template's.
+type Catalog interface {
+	// Get returns what is stored of name; found is false if nothing is. It does not follow an alias.
+	Get(ctx context.Context, spec *Spec, name string) (e Entry, found bool, err error)
+	// Set stores e if e.Revision is still what is stored under its name, else it fails with a *ConflictError. It
+	// returns the new revision. The Version rises.
+	Set(ctx context.Context, spec *Spec, e Entry) (Revision, error)
+	// Delete removes a name, if rev is still its revision. Its version is kept: the name may come back.
+	Delete(ctx context.Context, spec *Spec, name string, rev Revision) error
+	// List yields the entries of spec's catalog, sorted by name, and ends with the first error.
+	List(ctx context.Context, spec *Spec) iter.Seq2[Entry, error]
+}
+
+// maxName is the maximal length of a name in bytes.
+const maxName = 128
+
+// CheckName returns why there can be no name of a template like this, or "".
+func CheckName(name string) string {
+	switch {
+	case name == "":
+		return "is empty"
+	case len(name) > maxName:
+		return fmt.Sprintf("has %d bytes, more than %d", len(name), maxName)
+	}
+	if reason := malformed(name); reason != "" {
+		return reason
+	}
+	return CheckText(name)
+}
+
+// Named is a name of a template as a Definition. Its Spec is the template's, but for the Resource, the Name
+// and the Entry. It is not changed once made.
+type Named struct {
+	Of Definition // the template
+
+	spec *Spec
+}
+
+// NewNamed returns the name e of a template.
+func NewNamed(of Definition, e *Entry) *Named {
+	spec := *of.Spec()
+	spec.Template, spec.Entry = spec.Resource, e
+	spec.Resource = e.ResourceAt(spec.Template)
+	return &Named{of, &spec}
+}
+
+// Spec implements Definition.
+func (n *Named) Spec() *Spec { return n.spec }
+
+// ResourceOf returns the resource that buckets of a kind are stored under. It is the Resource, or for buckets
+// of all names together their template.
+func (s *Spec) ResourceOf(kind int) string {
+	if s.Entry != nil && s.Kinds[kind].AllNames {
+		return s.Template
+	}
+	return s.Resource
+}
+
+// AllNames returns the index of the buckets of all names together that entities of a kind have, or NoKind.
+func (s *Spec) AllNames(kind int) int {
+	for i := range s.Kinds {
+		if s.Kinds[i].AllNames && s.Kinds[i].Name == s.Kinds[kind].Name {
+			return i
+		}
+	}
+	return NoKind
+}
+
+// NoKind is an index of no kind.
+const NoKind = -1
