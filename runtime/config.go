@@ -260,7 +260,7 @@ func (r config) reset(ctx context.Context, entity Entity) error {
 	chain := call.Parts[0].Buckets
 	err = r.core.session.Overrides().Fill(ctx, r.spec, link.Kind, stored, chain[len(chain)-1].Entity)
 	// After a failure too: the bucket may be full. The store tells the waiter that this wakes.
-	r.core.waiters.GaveBack(r.spec.Resource, []store.Bucket{{Entity: stored}}, r.now())
+	r.core.waiters.GaveBack(r.spec, []store.Bucket{{Entity: stored, Kind: link.Kind}}, r.now())
 	return err
 }
 

@@ -266,6 +266,6 @@ func (r *record) noticeGiveBack(part *store.Part) {
 	}
 	if gaveBack {
 		spec := r.resource.spec
-		waiters.GaveBack(spec.Resource, balances.Written(spec, r.Part().Buckets, part.Buckets), r.resource.now())
+		waiters.GaveBack(spec, balances.Written(spec, r.Part().Buckets, part.Buckets), r.resource.now())
 	}
 }

@@ -110,7 +110,7 @@ func (w *waiter) join() (ok bool) {
 			return denied != nil && pastDeadline(w.waiting, atLeast(w.spec, denied))
 		}
 	}
-	w.ticket, ok = w.core.waiters.Join(w.spec.Resource, w.part, tooLate)
+	w.ticket, ok = w.core.waiters.Join(w.spec, w.part, tooLate)
 	return ok
 }
 

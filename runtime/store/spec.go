@@ -115,7 +115,7 @@ func (s *Spec) CostOf(kind int, cost []int64) []int64 {
 // cascade, an ancestor has it. A call may charge fewer buckets, as stored parents say.
 func (s *Spec) Charges(kind, i int) bool {
 	for range s.Kinds { // a tree: no way up is longer
-		if s.Kinds[kind].Has(i) {
+		if all := s.AllNames(kind); s.Kinds[kind].Has(i) || all != NoKind && s.Kinds[all].Has(i) {
 			return true
 		}
 		if kind = s.Kinds[kind].Parent; s.Cascade == CascadeNone || kind == NoParent {

@@ -96,14 +96,22 @@ func (n *Named) Spec() *Spec { return n.spec }
 // ResourceOf returns the resource that buckets of a kind are stored under. It is the Resource, or for buckets
 // of all names together their template.
 func (s *Spec) ResourceOf(kind int) string {
-	if s.Entry != nil && s.Kinds[kind].AllNames {
+	if s.Template != "" && s.Kinds[kind].AllNames {
 		return s.Template
 	}
 	return s.Resource
 }
 
+// HasBucket reports whether entities of a kind have a bucket, if only of all names together.
+func (s *Spec) HasBucket(kind int) bool {
+	return s.Kinds[kind].Limits != nil || s.AllNames(kind) != NoKind
+}
+
 // AllNames returns the index of the buckets of all names together that entities of a kind have, or NoKind.
 func (s *Spec) AllNames(kind int) int {
+	if s.Template == "" {
+		return NoKind
+	}
 	for i := range s.Kinds {
 		if s.Kinds[i].AllNames && s.Kinds[i].Name == s.Kinds[kind].Name {
 			return i

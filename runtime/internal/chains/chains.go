@@ -55,7 +55,7 @@ func (c *Chain) Follow(part *store.Part, entity store.Entity, dst []store.Link) 
 		kind := &spec.Kinds[link.Kind]
 		stored := kind.Prefix + link.ID
 		if charged {
-			part.Buckets = append(part.Buckets, store.Bucket{Entity: stored, Kind: link.Kind})
+			part.Buckets = appendBuckets(part.Buckets, spec, link.Kind, stored)
 		}
 		reason := store.CheckID(kind.Prefix, link.ID)
 		if i > 0 && link.ID == "" {
@@ -113,14 +113,27 @@ func (c *Chain) climb(ctx context.Context, part *store.Part, members Members) er
 	if err != nil {
 		return err
 	}
-	if kinds[parent].Limits != nil {
-		part.Buckets = append(part.Buckets, store.Bucket{Entity: m.Parent, Kind: parent})
+	if spec.HasBucket(parent) {
+		part.Buckets = appendBuckets(part.Buckets, spec, parent, m.Parent)
 	}
 	c.above = nil
 	if len(part.Buckets) <= len(kinds) && chargedAbove(spec, parent) { // more only if the kinds form a cycle
 		c.above = &ancestry{entity: m.Parent, kind: parent}
 	}
 	return nil
+}
+
+// appendBuckets appends the buckets that an entity of a kind has: of a name of a template, its own and that
+// of all names together.
+func appendBuckets(to []store.Bucket, spec *store.Spec, kind int, entity string) []store.Bucket {
+	all := spec.AllNames(kind)
+	if all == store.NoKind || spec.Kinds[kind].Limits != nil {
+		to = append(to, store.Bucket{Entity: entity, Kind: kind})
+	}
+	if all != store.NoKind {
+		to = append(to, store.Bucket{Entity: entity, Kind: all})
+	}
+	return to
 }
 
 // unavailable adds to an *store.UnavailableError what was looked up. It returns any other error as it is.
@@ -136,16 +149,30 @@ func unavailable(spec *store.Spec, what string, err error) error {
 
 // Charged returns those of links, an entity's chain, whose buckets a call on the entity charges. ok reports
 // that these are all. A bad id has no bucket, so nothing is cached for it.
+//
+// The link of a bucket of all names together has its kind. The result may share the memory of links.
 func Charged(s *store.Spec, links []store.Link) (left []store.Link, ok bool) {
 	links = within(s, links)
-	left = links[:0]
-	for i := range links {
+	n := len(links)
+	if left = links[:0]; s.Template != "" { // an entity may have two buckets
+		left = links[n:]
+	}
+	for i := range n {
 		charged, lookup := role(s, links, i)
+		link := links[i]
 		switch {
 		case lookup:
 			return nil, false
-		case charged:
-			left = append(left, links[i])
+		case !charged:
+			continue
+		}
+		all := s.AllNames(link.Kind)
+		if all == store.NoKind || s.Kinds[link.Kind].Limits != nil {
+			left = append(left, link)
+		}
+		if all != store.NoKind {
+			link.Kind = all
+			left = append(left, link)
 		}
 	}
 	return left, true
@@ -165,7 +192,7 @@ func within(s *store.Spec, links []store.Link) []store.Link {
 func role(s *store.Spec, links []store.Link, i int) (charged, lookup bool) {
 	link := &links[i]
 	// The entity's kind has a bucket, or it would not be one that the resource takes.
-	charged = i == 0 || s.Kinds[link.Kind].Limits != nil
+	charged = i == 0 || s.HasBucket(link.Kind)
 	return charged, link.Lookup && s.Cascade != store.CascadeNone && chargedAbove(s, link.Kind)
 }
 
@@ -175,7 +202,7 @@ func chargedAbove(spec *store.Spec, kind int) bool {
 		if kind = spec.Kinds[kind].Parent; kind == store.NoParent {
 			return false
 		}
-		if spec.Kinds[kind].Limits != nil {
+		if spec.HasBucket(kind) {
 			return true
 		}
 	}

@@ -36,7 +36,7 @@ func groups(due []*task, now int64) (all []*group) {
 				continue
 			}
 			b := &part.Buckets[at.bucket]
-			k := key{part.Def.Spec().Resource, b.Entity, part.Buckets[len(part.Buckets)-1].Entity}
+			k := key{part.Def.Spec().ResourceOf(b.Kind), b.Entity, part.Buckets[len(part.Buckets)-1].Entity}
 			i := slices.IndexFunc(found[k], func(g *group) bool { return g.fits(c, now) })
 			if i < 0 {
 				g := &group{key: k, def: part.Def, bucket: store.Bucket{

@@ -102,7 +102,7 @@ func (l *Buckets) demands(call *store.Call, now int64) []demand {
 		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := bucketKey{spec.Resource, b.Entity}
+			key := bucketKey{spec.ResourceOf(b.Kind), b.Entity}
 			if at := slices.IndexFunc(demands, func(s demand) bool { return s.bucketKey == key }); at >= 0 {
 				demands[at].add(spec.CostOf(b.Kind, part.Cost))
 				continue
@@ -148,7 +148,7 @@ func show(call *store.Call, demands []demand) {
 		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := bucketKey{spec.Resource, b.Entity}
+			key := bucketKey{spec.ResourceOf(b.Kind), b.Entity}
 			at := slices.IndexFunc(demands, func(s demand) bool { return s.bucketKey == key })
 			b.After = demands[at].image
 		}
@@ -239,7 +239,7 @@ func (l *Buckets) Answered(call *store.Call) {
 		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := bucketKey{spec.Resource, b.Entity}
+			key := bucketKey{spec.ResourceOf(b.Kind), b.Entity}
 			if own, ok := l.buckets.Peek(key); ok && !own.follow(start(spec, b, now), now) {
 				l.buckets.Remove(key)
 			}
@@ -314,7 +314,7 @@ func (h *Held) Settle(_ context.Context, call *store.Call) error {
 		spec := part.Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			own, ok := h.buckets.buckets.Peek(bucketKey{spec.Resource, b.Entity})
+			own, ok := h.buckets.buckets.Peek(bucketKey{spec.ResourceOf(b.Kind), b.Entity})
 			held, has := h.taken[own]
 			if !ok || !has {
 				continue

@@ -129,6 +129,17 @@ func (c *Cache[V]) Get(ctx context.Context, key string) (value V, err error) {
 	if known && TTL(c.env.CacheTTL).Fresh(old.read, c.now()) {
 		return old.value, nil
 	}
+	return c.wait(ctx, key, old, known)
+}
+
+// Refresh is Get of an answer that is due to be read again.
+func (c *Cache[V]) Refresh(ctx context.Context, key string) (value V, err error) {
+	old, known := c.answers.Get(key)
+	return c.wait(ctx, key, old, known)
+}
+
+// wait waits for a read of key. If known, old is in use until there is a newer answer.
+func (c *Cache[V]) wait(ctx context.Context, key string, old answer[V], known bool) (value V, err error) {
 	r := c.join(ctx, key)
 	select {
 	case <-r.done:
@@ -147,12 +158,6 @@ func (c *Cache[V]) Get(ctx context.Context, key string) (value V, err error) {
 		return value, &store.UnavailableError{Resource: what, Err: err}
 	}
 	return value, &store.UnavailableError{Resource: what, Attempts: 1, Err: ctx.Err()}
-}
-
-// Last returns what was last read of key, however long ago. ok is false if nothing is remembered.
-func (c *Cache[V]) Last(key string) (value V, ok bool) {
-	old, ok := c.answers.Peek(key)
-	return old.value, ok
 }
 
 // join returns the read of key that calls wait for, a new one if there is none. The caller leaves it,

@@ -27,19 +27,24 @@ type List struct {
 
 type bucketKey struct{ resource, entity string }
 
+// keyOf returns the key of b, of a resource with spec.
+func keyOf(spec *store.Spec, b *store.Bucket) bucketKey {
+	return bucketKey{spec.ResourceOf(b.Kind), b.Entity}
+}
+
 // New returns an empty List whose queues hold at most most waiters each.
 func New(most int) *List { return &List{most: most, queues: map[bucketKey]*queue{}} }
 
 // Buckets returns how many buckets the chains of all waiters have together. It takes no lock.
 func (l *List) Buckets() int { return int(l.buckets.Load()) }
 
-// Join puts a waiter for part, of resource, behind those who wait for its nearest bucket. ok is false if
-// these are as many as there may be. tooLate reports whether a waiter with this view would miss its deadline;
-// it is nil for a waiter without a deadline, and called on the goroutines of other waiters. The caller leaves
-// the ticket at the end.
-func (l *List) Join(resource string, part *store.Part, tooLate func(*View) bool) (t *Ticket, ok bool) {
-	t = &Ticket{list: l, cost: part.Cost, tooLate: tooLate, news: make(chan struct{}, 1)}
-	l.chain(t, resource, part)
+// Join puts a waiter for part, of a resource with spec, behind those who wait for its nearest bucket. ok is
+// false if these are as many as there may be. tooLate reports whether a waiter with this view would miss its
+// deadline; it is nil for a waiter without a deadline, and called on the goroutines of other waiters. The
+// caller leaves the ticket at the end.
+func (l *List) Join(spec *store.Spec, part *store.Part, tooLate func(*View) bool) (t *Ticket, ok bool) {
+	t = &Ticket{list: l, spec: spec, cost: part.Cost, tooLate: tooLate, news: make(chan struct{}, 1)}
+	l.chain(t, part)
 	own := t.chain[0]
 	own.mu.Lock()
 	if ok = own.order.count < l.most; ok {
@@ -53,12 +58,12 @@ func (l *List) Join(resource string, part *store.Part, tooLate func(*View) bool)
 }
 
 // chain gives t the queues of part's buckets.
-func (l *List) chain(t *Ticket, resource string, part *store.Part) {
+func (l *List) chain(t *Ticket, part *store.Part) {
 	t.versions = make([]int, len(part.Buckets))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range part.Buckets {
-		key := bucketKey{resource, part.Buckets[i].Entity}
+		key := keyOf(t.spec, &part.Buckets[i])
 		q := l.queues[key]
 		if q == nil {
 			q = newQueue(key, len(part.Cost))
@@ -82,13 +87,13 @@ func (l *List) release(queues []*queue) {
 	l.buckets.Store(int64(len(l.queues)))
 }
 
-// GaveBack shows how a settle, a release or a reset has left buckets of resource, and wakes those that watch
-// them. A bucket without After has changed in a way that is not known. now is in ms.
-func (l *List) GaveBack(resource string, buckets []store.Bucket, now int64) {
+// GaveBack shows how a settle, a release or a reset has left buckets of a resource with spec, and wakes those
+// that watch them. A bucket without After has changed in a way that is not known. now is in ms.
+func (l *List) GaveBack(spec *store.Spec, buckets []store.Bucket, now int64) {
 	l.mu.Lock()
 	queues := make([]*queue, len(buckets))
 	for i := range buckets {
-		queues[i] = l.queues[bucketKey{resource, buckets[i].Entity}]
+		queues[i] = l.queues[keyOf(spec, &buckets[i])]
 	}
 	l.mu.Unlock()
 	for i, q := range queues {
@@ -101,9 +106,11 @@ func (l *List) GaveBack(resource string, buckets []store.Bucket, now int64) {
 	}
 }
 
-// find returns the bucket of entity, nil if buckets have no image of it.
-func find(buckets []store.Bucket, entity string) *store.Bucket {
-	i := slices.IndexFunc(buckets, func(b store.Bucket) bool { return b.Entity == entity && b.After != nil })
+// find returns the bucket of q, nil if buckets have no image of it.
+func (t *Ticket) find(buckets []store.Bucket, q *queue) *store.Bucket {
+	i := slices.IndexFunc(buckets, func(b store.Bucket) bool {
+		return b.Entity == q.key.entity && b.After != nil && keyOf(t.spec, &b) == q.key
+	})
 	if i < 0 {
 		return nil
 	}

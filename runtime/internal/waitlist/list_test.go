@@ -11,6 +11,9 @@ import (
 
 const many = 10_000
 
+// gpt4 is the resource that calls wait for.
+func gpt4() *store.Spec { return &store.Spec{Resource: "gpt-4", Kinds: make([]store.Kind, 2)} }
+
 // chainOf returns the buckets of a user of project-3, which hold tokens.
 func chainOf(user string, tokens int64) []store.Bucket {
 	balances := []bucket.Balance{{Tokens: tokens}, {Tokens: tokens}}
@@ -21,7 +24,7 @@ func chainOf(user string, tokens int64) []store.Bucket {
 // join adds a waiter whose cost is n of both limits.
 func join(t *testing.T, l *List, user string, n int64, tooLate func(*View) bool) *Ticket {
 	t.Helper()
-	ticket, ok := l.Join("gpt-4", &store.Part{Buckets: chainOf(user, 0), Cost: []int64{n, n}}, tooLate)
+	ticket, ok := l.Join(gpt4(), &store.Part{Buckets: chainOf(user, 0), Cost: []int64{n, n}}, tooLate)
 	if !ok {
 		t.Fatalf("no place for %s", user)
 	}
@@ -72,7 +75,7 @@ func TestWakes(t *testing.T) {
 				}
 			}
 			step("nothing", 0, func() {})
-			step("a give-back", 1, func() { l.GaveBack("gpt-4", chainOf("none", 5)[1:], 0) })
+			step("a give-back", 1, func() { l.GaveBack(gpt4(), chainOf("none", 5)[1:], 0) })
 			step("a denial that shows something new", 0, func() {
 				tickets[0].Look()
 				tickets[0].Denied(chainOf(user(0), 4), 0)
@@ -126,7 +129,7 @@ func TestWatcher(t *testing.T) {
 func TestExtend(t *testing.T) {
 	l := New(2)
 	ticketOf := func(buckets []store.Bucket, n int64) *Ticket {
-		ticket, ok := l.Join("gpt-4", &store.Part{Buckets: buckets, Cost: []int64{n, n}}, nil)
+		ticket, ok := l.Join(gpt4(), &store.Part{Buckets: buckets, Cost: []int64{n, n}}, nil)
 		if !ok {
 			t.Fatal("no place")
 		}
@@ -172,7 +175,7 @@ func TestNothingIsLostBetween(t *testing.T) {
 	l := New(many)
 	a := join(t, l, "user-1", 7, nil)
 	a.Look()
-	l.GaveBack("gpt-4", chainOf("user-1", 5), 0)
+	l.GaveBack(gpt4(), chainOf("user-1", 5), 0)
 	a.Denied(chainOf("user-1", 1), 0) // as it was before
 	a.Block(1, 0, 0, time.Hour, false)
 	if woken([]*Ticket{a}) != 1 {
@@ -186,7 +189,7 @@ func TestNothingIsLostBetween(t *testing.T) {
 		t.Error("it is woken for nothing new")
 	}
 	b := join(t, l, "user-1", 7, nil)
-	l.GaveBack("gpt-4", chainOf("user-1", 9), 0)
+	l.GaveBack(gpt4(), chainOf("user-1", 9), 0)
 	a.Leave(chainOf("user-1", 2), 0) // as it was before
 	if got := b.Look().Seen[0].After.Balances[0].Tokens; got != 9 {
 		t.Errorf("the bucket has %d, want the 9 that were given back", got)
@@ -284,7 +287,7 @@ func TestMost(t *testing.T) {
 	l := New(2)
 	a := join(t, l, "user-1", 1, nil)
 	join(t, l, "user-1", 1, nil)
-	if _, ok := l.Join("gpt-4", &store.Part{Buckets: chainOf("user-1", 0), Cost: []int64{1}}, nil); ok {
+	if _, ok := l.Join(gpt4(), &store.Part{Buckets: chainOf("user-1", 0), Cost: []int64{1}}, nil); ok {
 		t.Error("a third one waits")
 	}
 	join(t, l, "user-2", 1, nil)

@@ -9,6 +9,7 @@ import (
 // Ticket is one waiter's. Its methods are called by one goroutine, except Wake.
 type Ticket struct {
 	list    *List
+	spec    *store.Spec
 	chain   []*queue // of its chain's buckets, nearest first
 	cost    []int64
 	tooLate func(*View) bool
@@ -97,7 +98,7 @@ func (t *Ticket) show(buckets []store.Bucket, now int64) {
 	var concerned []*Ticket
 	changed := false
 	for i, q := range t.chain {
-		b := find(buckets, q.key.entity)
+		b := t.find(buckets, q)
 		if b == nil {
 			continue
 		}
@@ -184,8 +185,8 @@ func (t *Ticket) Extend(part *store.Part) *Ticket {
 		return t
 	}
 	own := t.chain[0]
-	longer := &Ticket{list: t.list, cost: t.cost, tooLate: t.tooLate, news: t.news}
-	t.list.chain(longer, own.key.resource, part)
+	longer := &Ticket{list: t.list, spec: t.spec, cost: t.cost, tooLate: t.tooLate, news: t.news}
+	t.list.chain(longer, part)
 	// It has seen nothing yet of the buckets that others may have shown in the queues of its new ancestors.
 	copy(longer.versions, t.versions)
 	own.mu.Lock()
@@ -204,7 +205,7 @@ func (t *Ticket) Leave(served []store.Bucket, now int64) {
 	own := t.chain[0]
 	own.mu.Lock()
 	for i, q := range t.chain {
-		b := find(served, q.key.entity)
+		b := t.find(served, q)
 		if b == nil {
 			continue
 		}
