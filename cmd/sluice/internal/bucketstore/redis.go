@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/redisclient"
+	"github.com/sluice-go/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 	"github.com/sluice-go/sluice/runtime/store"
 )

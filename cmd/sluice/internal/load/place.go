@@ -24,8 +24,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/memdynamo"

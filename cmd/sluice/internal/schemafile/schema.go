@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/internal/tool/untyped"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -42,12 +42,7 @@ func (f Flag) Read() (*Schema, error) {
 		return nil, fmt.Errorf("%w; pass --file, or run the command in the schema's folder", err)
 	}
 	s := &Schema{File: f.File, Owner: from.Owner, Stores: from.Stores}
-	for _, k := range from.Kinds {
-		s.Kinds = append(s.Kinds, store.Kind{Name: k.Name, Prefix: k.Name + "-", Parent: k.Parent})
-	}
-	for _, r := range from.Resources {
-		s.Specs = append(s.Specs, specOf(r, from, s.Kinds))
-	}
+	s.Kinds, s.Specs = untyped.Specs(from)
 	return s, nil
 }
 
@@ -60,51 +55,6 @@ func (s *Schema) Lists(store, instead string) error {
 	return program.Usagef(
 		"%s does not list %s in its stores, so no limiter generated from it uses that store: "+
 			"add %[2]s to stores and run `sluice generate`, or %s", s.File, store, instead)
-}
-
-// specOf returns what generated code has for r, which is from's.
-func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
-	spec := &store.Spec{
-		Resource: r.Name, Owner: from.Owner, Revision: from.Revision, Limits: r.Limits, Removed: r.Removed,
-		Held: r.Held, Units: r.Units, Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
-	}
-	if g := r.Regions; g != nil {
-		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,
-			Horizon: g.Horizon}
-	}
-	switch r.Cascade {
-	case "compensated":
-		spec.Cascade = store.CascadeCompensated
-	case "none":
-		spec.Cascade = store.CascadeNone
-	}
-	switch r.OnUnavailable {
-	case "deny":
-		spec.OnUnavailable = store.Deny
-	case "local":
-		spec.OnUnavailable = store.Local
-	default:
-		spec.OnUnavailable = store.Allow
-	}
-	windows := calendars(r.Windows)
-	for _, c := range r.Charged {
-		kind := &spec.Kinds[c.Kind]
-		kind.PerCall, kind.Windows = c.PerCall, windows
-		for _, n := range c.Limits {
-			kind.Limits = append(kind.Limits, limitOf(n))
-		}
-	}
-	return spec
-}
-
-// limitOf returns n in the units of buckets.
-func limitOf(n gen.Numbers) bucket.Limit {
-	return bucket.Limit{
-		Capacity: n.Stored(n.Capacity),
-		Burst:    n.Stored(n.Burst),
-		Refill:   n.Stored(n.Refill),
-		Period:   n.Period.Milliseconds(),
-	}
 }
 
 // kindNames returns the names of all kinds.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/untyped"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -68,7 +69,7 @@ func New(c Config) (*Run, error) {
 	r := &Run{Config: c, book: newBook(len(c.Plan.Mix))}
 	var definitions []store.Definition
 	for i, spec := range c.Plan.Specs {
-		definitions = append(definitions, Define(spec, c.Statements[i]))
+		definitions = append(definitions, untyped.Define(spec, c.Statements[i]))
 	}
 	for range c.Limiters {
 		b := runtime.NewBuilder(c.Store(), runtime.WithObserver(r.book.observer()), runtime.WithClock(c.Clock),

@@ -1,4 +1,4 @@
-package schemafile
+package untyped
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 
 // TestCalendars: commands have the calendars that generated code has, and none for limits that refill.
 func TestCalendars(t *testing.T) {
-	loaded, err := gen.Load("../../../../gen/testdata/golden/windows/limits.yaml")
+	loaded, err := gen.Load("../../../gen/testdata/golden/windows/limits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,17 +52,18 @@ func TestCalendars(t *testing.T) {
 // TestSpecInFlight: commands have the numbers of limits in flight that generated code has, and know of which
 // limits buckets count holds.
 func TestSpecInFlight(t *testing.T) {
-	s, err := Flag{"../../../../gen/testdata/golden/inflight/limits.yaml"}.Read()
+	loaded, err := gen.Load("../../../gen/testdata/golden/inflight/limits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, specs := Specs(loaded)
 	defs, err := definitions.Of(inflight.New)
 	if err != nil {
 		t.Fatal(err)
 	}
 	held := 0
 	for i, def := range defs {
-		want, got := def.Spec(), s.Specs[i]
+		want, got := def.Spec(), specs[i]
 		if !slices.Equal(got.Held, want.Held) {
 			t.Errorf("%s: held %v, want %v", want.Resource, got.Held, want.Held)
 		}

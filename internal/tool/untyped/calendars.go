@@ -1,4 +1,4 @@
-package schemafile
+package untyped
 
 import (
 	"time"

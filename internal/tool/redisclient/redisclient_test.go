@@ -3,7 +3,7 @@ package redisclient_test
 import (
 	"testing"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/redisclient"
+	"github.com/sluice-go/sluice/internal/tool/redisclient"
 )
 
 // TestName: a Redis is named without what is nobody's business, and by where it is looked for.

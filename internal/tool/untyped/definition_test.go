@@ -1,4 +1,4 @@
-package load_test
+package untyped_test
 
 import (
 	"errors"
@@ -12,13 +12,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/gen"
 	inflight "github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/definitions"
+	"github.com/sluice-go/sluice/internal/tool/untyped"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -31,7 +31,7 @@ type pair struct {
 		codec.Resource
 		Script(chain int) string
 	}
-	ours *load.Definition
+	ours *untyped.Definition
 }
 
 func pairs(t testing.TB) (all []pair) {
@@ -40,12 +40,12 @@ func pairs(t testing.TB) (all []pair) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, err := gen.LoadStatements("../../../../../limits.yaml")
+	statements, err := gen.LoadStatements("../../../limits.yaml")
 	if err != nil || len(statements) != len(defs) {
 		t.Fatal(err, len(statements))
 	}
 	for i, def := range defs {
-		p := pair{ours: load.NewDefinition(def.Spec(), statements[i])}
+		p := pair{ours: untyped.NewDefinition(def.Spec(), statements[i])}
 		reflect.ValueOf(&p.generated).Elem().Set(reflect.ValueOf(def))
 		all = append(all, p)
 	}
@@ -208,12 +208,12 @@ func sameByKind[L any](
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, err := gen.LoadStatements("../../../../../gen/testdata/golden/" + golden + "/limits.yaml")
+	statements, err := gen.LoadStatements("../../../gen/testdata/golden/" + golden + "/limits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, def := range defs {
-		ours, spec := load.Define(def.Spec(), statements[i]), def.Spec()
+		ours, spec := untyped.Define(def.Spec(), statements[i]), def.Spec()
 		for kind := range spec.Kinds {
 			generated, ok := codec.For(def, kind)
 			if !ok || spec.Kinds[kind].Limits == nil {
@@ -259,7 +259,7 @@ func sameByKind[L any](
 
 // TestComparisonSees: an operand that is another's is seen.
 func TestComparisonSees(t *testing.T) {
-	statements, err := gen.LoadStatements("../../../../../limits.yaml")
+	statements, err := gen.LoadStatements("../../../limits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestComparisonSees(t *testing.T) {
 			break
 		}
 	}
-	ours := load.NewDefinition(p.generated.Spec(), statements[0])
+	ours := untyped.NewDefinition(p.generated.Spec(), statements[0])
 	w := codec.Write{
 		Image: &bucket.Image{}, Cost: []int64{1, 2}, Fill: []int64{0, 0}, Lo: []int64{1, 2}, Hi: []int64{3, 4},
 	}

@@ -1,4 +1,6 @@
-package load
+// Package untyped has the resources of a limits.yaml without generated code: their Specs, and the Definitions
+// with which stores make exactly the calls that generated code makes.
+package untyped
 
 import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
