@@ -46,6 +46,7 @@ type Resource struct {
 	Held    []bool    // one for each of Limits: buckets count what open leases hold of it; nil if of none
 	Units   []string  // one for each of Limits: the currency of one of money, "" for others; nil if none is
 	Removed []string  // names of earlier limits, which buckets may still hold
+	Usage   []Usage   // what a call consumes; nil if limits.yaml does not say
 	Charged []Charged // the kinds that have a bucket, each once
 	Cascade string    // atomic, compensated or none
 	Shadow  bool      // its calls are never denied
@@ -53,6 +54,14 @@ type Resource struct {
 
 	OnUnavailable string // allow, deny or local
 	LazySettle    bool
+}
+
+// Usage is something that a call on a resource consumes, such as input tokens.
+type Usage struct {
+	Name  string
+	Price int64 // of one unit in the resource's currency, in pico-units; 0 for none
+
+	Counts []int // indexes into Resource.Limits, of those of tokens that it is added up for
 }
 
 // Regions have the limits of a resource in common.
@@ -109,12 +118,26 @@ func Load(path string) (*Schema, error) {
 				own.Held = append(own.Held, l.Holds())
 			}
 		}
+		for _, u := range r.Usage {
+			own.Usage = append(own.Usage, usageOf(u, r.Limits))
+		}
 		for _, c := range r.Charged {
 			own.Charged = append(own.Charged, Charged{Kind: c.Kind, Limits: c.Limits, PerCall: c.PerCall})
 		}
 		s.Resources = append(s.Resources, own)
 	}
 	return s, nil
+}
+
+// usageOf returns u, a usage of a resource with limits.
+func usageOf(u *schema.Usage, limits []*schema.Limit) Usage {
+	own := Usage{Name: u.Name, Price: u.Price}
+	for i, l := range limits {
+		if slices.Contains(l.Counts, u.Name) {
+			own.Counts = append(own.Counts, i)
+		}
+	}
+	return own
 }
 
 // sound returns the schema at path. The error is a Problems if the schema has mistakes.

@@ -33,6 +33,13 @@ resources:
     on_unavailable: deny
     settle: lazy
     shadow: true
+  paid:
+    limits:
+      tpm: {capacity: 9, every: 1m, counts: [input, output]}
+      month: {money: USD, capacity: 5, window: month}
+    usage: {input: {price: 2.50/1M}, cached: {}, output: {price: 0.01}}
+    entities: {org: {}}
+    on_unavailable: deny
   windows:
     limits:
       rps: {capacity: 1, every: 1s}
@@ -63,6 +70,16 @@ resources:
 			Charged: []Charged{{Kind: 1, Limits: []Numbers{{Capacity: 1, Burst: 1, Refill: 1,
 				Period: time.Second}}, PerCall: []int64{0}}},
 			OnUnavailable: "deny", LazySettle: true, Shadow: true,
+		}, {
+			Name: "paid", Limits: []string{"tpm", "month"}, Cascade: "atomic", OnUnavailable: "deny",
+			Windows: []*Window{nil, {Unit: WindowMonth, Length: 30 * 24 * time.Hour, Date: 1, Zone: "UTC"}},
+			Units:   []string{"", "USD"},
+			Usage: []Usage{{Name: "input", Price: 2_500_000, Counts: []int{0}}, {Name: "cached"},
+				{Name: "output", Price: 10_000_000_000, Counts: []int{0}}},
+			Charged: []Charged{{Kind: 1, Limits: []Numbers{
+				{Capacity: 9, Burst: 9, Refill: 9, Period: time.Minute},
+				{Capacity: 5_000_000_000, Burst: 5_000_000_000, Period: 30 * 24 * time.Hour, Currency: "USD"},
+			}, PerCall: []int64{0, 0}}},
 		}, {
 			Name: "windows", Limits: []string{"rps", "day"}, Cascade: "atomic", OnUnavailable: "allow",
 			Windows: []*Window{nil, {Unit: WindowDay, Length: 24 * time.Hour, At: 4*time.Hour + 30*time.Minute,
