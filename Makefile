@@ -18,7 +18,7 @@ DEMOFLAGS ?=
 ALL := ./... ./cmd/sluice/... ./docs/...
 
 # Modules whose dependencies those need not download.
-APART := internal/release internal/test/bench internal/test/s3test runtime/grpclimit runtime/otellimit
+APART := internal/release internal/test/bench internal/test/s3test runtime/grpclimit runtime/otellimit serve
 
 # go test that names the skipped tests at the end: it is built first, since tests of other modules run it too.
 REPORT := $(abspath $(BUILD))/report
@@ -113,6 +113,10 @@ test-otel: report ## run the tests of OpenTelemetry, a module of their own
 .PHONY: test-grpc
 test-grpc: report ## run the tests of gRPC, a module of their own
 	cd runtime/grpclimit && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
+
+.PHONY: test-serve
+test-serve: report ## run the tests of sluice-serve, a module of its own
+	cd serve && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
 
 # The packages whose code or tests have a go statement, or import sync or synctest. gen writes text, and docs runs what
 # others test. cmd/sluice runs scripts, that is processes of their own, and the differential test sends one request at

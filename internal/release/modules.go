@@ -21,7 +21,7 @@ const rootPath = "github.com/sluice-go/sluice"
 
 // released lists the folders of the modules that get a tag, each after those that it requires. The others
 // hold tests and tools of this repository.
-var released = []string{".", "cmd/sluice", "runtime/grpclimit", "runtime/otellimit"}
+var released = []string{".", "cmd/sluice", "runtime/grpclimit", "runtime/otellimit", "serve"}
 
 // modulePath returns the path of the module in a folder.
 func modulePath(dir string) string { return path.Join(rootPath, dir) }
