@@ -1,0 +1,266 @@
+// Package leases holds the leases of clients that are no Go programs: each from its acquire until the client
+// ends it, or is gone.
+//
+//	Acquire -> a name -> More, Alive, then the first of Settle, Keep and Release; or Run ends it as Keep does
+//
+// Protocols (HTTP, gRPC) are built on a Holder, which knows none of them.
+package leases
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/serve/internal/limits"
+)
+
+// Grace is how long a lease stays open after its client has closed the connection, and after Alive.
+const Grace = time.Minute
+
+// ErrFull says that as many leases are open as a Holder allows. Nothing was charged.
+var ErrFull = errors.New("too many leases are open")
+
+// EndedError says that a lease has ended before. How is "" if that is no longer known.
+type EndedError struct{ How End }
+
+// Error says how the lease has ended.
+func (e *EndedError) Error() string { return "the lease has ended before: " + e.How.String() }
+
+// Client is what opened a lease: a connection. A lease of a Client stays open while the Client does.
+type Client struct{ closed atomic.Int64 } // when, in ms; 0 for one that is open
+
+// Close notes that the client is gone. Its leases end after Grace, unless Alive extends them.
+func (c *Client) Close() { c.closed.CompareAndSwap(0, time.Now().UnixMilli()) }
+
+// Terms are the conditions of an acquire.
+type Terms struct {
+	Wait time.Duration // for at most as long, for tokens; 0 does not wait
+	From *Client       // that keeps the leases open; nil for a protocol whose connections say nothing of that
+	Most time.Duration // the life of leases without Client
+}
+
+// Claim is what is to be acquired of one resource.
+type Claim struct {
+	On     *limits.Resource
+	Entity *limits.Entity
+	Cost   []int64
+}
+
+// Granted is a lease that an acquire has opened.
+type Granted struct {
+	Name   string
+	Number uint64
+	Open
+}
+
+// Open is an open lease.
+type Open struct {
+	Lease *limits.Lease
+	On    *limits.Resource
+	Kind  int // of its entity
+}
+
+// Holder holds leases. It is safe for concurrent use.
+type Holder struct {
+	names *Names
+	most  int64
+	open  atomic.Int64 // leases, those of acquires under way included
+	next  atomic.Uint64
+	ends  [ends]atomic.Int64
+	parts [parts]part
+}
+
+// New returns a Holder of at most so many leases. Run has to run.
+func New(names *Names, most int) *Holder {
+	h := &Holder{names: names, most: int64(most)}
+	for i := range h.parts {
+		h.parts[i].init()
+	}
+	return h
+}
+
+// Stats is what a Holder has counted.
+type Stats struct {
+	Open, Most int64
+	Ended      map[End]int64
+}
+
+// Stats returns what h has counted so far.
+func (h *Holder) Stats() Stats {
+	s := Stats{Open: h.open.Load(), Most: h.most, Ended: map[End]int64{}}
+	for i := range h.ends {
+		s.Ended[End(i)] = h.ends[i].Load()
+	}
+	return s
+}
+
+// Acquire takes all claims or none, which are of in, and holds their leases. It fails as
+// runtime.Limiter.AcquireAll does, or Resource.Wait with Terms.Wait, or with ErrFull. Only a single claim can
+// wait.
+func (h *Holder) Acquire(
+	ctx context.Context, in *limits.Limits, terms Terms, claims ...Claim,
+) ([]Granted, error) {
+	n := int64(len(claims))
+	if h.open.Add(n) > h.most {
+		h.open.Add(-n)
+		return nil, ErrFull
+	}
+	all, err := acquire(ctx, in, terms.Wait, claims)
+	if err != nil {
+		h.open.Add(-n)
+		return nil, err
+	}
+	now, number := time.Now(), h.next.Add(uint64(n))-uint64(n)
+	granted := make([]Granted, len(all))
+	for i, lease := range all {
+		number++
+		e := &entry{
+			Open: Open{Lease: lease, On: claims[i].On, Kind: claims[i].Entity.Kind()}, in: in.Hold(),
+			from: terms.From, number: number, until: now.Add(terms.Most).UnixMilli(),
+		}
+		if terms.From != nil {
+			e.until = now.Add(Grace).UnixMilli()
+		}
+		h.part(e.number).add(e, now.UnixMilli())
+		granted[i] = Granted{Name: h.names.Name(number), Number: number, Open: e.Open}
+	}
+	return granted, nil
+}
+
+// Name returns the name of a lease by its number. All leases of an acquire have numbers in a row.
+func (h *Holder) Name(number uint64) string { return h.names.Name(number) }
+
+// acquire takes all claims or none.
+func acquire(
+	ctx context.Context, in *limits.Limits, wait time.Duration, claims []Claim,
+) ([]*limits.Lease, error) {
+	if len(claims) == 1 {
+		var lease *limits.Lease
+		var err error
+		if c := claims[0]; wait > 0 {
+			lease, err = c.On.Wait(ctx, c.Entity, c.Cost, runtime.MaxWait(wait))
+		} else {
+			lease, err = c.On.Acquire(ctx, c.Entity, c.Cost)
+		}
+		return []*limits.Lease{lease}, err
+	}
+	typed := make([]*runtime.Claim[[]int64], len(claims))
+	all := make([]runtime.AnyClaim, len(claims))
+	for i, c := range claims {
+		typed[i] = c.On.Claim(c.Entity, c.Cost)
+		all[i] = typed[i]
+	}
+	if err := in.AcquireAll(ctx, all...); err != nil {
+		return nil, err
+	}
+	taken := make([]*limits.Lease, len(claims))
+	for i, c := range typed {
+		taken[i] = c.Lease()
+	}
+	return taken, nil
+}
+
+// Find returns the open lease of a name. It fails with ErrForged, ErrElsewhere, ErrDied or an *EndedError.
+func (h *Holder) Find(name string) (Open, error) {
+	e, err := h.find(name)
+	if err != nil {
+		return Open{}, err
+	}
+	return e.Open, nil
+}
+
+func (h *Holder) find(name string) (*entry, error) {
+	number, err := h.names.Number(name)
+	if err != nil {
+		return nil, err
+	}
+	return h.part(number).find(number)
+}
+
+// Settle settles a lease at actual. It fails as Find does, and as runtime.Lease.Settle: after an
+// *runtime.InvalidError alone, the lease is open as before.
+func (h *Holder) Settle(ctx context.Context, name string, actual []int64) error {
+	return h.end(ctx, name, Settled, func(l *limits.Lease) error { return l.Settle(ctx, actual) })
+}
+
+// More takes more for a lease. It fails as Find does, and as runtime.Lease.More.
+func (h *Holder) More(ctx context.Context, name string, more []int64) error {
+	e, err := h.find(name)
+	if err != nil {
+		return err
+	}
+	if err = e.Lease.More(ctx, more); errors.Is(err, runtime.ErrSettled) {
+		return &EndedError{}
+	}
+	return err
+}
+
+// Keep ends a lease as it is. It fails as Find does.
+func (h *Holder) Keep(ctx context.Context, name string) error {
+	return h.end(ctx, name, Kept, func(l *limits.Lease) error {
+		l.Keep(ctx)
+		return nil
+	})
+}
+
+// Release ends a lease and gives all of it back. It fails as Find does.
+func (h *Holder) Release(ctx context.Context, name string) error {
+	return h.end(ctx, name, Released, func(l *limits.Lease) error {
+		l.Release(ctx)
+		return nil
+	})
+}
+
+// Alive keeps a lease open for Grace from now on, at least. It fails as Find does, and with
+// runtime.ErrLeaseLost if others may have what the lease holds.
+func (h *Holder) Alive(name string) error { return h.alive(name, nil) }
+
+// Adopt is Alive by a client that repeats an acquire: the lease stays open while from does.
+func (h *Holder) Adopt(name string, from *Client) error { return h.alive(name, from) }
+
+func (h *Holder) alive(name string, from *Client) error {
+	e, err := h.find(name)
+	if err != nil {
+		return err
+	}
+	h.part(e.number).extend(e, from, time.Now().Add(Grace).UnixMilli())
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if cause := context.Cause(e.Lease.Context(ctx)); errors.Is(cause, runtime.ErrLeaseLost) {
+		return runtime.ErrLeaseLost
+	}
+	return nil
+}
+
+// end ends a lease by a call on it. Of several ends, the first takes effect: the others wait for it, and fail
+// with an *EndedError.
+func (h *Holder) end(ctx context.Context, name string, how End, by func(*limits.Lease) error) error {
+	e, err := h.find(name)
+	if err != nil {
+		return err
+	}
+	p := h.part(e.number)
+	if err := p.begin(ctx, e); err != nil {
+		return err
+	}
+	err = by(e.Lease)
+	if _, invalid := errors.AsType[*runtime.InvalidError](err); invalid {
+		p.finish(e, Unknown)
+		return err
+	}
+	p.finish(e, how)
+	h.ended(e, how)
+	if errors.Is(err, runtime.ErrSettled) { // its Limiter was closed
+		return &EndedError{}
+	}
+	return err
+}
+
+// ended counts the end of e.
+func (h *Holder) ended(e *entry, how End) {
+	h.open.Add(-1)
+	h.ends[how].Add(1)
+	e.in.Drop()
+}

@@ -1,0 +1,55 @@
+package leases
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// keeping is how many leases are kept at once whose clients are gone: each may take a write.
+const keeping = 64
+
+// Run ends the leases whose clients are gone, until ctx ends. It looks once a second.
+func (h *Holder) Run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	last := time.Now().Unix()
+	var under sync.WaitGroup
+	defer under.Wait()
+	turns := make(chan struct{}, keeping)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		for last = max(last, now.Unix()-slots); last < now.Unix(); {
+			last++
+			for i := range h.parts {
+				for _, e := range h.parts[i].expire(int(last%slots), now.UnixMilli()) {
+					turns <- struct{}{}
+					under.Go(func() {
+						defer func() { <-turns }()
+						e.Lease.Keep(context.WithoutCancel(ctx))
+						h.ended(e, Expired)
+					})
+				}
+			}
+		}
+	}
+}
+
+// Drain waits until no lease is open, or until ctx ends.
+func (h *Holder) Drain(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for h.open.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}
