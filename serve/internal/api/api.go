@@ -1,0 +1,164 @@
+// Package api serves the HTTP API: acquires, and what becomes of their leases, for programs in any language.
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/serve/internal/leases"
+	"github.com/sluice-go/sluice/serve/internal/limits"
+	"github.com/sluice-go/sluice/serve/internal/once"
+)
+
+// Bounds of a request.
+const (
+	mostBody   = 64 << 10 // bytes
+	mostClaims = 50
+	mostKey    = 255 // bytes of an Idempotency-Key
+	mostWait   = 10 * time.Minute
+	slowest    = 10 * time.Second // in which a body is read, or an answer written
+)
+
+// Config is what an API serves.
+type Config struct {
+	Limits *limits.Current
+	Leases *leases.Holder
+	Keys   *once.Keys
+	Logger *slog.Logger
+	// Tokens returns those that clients may send. Without any, clients need none.
+	Tokens func() []string
+	// Metrics serves /metrics; nil serves none.
+	Metrics http.Handler
+	// Draining ends once the server is about to end: it then admits nothing more.
+	Draining context.Context //nolint:containedctx // it is the server's state, not a call's
+}
+
+// API is the HTTP API.
+type API struct {
+	Config
+
+	mux *http.ServeMux
+}
+
+// New returns the API.
+func New(c Config) *API {
+	a := &API{Config: c, mux: http.NewServeMux()}
+	for pattern, serve := range map[string]func(*call) error{
+		"POST /v1/{resource}/acquire":     (*call).acquire,
+		"POST /v1/{resource}/peek":        (*call).peek,
+		"POST /v1/acquire":                (*call).acquireAll,
+		"POST /v1/leases/{lease}/settle":  (*call).settle,
+		"POST /v1/leases/{lease}/more":    (*call).more,
+		"POST /v1/leases/{lease}/keep":    (*call).keep,
+		"POST /v1/leases/{lease}/release": (*call).release,
+		"POST /v1/leases/{lease}/alive":   (*call).alive,
+	} {
+		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, serve) })
+	}
+	if c.Metrics != nil {
+		a.mux.Handle("GET /metrics", c.Metrics)
+	}
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		problem{Status: http.StatusNotFound, Detail: "There is no such path, or it takes another method: see " +
+			"/openapi.json."}.write(w)
+	})
+	return a
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	caller, ok := a.caller(r)
+	if !ok {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		problem{Status: http.StatusUnauthorized, Detail: "The request has no valid token: send it as " +
+			"`Authorization: Bearer TOKEN`."}.write(w)
+		return
+	}
+	a.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+}
+
+type callerKey struct{}
+
+// caller returns the token of a request, and reports whether that is one of Tokens. It takes the same time
+// for all wrong ones.
+func (a *API) caller(r *http.Request) (token string, ok bool) {
+	tokens := a.Tokens()
+	if len(tokens) == 0 {
+		return "", true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	got, matches := sha256.Sum256([]byte(strings.TrimSpace(token))), 0
+	for _, t := range tokens {
+		want := sha256.Sum256([]byte(t))
+		matches |= subtle.ConstantTimeCompare(got[:], want[:])
+	}
+	return token, matches == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// call is a request of the API.
+type call struct {
+	*API
+
+	w  http.ResponseWriter
+	r  *http.Request
+	in *limits.Limits // the request's alone
+}
+
+// serve calls a handler, and answers the error that it returns.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, handler func(*call) error) {
+	c := &call{API: a, w: w, r: r, in: a.Limits.Use()}
+	defer c.in.Drop()
+	if err := handler(c); err != nil {
+		c.fail(err)
+	}
+}
+
+// body reads the request's body.
+func (c *call) body() ([]byte, error) {
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Now().Add(slowest)) // it fails for no connection, or a test's
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, mostBody))
+	_ = control.SetReadDeadline(time.Time{}) // the request may wait for longer
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, answer(http.StatusRequestEntityTooLarge, "The body is larger than 64 KiB: send less.")
+	}
+	if err != nil {
+		return nil, answer(http.StatusRequestTimeout, "The body did not arrive in 10 s.")
+	}
+	return body, nil
+}
+
+// reply answers with JSON.
+func (c *call) reply(body []byte) {
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(slowest))
+	_, _ = c.w.Write(body) // of a client that is gone, nobody hears
+}
+
+// done answers that a call that returns nothing has succeeded.
+func (c *call) done() error {
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+type clientKey struct{}
+
+// WithClient returns a context for the requests of a connection.
+func WithClient(ctx context.Context, client *leases.Client) context.Context {
+	return context.WithValue(ctx, clientKey{}, client)
+}
+
+// client returns the connection of the request.
+func (c *call) client() *leases.Client {
+	client, _ := c.r.Context().Value(clientKey{}).(*leases.Client)
+	return client
+}

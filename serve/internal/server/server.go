@@ -1,0 +1,183 @@
+// Package server is the part of the process that answers clients: the HTTP API, health, metrics, and the open
+// leases. Protocols beside HTTP use its Leases.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/serve/internal/api"
+	"github.com/sluice-go/sluice/serve/internal/leases"
+	"github.com/sluice-go/sluice/serve/internal/limits"
+	"github.com/sluice-go/sluice/serve/internal/once"
+)
+
+// Bounds of connections. They hold off clients that are slow, or too many.
+const (
+	mostConns   = 20_000
+	mostHeader  = 16 << 10 // bytes
+	slowHeader  = 5 * time.Second
+	idleConn    = 10 * time.Minute // a client with an open lease may think for so long
+	keysByLease = 4                // keys that are remembered, for each lease that may be open
+)
+
+// Config is what a Server serves.
+type Config struct {
+	Limits  *limits.Current
+	Replica string // names the place where the process runs, and the leases that it holds
+	Most    int    // leases that may be open
+	Tokens  func() []string
+	Logger  *slog.Logger
+	Metrics http.Handler // nil serves none
+}
+
+// Server serves clients. It is safe for concurrent use.
+type Server struct {
+	Leases *leases.Holder
+
+	config   Config
+	http     *http.Server
+	draining context.Context //nolint:containedctx // the server's state
+	drain    context.CancelFunc
+	ready    atomic.Bool
+	conns    atomic.Int64
+}
+
+// New returns a Server. Run has to run, and Ready has to be called once it can serve.
+func New(c Config) *Server {
+	s := &Server{Leases: leases.New(leases.NewNames(c.Replica), c.Most), config: c}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	calls := api.New(api.Config{
+		Limits: c.Limits, Leases: s.Leases, Keys: once.New(keysByLease * c.Most), Logger: c.Logger,
+		Tokens: c.Tokens, Draining: s.draining, Metrics: c.Metrics,
+	})
+	mux := http.NewServeMux()
+	mux.Handle("/", calls)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { health(w, true) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		health(w, s.ready.Load() && s.draining.Err() == nil)
+	})
+	s.http = &http.Server{
+		Handler: mux, MaxHeaderBytes: mostHeader, ReadHeaderTimeout: slowHeader, IdleTimeout: idleConn,
+		ConnContext: withClient,
+		ErrorLog:    log.New(quiet{}, "", 0), // what clients do wrong in TLS or HTTP is no news
+	}
+	return s
+}
+
+// quiet discards what is written to it.
+type quiet struct{}
+
+// Write implements io.Writer.
+func (quiet) Write(p []byte) (int, error) { return len(p), nil }
+
+// health answers a probe.
+func health(w http.ResponseWriter, well bool) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !well {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte("not ready\n"))
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// Ready has /readyz say that the server is ready.
+func (s *Server) Ready() { s.ready.Store(true) }
+
+// Draining ends when the server is about to end, and admits nothing more.
+func (s *Server) Draining() context.Context { return s.draining }
+
+// Run ends leases whose clients are gone, until ctx ends.
+func (s *Server) Run(ctx context.Context) { s.Leases.Run(ctx) }
+
+// Serve answers the connections of l, with TLS unless config is nil, until Drain has ended. It fails if l
+// does.
+func (s *Server) Serve(l net.Listener, config *tls.Config) error {
+	l = &listener{l, s}
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Drain refuses acquires from now on, and waits for open leases to end, for as long as ctx. Then it ends
+// connections, and closes the Limits, which ends what is left. It fails with the error of that.
+func (s *Server) Drain(ctx context.Context) error {
+	s.drain()
+	left := s.Leases.Drain(ctx)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	if err := s.http.Shutdown(end); err != nil {
+		_ = s.http.Close()
+	}
+	if left != nil {
+		s.config.Logger.Warn("leases are open at the end: what they hold comes back, and the rest stays charged",
+			slog.Int64("open", s.Leases.Stats().Open))
+	}
+	return s.config.Limits.Close(end)
+}
+
+// closing is the time for the last writes.
+const closing = 10 * time.Second
+
+// listener accepts connections that have a client of leases.
+type listener struct {
+	net.Listener
+
+	server *Server
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.server.conns.Add(1) <= mostConns {
+			return &conn{Conn: c, server: l.server}, nil
+		}
+		l.server.conns.Add(-1)
+		_ = c.Close()
+	}
+}
+
+// conn is a connection and its client.
+type conn struct {
+	net.Conn
+
+	server *Server
+	client leases.Client
+	closed atomic.Bool
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	if !c.closed.Swap(true) {
+		c.client.Close()
+		c.server.conns.Add(-1)
+	}
+	return c.Conn.Close()
+}
+
+// withClient is http.Server.ConnContext.
+func withClient(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	if own, ok := c.(*conn); ok {
+		return api.WithClient(ctx, &own.client)
+	}
+	return ctx
+}
