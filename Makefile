@@ -165,7 +165,8 @@ OWN := github.com/sluice-go/sluice
 .PHONY: tidy
 tidy: ## make the go.mod of each module list what it needs
 	@export GOWORK=off GOFLAGS=-mod=mod; for m in . cmd/sluice docs $(APART); do echo "tidy $$m"; (cd $$m || exit; \
-		trap 'go mod edit -dropreplace=$(OWN) -dropreplace=$(OWN)/cmd/sluice' EXIT; go mod edit -replace=$(OWN)=$(CURDIR) -replace=$(OWN)/cmd/sluice=$(CURDIR)/cmd/sluice && go mod tidy) || exit 1; done
+		trap 'go mod edit -dropreplace=$(OWN) -dropreplace=$(OWN)/cmd/sluice -dropreplace=$(OWN)/runtime/otellimit' EXIT; go mod edit -replace=$(OWN)=$(CURDIR) -replace=$(OWN)/cmd/sluice=$(CURDIR)/cmd/sluice \
+		-replace=$(OWN)/runtime/otellimit=$(CURDIR)/runtime/otellimit && go mod tidy) || exit 1; done
 	@go work sync
 
 .PHONY: test-release

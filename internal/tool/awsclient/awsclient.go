@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/sluice-go/sluice/internal/tool/secrets"
+	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 )
 
 // ErrNoRegion says that neither a flag nor AWS's configuration has a region.
@@ -40,6 +41,15 @@ func New(ctx context.Context, endpoint, region string, options ...Option) (*dyna
 		return nil, err
 	}
 	return ofTables(cfg, endpoint), nil
+}
+
+// Lean is New for a client that makes the calls of limiting with little CPU.
+func Lean(ctx context.Context, endpoint, region string, options ...Option) (*lean.Client, error) {
+	cfg, err := configure(ctx, endpoint, region, options)
+	if err != nil {
+		return nil, err
+	}
+	return lean.New(cfg, at(endpoint)), nil
 }
 
 // WithStreams is New with a client of the tables' streams. AWS has them at another endpoint; what else
@@ -83,11 +93,16 @@ func Region(ctx context.Context) (string, error) {
 }
 
 func ofTables(cfg aws.Config, endpoint string) *dynamodb.Client {
-	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+	return dynamodb.NewFromConfig(cfg, at(endpoint))
+}
+
+// at has a client use an endpoint, unless that is empty.
+func at(endpoint string) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
 		if endpoint != "" {
 			o.BaseEndpoint = aws.String(endpoint)
 		}
-	})
+	}
 }
 
 // ofAWS reports that a URL is one of AWS's own, of a network of the caller's too.

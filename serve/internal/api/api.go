@@ -36,6 +36,8 @@ type Config struct {
 	Tokens func() []string
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
+	// Measure is called for each request that was answered; it may be nil.
+	Measure func(ctx context.Context, route string, status int, took time.Duration)
 	// Draining ends once the server is about to end: it then admits nothing more.
 	Draining context.Context //nolint:containedctx // it is the server's state, not a call's
 }
@@ -74,15 +76,35 @@ func New(c Config) *API {
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began, seen := time.Now(), &statusWriter{ResponseWriter: w, code: http.StatusOK}
 	caller, ok := a.caller(r)
-	if !ok {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		problem{Status: http.StatusUnauthorized, Detail: "The request has no valid token: send it as " +
-			"`Authorization: Bearer TOKEN`."}.write(w)
-		return
+	if r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)); ok {
+		a.mux.ServeHTTP(seen, r) // sets r's Pattern
+	} else {
+		seen.Header().Set("WWW-Authenticate", "Bearer")
+		answer(http.StatusUnauthorized,
+			"The request has no valid token: send it as `Authorization: Bearer TOKEN`.").write(seen)
 	}
-	a.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	if a.Measure != nil {
+		a.Measure(r.Context(), r.Pattern, seen.code, time.Since(began))
+	}
 }
+
+// statusWriter notes the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+
+	code int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(code int) {
+	w.code = code
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets http.ResponseController find the server's writer.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 type callerKey struct{}
 

@@ -36,6 +36,8 @@ type Config struct {
 	Tokens  func() []string
 	Logger  *slog.Logger
 	Metrics http.Handler // nil serves none
+	// Measure is called for each request that was answered; it may be nil.
+	Measure func(ctx context.Context, route string, status int, took time.Duration)
 }
 
 // Server serves clients. It is safe for concurrent use.
@@ -57,6 +59,7 @@ func New(c Config) *Server {
 	calls := api.New(api.Config{
 		Limits: c.Limits, Leases: s.Leases, Keys: once.New(keysByLease * c.Most), Logger: c.Logger,
 		Tokens: c.Tokens, Draining: s.draining, Metrics: c.Metrics,
+		Measure: c.Measure,
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", calls)
@@ -65,7 +68,8 @@ func New(c Config) *Server {
 		health(w, s.ready.Load() && s.draining.Err() == nil)
 	})
 	s.http = &http.Server{
-		Handler: mux, MaxHeaderBytes: mostHeader, ReadHeaderTimeout: slowHeader, IdleTimeout: idleConn,
+		Handler:        http.NewCrossOriginProtection().Handler(mux), // no page in a browser calls
+		MaxHeaderBytes: mostHeader, ReadHeaderTimeout: slowHeader, IdleTimeout: idleConn,
 		ConnContext: withClient,
 		ErrorLog:    log.New(quiet{}, "", 0), // what clients do wrong in TLS or HTTP is no news
 	}

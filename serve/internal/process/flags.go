@@ -1,0 +1,155 @@
+// Package process is `sluice-serve`: its flags, the store and the listeners that they name, and the process
+// from its start to its end.
+package process
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/tool/awsclient"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+)
+
+// Flags are those of the command line.
+type Flags struct {
+	File  string `default:"limits.yaml" placeholder:"limits.yaml" help:"Path of the schema."`
+	Check bool   `help:"Check the files, and end."`
+
+	Endpoint  string  `placeholder:"URL" help:"Endpoint of DynamoDB, such as http://127.0.0.1:8000."`
+	Region    string  `placeholder:"REGION" help:"AWS region of the table."`
+	Table     *string `env:"SLUICE_TABLE" placeholder:"rate_limits" help:"Name of the table, or its ARN."`
+	Namespace *string `env:"SLUICE_NAMESPACE" placeholder:"NAME" help:"Namespace of the table."`
+	Redis     *string `env:"SLUICE_REDIS_URL" placeholder:"URL" help:"${redis}"`
+	Prefix    *string `env:"SLUICE_REDIS_PREFIX" placeholder:"sluice:" help:"With --redis: prefix of all keys."`
+
+	HTTP        string `name:"http" default:"127.0.0.1:8080" help:"${http}"`
+	TokenFile   string `placeholder:"FILE" help:"File of tokens that clients send, one in a line."`
+	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server, for TLS."`
+	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
+	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Clients need a certificate of this CA."`
+
+	Replica   string        `placeholder:"NAME" help:"${replica}"`
+	MaxLeases int           `default:"100000" help:"Number of leases that may be open at once."`
+	Drain     time.Duration `default:"30s" help:"At SIGTERM, wait for open leases for as long."`
+
+	Version bool `help:"Print the version."`
+}
+
+// help has the help texts that are too long for a tag.
+var help = map[string]string{
+	"http": "Address of the HTTP API, or unix:/path/to/socket.",
+	"redis": "URL of a Redis to use instead of a table: redis://:password@host:6379/0, rediss://..., " +
+		"unix://... ?master_name=NAME is for a Sentinel, ?addr=host:port adds nodes of a cluster.",
+	"replica": "Name of the place where this process runs, unique among replicas. By default it is the host's " +
+		"name and --http. A process that is started again has the same one.",
+}
+
+// description is the text above the flags.
+const description = `Serve the limits of limits.yaml by HTTP, to programs in any language.
+
+Without --table, --endpoint and --redis, the limits are kept in this process alone, and are lost when it ends:
+for a first try. Without --token-file or --tls-client-ca, it listens on this machine alone, since whoever
+reaches it may spend and give back.
+
+It reads its files again on SIGHUP and when they change; a mistake in one changes nothing. On SIGTERM it
+admits nothing more, waits for open leases (--drain), and ends.`
+
+// regionName matches what can be a region: a label of a host name. Emulators accept any.
+var regionName = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
+
+// choose decides between the command line and environment variables. An empty variable is none, and a flag
+// has precedence over a variable that names another store. given reports whether a flag is on the command
+// line.
+func (f *Flags) choose(given func(name string) bool) error {
+	for name, value := range map[string]**string{"table": &f.Table, "namespace": &f.Namespace, "redis": &f.Redis,
+		"prefix": &f.Prefix} {
+		switch {
+		case *value == nil || **value != "":
+		case given(name):
+			return fmt.Errorf("--%s is empty: pass a value, or leave the flag out", name)
+		default:
+			*value = nil
+		}
+	}
+	table := given("table") || given("endpoint") || given("region") || given("namespace")
+	switch {
+	case given("redis") && !table:
+		f.Table, f.Namespace = nil, nil
+	case table && !given("redis"):
+		f.Redis, f.Prefix = nil, nil
+	}
+	return nil
+}
+
+// check returns a mistake in the flags.
+func (f *Flags) check() error {
+	switch {
+	case f.Redis != nil && f.onTable():
+		return fmt.Errorf("--redis names a Redis, and other flags a DynamoDB table: pass one of them")
+	case f.Prefix != nil && f.Redis == nil:
+		return fmt.Errorf("--prefix is for keys in Redis: pass --redis too")
+	case f.Region != "" && !regionName.MatchString(f.Region):
+		return fmt.Errorf("--region %q is not the name of an AWS region: pass one, such as eu-west-1", f.Region)
+	case f.MaxLeases < 1 || f.MaxLeases > 100_000_000:
+		return fmt.Errorf("--max-leases %d is out of range: pass 1 to 100000000", f.MaxLeases)
+	case f.Drain < 0 || f.Drain > time.Hour:
+		return fmt.Errorf("--drain %v is out of range: pass 0s to 1h", f.Drain)
+	case (f.TLSCert == "") != (f.TLSKey == ""):
+		return fmt.Errorf("--tls-cert and --tls-key go together: pass both, or none")
+	case f.TLSClientCA != "" && f.TLSCert == "":
+		return fmt.Errorf("--tls-client-ca needs a certificate of the server: pass --tls-cert and --tls-key too")
+	}
+	if f.Table != nil {
+		if _, ok := operator.TableName(*f.Table); !ok {
+			return fmt.Errorf("%s", operator.WrongTable(*f.Table))
+		}
+	}
+	if f.Namespace != nil {
+		if err := operator.CheckNamespace(*f.Namespace); err != nil {
+			return err
+		}
+	}
+	if err := f.checkAddress(); err != nil {
+		return err
+	}
+	return awsclient.CheckEndpoint(f.Endpoint)
+}
+
+// onTable reports whether the flags name a DynamoDB table.
+func (f *Flags) onTable() bool {
+	return f.Table != nil || f.Endpoint != "" || f.Region != "" || f.Namespace != nil
+}
+
+// checkAddress refuses an address that others reach, unless they have to prove who they are.
+func (f *Flags) checkAddress() error {
+	if path, ok := strings.CutPrefix(f.HTTP, "unix:"); ok {
+		if path == "" {
+			return fmt.Errorf("--http unix: has no path: pass one, such as unix:/run/sluice.sock")
+		}
+		return nil
+	}
+	host, _, err := net.SplitHostPort(f.HTTP)
+	if err != nil {
+		return fmt.Errorf("--http %q is no address: pass one, such as 127.0.0.1:8080 or unix:/run/sluice.sock",
+			f.HTTP)
+	}
+	ip := net.ParseIP(host)
+	if f.TokenFile != "" || f.TLSClientCA != "" || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--http %s is open to other machines, whose programs could spend and give back: pass "+
+		"--token-file or --tls-client-ca too, or listen on 127.0.0.1", f.HTTP)
+}
+
+// replica returns the name of the place where the process runs.
+func (f *Flags) replica() string {
+	if f.Replica != "" {
+		return f.Replica
+	}
+	host, _ := os.Hostname() // without one, replicas on a machine still differ by their addresses
+	return host + " " + f.HTTP
+}

@@ -1,0 +1,107 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// listen opens the listener of --http.
+func (f *Flags) listen(ctx context.Context) (net.Listener, error) {
+	var config net.ListenConfig
+	path, unix := strings.CutPrefix(f.HTTP, "unix:")
+	if !unix {
+		l, err := config.Listen(ctx, "tcp", f.HTTP)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("--http %s is in use: choose another port, or 0 for a free one", f.HTTP)
+		}
+		return l, err
+	}
+	// A socket file stays after a crash: one that nobody answers is removed.
+	var dialer net.Dialer
+	if c, err := dialer.DialContext(ctx, "unix", path); err == nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("--http %s is in use: choose another path", f.HTTP)
+	}
+	if at, err := os.Lstat(path); err == nil && at.Mode()&os.ModeSocket != 0 {
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return l, os.Chmod(path, 0o660)
+}
+
+// tls returns the configuration of TLS: nil without --tls-cert. The certificate is read again for each
+// connection, so that a new one needs no restart.
+func (f *Flags) tls() (*tls.Config, error) {
+	if f.TLSCert == "" {
+		return nil, nil
+	}
+	if _, err := tls.LoadX509KeyPair(f.TLSCert, f.TLSKey); err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(f.TLSCert, f.TLSKey)
+			return &pair, err
+		},
+	}
+	if f.TLSClientCA != "" {
+		text, err := os.ReadFile(f.TLSClientCA)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-client-ca: %w", err)
+		}
+		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !config.ClientCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("--tls-client-ca %s has no certificate: pass a file in PEM", f.TLSClientCA)
+		}
+	}
+	return config, nil
+}
+
+// leastToken is the length of the shortest token, in bytes.
+const leastToken = 16
+
+// readTokens reads --token-file: a token in each line, and comments behind #. It returns none without the
+// flag.
+func (f *Flags) readTokens() (all []string, err error) {
+	if f.TokenFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(f.TokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("--token-file: %w", err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		token := strings.TrimSpace(lines.Text())
+		switch {
+		case token == "" || strings.HasPrefix(token, "#"):
+		case len(token) < leastToken:
+			return nil, fmt.Errorf("--token-file %s:%d: a token has %d bytes, at least %d are needed: make one with "+
+				"`openssl rand -hex 32`", f.TokenFile, n, len(token), leastToken)
+		default:
+			all = append(all, token)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("--token-file %s: %w", f.TokenFile, err)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("--token-file %s has no token: write one in a line", f.TokenFile)
+	}
+	return all, nil
+}

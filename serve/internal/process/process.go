@@ -1,0 +1,206 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/secrets"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/serve/internal/logs"
+	"github.com/sluice-go/sluice/serve/internal/server"
+	"github.com/sluice-go/sluice/serve/internal/telemetry"
+)
+
+// Exit codes, as those of `sluice`.
+const (
+	exitOK = iota
+	exitFailure
+	exitUsage
+)
+
+// Process is one run of sluice-serve.
+type Process struct {
+	Stdout, Stderr io.Writer
+	Reload         <-chan os.Signal // the files are to be read again
+
+	// Serving is called once the server answers, with its address; it may be nil.
+	Serving func(net.Addr)
+}
+
+// Run serves until ctx ends, and returns the exit code. args are without the program's name.
+func (p *Process) Run(ctx context.Context, args []string) int {
+	flags, exit := &Flags{}, -1
+	vars := kong.Vars{}
+	maps.Copy(vars, help)
+	parser, err := kong.New(flags, kong.Name("sluice-serve"), kong.Description(description), vars,
+		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(code int) { exit = code }))
+	if err != nil {
+		return p.fail(err, exitFailure)
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case exit >= 0: // it has printed help
+		return exit
+	case err == nil && flags.Version:
+		_, _ = fmt.Fprintln(p.Stdout, "sluice-serve", version())
+		return exitOK
+	case err == nil:
+		if err = flags.choose(given(command)); err == nil {
+			err = flags.check()
+		}
+	}
+	if err != nil {
+		return p.fail(fmt.Errorf("%w; run `sluice-serve --help`", err), exitUsage)
+	}
+	if err := p.serve(ctx, flags); err != nil {
+		return p.fail(err, exitFailure)
+	}
+	return exitOK
+}
+
+// given returns a function that reports whether a flag is on the command line.
+func given(command *kong.Context) func(name string) bool {
+	return func(name string) bool {
+		return slices.ContainsFunc(command.Path, func(at *kong.Path) bool {
+			return at.Flag != nil && at.Flag.Name == name
+		})
+	}
+}
+
+// fail prints an error and returns the exit code.
+func (p *Process) fail(err error, code int) int {
+	text := secrets.Web(secrets.Redis(err.Error()))
+	if _, asIs := errors.AsType[gen.Problems](err); !asIs && !strings.HasPrefix(text, "sluice: ") {
+		text = "sluice: " + text
+	}
+	_, _ = fmt.Fprintln(p.Stderr, strings.TrimRight(text, "\n"))
+	return code
+}
+
+// version returns the version of the module, as the go command recorded it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// serve is Run with flags.
+func (p *Process) serve(ctx context.Context, flags *Flags) error {
+	log := logs.New(p.Stderr)
+	measured, err := telemetry.New()
+	if err != nil {
+		return err
+	}
+	secure, err := flags.tls()
+	if err == nil && flags.Check {
+		err = flags.checkFiles()
+	}
+	if err != nil || flags.Check {
+		return err
+	}
+	at, err := flags.place(ctx)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	f := &files{flags: flags, place: at, log: log, telemetry: measured,
+		options: []runtime.Option{runtime.WithLogger(log), runtime.WithObserver(measured.Observer)}}
+	if err := f.start(); err != nil {
+		return err
+	}
+	s := server.New(server.Config{
+		Limits: f.current, Replica: flags.replica(), Most: flags.MaxLeases, Logger: log,
+		Tokens: func() []string { return *f.tokens.Load() }, Metrics: measured.Handler, Measure: measured.Request,
+	})
+	if err := measured.Watch(s.Leases); err != nil {
+		return err
+	}
+	if err := p.setUp(ctx, f, s); err != nil {
+		return err
+	}
+	l, err := flags.listen(ctx)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", slog.String("http", l.Addr().String()), slog.String("file", flags.File),
+		slog.String("store", at.name), slog.String("version", version()))
+	if at.loses {
+		log.Warn("the limits are kept in this process alone, and are lost when it ends: pass --table or --redis")
+	}
+	if p.Serving != nil {
+		p.Serving(l.Addr())
+	}
+	return p.run(ctx, f, s, func() error { return s.Serve(l, secure) })
+}
+
+// run serves until ctx ends, and then drains.
+func (p *Process) run(ctx context.Context, f *files, s *server.Server, serve func() error) error {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var under sync.WaitGroup
+	under.Go(func() { s.Run(running) })
+	under.Go(func() { f.watch(running, p.Reload) })
+	served := make(chan error, 1)
+	under.Go(func() { served <- serve() })
+	defer under.Wait()
+	defer stop()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	f.log.Info("ending: nothing more is admitted", slog.Duration("drain", f.flags.Drain))
+	drain, cancel := context.WithTimeout(running, f.flags.Drain)
+	defer cancel()
+	err := s.Drain(drain)
+	f.log.Info("ended")
+	return err
+}
+
+// unchecked is the time between two checks of a store that does not answer.
+const unchecked = 5 * time.Second
+
+// setUp checks the store. It fails if the installation is wrong. If the store does not answer, the server
+// serves by its failure policy, and is ready once it does.
+func (p *Process) setUp(ctx context.Context, f *files, s *server.Server) error {
+	l := f.current.Use()
+	err := l.Check(ctx)
+	l.Drop()
+	if err == nil {
+		s.Ready()
+		return nil
+	}
+	if _, down := errors.AsType[*runtime.UnavailableError](err); !down {
+		return err
+	}
+	f.log.Error("the store does not answer", slog.Any("error", err))
+	go func() {
+		for err != nil {
+			select {
+			case <-time.After(unchecked):
+			case <-ctx.Done():
+				return
+			}
+			l := f.current.Use()
+			err = l.Check(ctx)
+			l.Drop()
+		}
+		s.Ready()
+		f.log.Info("the store answers")
+	}()
+	return nil
+}

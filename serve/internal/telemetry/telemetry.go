@@ -1,0 +1,111 @@
+// Package telemetry measures the server by OpenTelemetry: what the library measures, and requests, leases and
+// reloads. Prometheus reads it.
+package telemetry
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
+	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/metrics"
+	"github.com/sluice-go/sluice/runtime/otellimit"
+	"github.com/sluice-go/sluice/serve/internal/leases"
+)
+
+// scope is the name of the meter.
+const scope = "github.com/sluice-go/sluice/serve"
+
+// Telemetry is what the server measures. It is safe for concurrent use.
+type Telemetry struct {
+	// Observer measures what the library does.
+	Observer *runtime.Observer
+	// Handler serves the metrics to Prometheus.
+	Handler http.Handler
+
+	meter    metric.Meter
+	requests metric.Float64Histogram
+	reloads  metric.Int64Counter
+}
+
+// New returns a Telemetry with nothing measured yet.
+func New() (*Telemetry, error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reader, err := promexporter.New(promexporter.WithRegisterer(registry), promexporter.WithoutScopeInfo())
+	if err != nil {
+		return nil, err
+	}
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	t := &Telemetry{
+		Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), meter: provider.Meter(scope),
+	}
+	if t.Observer, err = otellimit.New(otellimit.WithMeterProvider(provider),
+		otellimit.WithTracerProvider(noop.NewTracerProvider())); err != nil {
+		return nil, err
+	}
+	if t.requests, err = t.meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"),
+		metric.WithDescription("How long requests took, the waiting included."),
+		metric.WithExplicitBucketBoundaries(metrics.DecisionDuration.Buckets...)); err != nil {
+		return nil, err
+	}
+	t.reloads, err = t.meter.Int64Counter("sluice.serve.reloads", metric.WithUnit("{reload}"),
+		metric.WithDescription("Reads of the files after the start, by whether they took effect."))
+	return t, err
+}
+
+// Watch measures the leases of h.
+func (t *Telemetry) Watch(h *leases.Holder) error {
+	open, err := t.meter.Int64ObservableGauge("sluice.serve.leases.open", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases that are open, those of acquires under way included."))
+	if err != nil {
+		return err
+	}
+	most, err := t.meter.Int64ObservableGauge("sluice.serve.leases.most", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases that may be open (--max-leases)."))
+	if err != nil {
+		return err
+	}
+	ended, err := t.meter.Int64ObservableCounter("sluice.serve.leases.ended", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases that have ended, by how: those that expired had no client any more."))
+	if err != nil {
+		return err
+	}
+	_, err = t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s := h.Stats()
+		o.ObserveInt64(open, s.Open)
+		o.ObserveInt64(most, s.Most)
+		for how, n := range s.Ended {
+			if how != leases.Unknown {
+				o.ObserveInt64(ended, n, metric.WithAttributes(attribute.String("sluice.outcome", how.String())))
+			}
+		}
+		return nil
+	}, open, most, ended)
+	return err
+}
+
+// Reloaded counts a read of the files, which took effect if ok.
+func (t *Telemetry) Reloaded(ctx context.Context, ok bool) {
+	outcome := "applied"
+	if !ok {
+		outcome = "failed"
+	}
+	t.reloads.Add(ctx, 1, metric.WithAttributes(attribute.String("sluice.outcome", outcome)))
+}
+
+// Request measures a request: by its route, never its path, and by its status.
+func (t *Telemetry) Request(ctx context.Context, route string, status int, took time.Duration) {
+	t.requests.Record(ctx, took.Seconds(), metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("http.route", route), attribute.Int("http.response.status_code", status))))
+}
