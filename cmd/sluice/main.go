@@ -8,6 +8,7 @@
 //   - convert per-limit items into buckets
 //   - measure limits under load
 //   - serve a DynamoDB in memory for development
+//   - serve limits by HTTP
 //
 // Its exit code is 0 when all is well, 1 when limits.yaml has mistakes, a check found something or a call
 // failed, and 2 when the command line is wrong.

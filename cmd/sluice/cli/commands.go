@@ -24,6 +24,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/region"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/reset"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schema"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/table"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/top"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/usage"
@@ -53,6 +54,7 @@ type commands struct {
 	Migrate   migrate.Command    `cmd:"" help:"Convert per-limit items into buckets, beside live acquires."`
 	Load      load.Command       `cmd:"" help:"Measure limits under load: latencies, denials, capacity units."`
 	Dev       dev.Command        `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`
+	Serve     serve.Command      `cmd:"" passthrough:"" help:"Serve limits by HTTP, to any language."`
 	Version   version.Command    `cmd:"" help:"Print the version."`
 
 	PrintVersion version.Flag `name:"version" help:"Print the version."`
