@@ -122,6 +122,7 @@ func (l limitName) String() string   { return l.name }
 func TestBy(t *testing.T) {
 	denied := store.AddRefusal(nil, store.Refusal{Resource: "gpt-4", Limit: "rpm", RetryAfter: time.Second})
 	denied = store.AddRefusal(denied, store.Refusal{Resource: "images", Limit: "ipm", RetryAfter: time.Minute})
+	ofName := store.AddRefusal(nil, store.Refusal{Resource: "model/gpt-5", Template: "model", Limit: "rpm"})
 	for _, test := range []struct {
 		denied *store.DeniedError
 		limit  store.LimitName
@@ -133,6 +134,9 @@ func TestBy(t *testing.T) {
 		{denied, limitName{"images", "rpm"}, false},
 		{denied, limitName{}, false},
 		{denied, nil, false},
+		{ofName, limitName{"model", "rpm"}, true},
+		{ofName, limitName{"model", "tpm"}, false},
+		{ofName, limitName{"", "rpm"}, false},
 		{&store.DeniedError{Resource: "gpt-4", Limit: "rpm"}, limitName{"gpt-4", "rpm"}, true},
 	} {
 		if got := test.denied.By(test.limit); got != test.want {

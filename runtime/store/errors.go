@@ -16,6 +16,7 @@ import (
 // Several callers may get the same one: do not change it.
 type DeniedError struct {
 	Resource  string
+	Template  string // of which Resource is a name; "" for another resource
 	Entity    string // whose bucket refused, as stored: user-123
 	Limit     string // the limit that refuses longest
 	Unit      string // of both numbers: a currency, with which they are money.Amounts, or "" for whole tokens
@@ -34,7 +35,7 @@ type DeniedError struct {
 
 // Refusal is one limit that refused; its fields are as in DeniedError.
 type Refusal struct {
-	Resource             string
+	Resource, Template   string
 	Entity, Limit, Unit  string
 	Requested, Available int64
 	RetryAfter           time.Duration
@@ -58,16 +59,18 @@ func (e *DeniedError) Error() string {
 	return s
 }
 
-// By reports whether limit is one of those that denied the call, in whichever bucket of its chain. It is
-// false for nil.
+// By reports whether limit is one of those that denied the call, in whichever bucket of its chain. A limit of
+// a template is that of each of its names. It is false for nil.
 func (e *DeniedError) By(limit LimitName) bool {
 	if limit == nil {
 		return false
 	}
 	resource, name := limit.Resource(), limit.String()
-	return e.Resource == resource && e.Limit == name || slices.ContainsFunc(e.Refusals, func(r Refusal) bool {
-		return r.Resource == resource && r.Limit == name
-	})
+	is := func(r Refusal) bool {
+		return resource != "" && (r.Resource == resource || r.Template == resource) && r.Limit == name
+	}
+	return is(Refusal{Resource: e.Resource, Template: e.Template, Limit: e.Limit}) ||
+		slices.ContainsFunc(e.Refusals, is)
 }
 
 // Unwrap returns context.DeadlineExceeded if a Wait gave up because RetryAfter is past its deadline, else

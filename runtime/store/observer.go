@@ -64,6 +64,7 @@ const (
 type Event struct {
 	Operation              string // what has ended: see OperationAcquire
 	Resource, Kind, Entity string // "" for an entity that is nil, which is invalid
+	Template               string // of which Resource is a name; "" for another resource
 	// Limit is the one that refused: of several, the one with the longest wait. LimitKind is the kind of its
 	// bucket: the entity's own or an ancestor's. Both are empty if none refused, or one of another claim.
 	Limit, LimitKind string

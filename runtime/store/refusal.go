@@ -30,7 +30,7 @@ func Refuse(
 			wait = bucket.RetryAfter(b, img.Refilled, now, cost[i])
 		}
 		e = AddRefusal(e, Refusal{
-			Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
+			Resource: spec.Resource, Template: spec.Template, Entity: entity, Limit: spec.Limits[i],
 			Unit: spec.Unit(i), Requested: spec.Whole(i, cost[i]), Available: spec.Whole(i, max(0, left)),
 			RetryAfter: wait, Resets: Resets(b, now),
 		})
@@ -60,7 +60,7 @@ func AddRefusal(e *DeniedError, r Refusal) *DeniedError {
 	}
 	e.Refusals = append(e.Refusals, r)
 	if r.RetryAfter > e.RetryAfter || e.Limit == "" {
-		e.Resource, e.Entity, e.Limit, e.Unit = r.Resource, r.Entity, r.Limit, r.Unit
+		e.Resource, e.Template, e.Entity, e.Limit, e.Unit = r.Resource, r.Template, r.Entity, r.Limit, r.Unit
 		e.Requested, e.Available, e.RetryAfter, e.Resets = r.Requested, r.Available, r.RetryAfter, r.Resets
 	}
 	return e

@@ -68,7 +68,7 @@ func Refused(
 	}
 	own := &spec.Kinds[links[0].Kind]
 	e := store.Event{
-		Operation: store.OperationAcquire, Resource: spec.Resource,
+		Operation: store.OperationAcquire, Resource: spec.Resource, Template: spec.Template,
 		Kind: own.Name, Entity: own.Prefix + links[0].ID, Limit: denied.Limit, Err: denied,
 	}
 	for _, l := range links {
@@ -82,7 +82,10 @@ func Refused(
 // Event describes how call, an operation, has ended.
 func Event(operation string, call *store.Call, ended time.Time, err error) store.Event {
 	spec := call.Parts[0].Def.Spec()
-	e := store.Event{Operation: operation, Resource: spec.Resource, Took: ended.Sub(call.Called), Err: err}
+	e := store.Event{
+		Operation: operation, Resource: spec.Resource, Template: spec.Template,
+		Took: ended.Sub(call.Called), Err: err,
+	}
 	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {
 		e.Entity, e.Kind = buckets[0].Entity, spec.Kinds[buckets[0].Kind].Name
 	}
