@@ -2,11 +2,11 @@ package redisstore
 
 import (
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/inforce"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -130,18 +130,18 @@ func (b *cachedBucket) setOverrides(own, ofKind *override) {
 		return
 	}
 	b.own, b.ofKind = own, ofKind
-	limits, version := resolved(b.spec, b.kind, own.Stored, ofKind.Stored)
-	if b.inForce != nil && b.inForce.version == version && slices.Equal(b.inForce.limits, limits) {
+	n := inforce.Sources{Own: own.Stored, OfKind: ofKind.Stored}.Resolve(b.spec, b.kind)
+	if b.inForce != nil && b.inForce.version == n.Version && slices.Equal(b.inForce.limits, n.Limits) {
 		return
 	}
-	next := &limitSet{cachedBucket: b, limits: limits, version: version}
+	next := &limitSet{cachedBucket: b, limits: n.Limits, version: n.Version}
 	dated := false
 	for _, i := range b.has {
-		dated = dated || limits[i].Windowed()
+		dated = dated || n.Limits[i].Windowed()
 		next.replies += next.numbers(i)
 	}
 	if !dated {
-		next.params = window.Of(limits, version, b.has, b.spec.Held, nil, 0).List
+		next.params = window.Of(n.Limits, n.Version, b.has, b.spec.Held, nil, 0).List
 	}
 	b.inForce = next
 }
@@ -179,14 +179,4 @@ func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []
 		reply = reply[n:]
 	}
 	return img, epochs, swept
-}
-
-// resolved returns the limits in force for a bucket of a kind, and the version of overrides. They are the
-// entity's and the kind's. The version grows with each write of one of them, and falls if one is evicted.
-func resolved(spec *store.Spec, kind int, overrides ...store.Stored) (limits []bucket.Limit, version int64) {
-	for _, o := range overrides {
-		n, _ := strconv.ParseInt(string(o.Revision), 10, 64) // "" is 0; text.Override has refused others
-		version += n
-	}
-	return store.Resolve(spec.Kinds[kind].Limits, overrides...), version
 }

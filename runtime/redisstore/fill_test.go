@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -120,7 +121,7 @@ type newerFills struct {
 
 func (n *newerFills) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" && cmd.Args()[1] == redis.NewScript(fillScript).Hash() {
+		if cmd.Name() == "evalsha" && cmd.Args()[1] == redis.NewScript(fill.Script).Hash() {
 			n.fills++
 			n.newer()
 		}
@@ -136,7 +137,7 @@ func TestFillContended(t *testing.T) {
 	n := &newerFills{}
 	n.newer = func() {
 		args := append(text.Params(*rpm(50)[0], int64(n.fills)), "")
-		err := redis.NewScript(fillScript).Run(t.Context(), others, []string{key}, args...).Err()
+		err := redis.NewScript(fill.Script).Run(t.Context(), others, []string{key}, args...).Err()
 		if err != nil {
 			t.Error(err)
 		}
@@ -144,8 +145,8 @@ func TestFillContended(t *testing.T) {
 	client.AddHook(n)
 	d := s.process(t, client, def)
 	err := d.session.Overrides().Fill(t.Context(), def.spec, 0, "user-alice", "user-alice")
-	if !isA[*store.ContendedError](err) || n.fills != maxFills {
-		t.Errorf("%v after %d fills, want a ContendedError after %d", err, n.fills, maxFills)
+	if !isA[*store.ContendedError](err) || n.fills != fill.Attempts {
+		t.Errorf("%v after %d fills, want a ContendedError after %d", err, n.fills, fill.Attempts)
 	}
 }
 

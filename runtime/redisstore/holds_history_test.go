@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -246,7 +247,7 @@ func (w *world) reset(entity string) string {
 	w.resets[entity] = w.now
 	spec, kind := history().spec, entities[entity]
 	if w.broken.reset != "" {
-		script := strings.Replace(resetHoldsScript, "+ 2) + 2", w.broken.reset, 1)
+		script := strings.Replace(fill.ResetHoldsScript, "+ 2) + 2", w.broken.reset, 1)
 		for _, limit := range spec.Limits {
 			at := database.Keys{Prefix: w.s.prefix}.Bucket(spec.Resource, limit, "", entity)
 			if err := redis.NewScript(script).Run(w.t.Context(), w.raw, []string{at}).Err(); err != nil {

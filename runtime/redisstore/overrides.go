@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
-	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -110,21 +110,6 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 	return store.Revision(revision), nil
 }
 
-// fillScript fills one limit of a bucket.
-//
-//go:embed fill.lua
-var fillScript string
-
-// resetScript resets one windowed limit of a bucket.
-//
-//go:embed reset.lua
-var resetScript string
-
-// resetHoldsScript resets one limit of a bucket that counts holds.
-//
-//go:embed resetholds.lua
-var resetHoldsScript string
-
 // Fill implements store.OverrideStore.
 func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
 	return o.FillLimits(ctx, spec, kind, entity, root, spec.Limits...)
@@ -137,51 +122,8 @@ func (o *Overrides) FillLimits(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, limits ...string,
 ) error {
 	defer o.filled(spec.Resource, root, entity)
-	for i, limit := range spec.Limits {
-		if !spec.Kinds[kind].Has(i) || !slices.Contains(limits, limit) {
-			continue
-		}
-		if err := o.fillLimit(ctx, spec, kind, entity, root, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxFills is how often fillLimit reads the overrides.
-const maxFills = 5
-
-// fillLimit fills the i-th limit of a bucket. If a higher version of the overrides has filled it, fillLimit
-// reads them anew. These overrides are newer than that fill, even if an eviction has lowered the version.
-func (o *Overrides) fillLimit(
-	ctx context.Context, spec *store.Spec, kind int, entity, root string, i int,
-) error {
-	key, filledBy := o.db.Keys.Bucket(spec.Resource, spec.Limits[i], root, entity), ""
-	reset := resetScript
-	held := window.Held(spec.Held, i)
-	if held {
-		reset = resetHoldsScript
-	}
-	if held || spec.Kinds[kind].Limits[i].Windowed() { // nothing depends on the overrides
-		err := redis.NewScript(reset).Run(ctx, o.db.Client, []string{key}).Err()
-		return o.db.OperationError(ctx, database.OnKey(key, err))
-	}
-	for range maxFills {
-		overrides, err := o.Get(ctx, spec, entity, spec.Kinds[kind].Name)
-		if err != nil {
-			return err
-		}
-		inForce, version := resolved(spec, kind, overrides...)
-		args := append(text.Params(inForce[i], version), filledBy)
-		filledBy, err = redis.NewScript(fillScript).Run(ctx, o.db.Client, []string{key}, args...).Text()
-		if err != nil {
-			return o.db.OperationError(ctx, database.OnKey(key, err))
-		}
-		if filledBy == "" {
-			return nil
-		}
-	}
-	return &store.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: maxFills}
+	b := fill.Bucket{DB: &o.db, Spec: spec, Kind: kind, Entity: entity, Root: root, Overrides: o.Get}
+	return b.Limits(ctx, limits...)
 }
 
 // Heartbeat implements store.OverrideStore: on Redis no limits are divided among regions.

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -166,7 +167,7 @@ func TestFillByOlder(t *testing.T) {
 	client := s.client(t)
 	d := s.process(t, client, slow())
 	key := database.Keys{Prefix: s.prefix}.Bucket("gpt-4", "rpm", "", "user-alice")
-	for _, fill := range []struct {
+	for _, one := range []struct {
 		tokens, version int64
 		known           string
 		reply           string
@@ -179,12 +180,12 @@ func TestFillByOlder(t *testing.T) {
 		{20, 1, "2", "", 20},
 		{45, 3, "", "", 45},
 	} {
-		args := append(text.Params(*rpm(fill.tokens)[0], fill.version), fill.known)
-		reply, err := redis.NewScript(fillScript).Run(t.Context(), client, []string{key}, args...).Text()
-		if reply != fill.reply || err != nil {
-			t.Fatalf("%+v: %q, %v", fill, reply, err)
+		args := append(text.Params(*rpm(one.tokens)[0], one.version), one.known)
+		reply, err := redis.NewScript(fill.Script).Run(t.Context(), client, []string{key}, args...).Text()
+		if reply != one.reply || err != nil {
+			t.Fatalf("%+v: %q, %v", one, reply, err)
 		}
-		d.left(t, alice, tokens2{fill.left, 6000})
+		d.left(t, alice, tokens2{one.left, 6000})
 	}
 }
 
