@@ -81,7 +81,8 @@ func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]
 // cluster no script can write both keys. So List may find no override at an entry of the set, but misses
 // none.
 func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
-	args := []any{string(s.Revision), rand.Text()}
+	fields := text.LimitFields(s.At)
+	args := []any{string(s.Revision), rand.Text(), fields}
 	for i, name := range spec.Limits {
 		limit := ""
 		if s.Limits[i] != nil {
@@ -92,7 +93,7 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 			}
 			limit = text.Limit(*s.Limits[i])
 		}
-		args = append(args, text.LimitField(name), limit)
+		args = append(args, fields+name, limit)
 	}
 	defer o.changed(spec.Resource)
 	all := o.db.Keys.Configs(spec.Resource)

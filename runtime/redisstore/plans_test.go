@@ -3,12 +3,14 @@ package redisstore
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -170,4 +172,87 @@ func TestSetPlanAtOnce(t *testing.T) {
 	on(other, "")
 	clock.pass(time.Minute)
 	on(other, "pro")
+}
+
+// TestPlanNumbers: numbers of plans are stored by plan and kind in one hash, which has one version. Writes of
+// one leave those of others, and limits of another binary, until none is left at the same place.
+func TestPlanNumbers(t *testing.T) {
+	s := newServer(t)
+	ctx, client, def := t.Context(), s.client(t), slow()
+	backend, hash := New(client, Prefix(s.prefix)).Overrides(), database.Keys{Prefix: s.prefix}.Plans("gpt-4")
+	var last store.Revision
+	set := func(at string, limits []*bucket.Limit, revision store.Revision) {
+		t.Helper()
+		next, err := backend.Set(ctx, def.spec, store.Stored{At: at, Limits: limits, Revision: revision})
+		if err != nil || next <= last {
+			t.Fatalf("revision %s after %s, %v", next, last, err)
+		}
+		last = next
+	}
+	conflict := func(at string, limits []*bucket.Limit, revision store.Revision) {
+		t.Helper()
+		_, err := backend.Set(ctx, def.spec, store.Stored{At: at, Limits: limits, Revision: revision})
+		const want = "sluice: the override of gpt-4 at free.user has been changed meanwhile: read it again"
+		if !isA[*store.ConflictError](err) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	listed := func(want ...string) {
+		t.Helper()
+		var got []string
+		for stored, err := range backend.List(ctx, def.spec) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(stored.At, " ", stored.Limits[0].Burst/bucket.Milli))
+			if stored.Revision != last {
+				t.Errorf("%s has revision %s, want that of all plans, %s", stored.At, stored.Revision, last)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("listed %q, want %q", got, want)
+		}
+	}
+	none := []*bucket.Limit{nil, nil}
+	set("pro.user", rpm(600), "")
+	set("free.user", rpm(6), "") // nothing is there yet, whatever other plans have
+	conflict("free.user", rpm(7), "")
+	conflict("free.user", none, last[:len(last)-1])
+	set("pro.project", rpm(6000), last)
+	listed("free.user 6", "pro.project 6000", "pro.user 600")
+	client.HSet(ctx, hash, "l_pro.user.rpd", "1 1 1 1", "l_gold.team.rpm", "1 1 1 1") // of another binary
+	set("pro.user", rpm(700), last)
+	if !client.HExists(ctx, hash, "l_pro.user.rpd").Val() {
+		t.Error("a limit of another binary is gone")
+	}
+	listed("free.user 6", "pro.project 6000", "pro.user 700")
+	set("pro.user", none, last)
+	if got := client.HKeys(ctx, hash).Val(); len(got) != 5 || slices.Contains(got, "l_pro.user.rpd") {
+		t.Errorf("%q are left, want two plans' limits, that of gold, ver and op", got)
+	}
+	listed("free.user 6", "pro.project 6000")
+	if all, err := backend.Get(ctx, def.spec, "pro.user", "user", "gold.user"); err != nil ||
+		all[0].Overrides() || all[0].Revision != last || all[1].Revision != "" || all[2].Revision != last {
+		t.Errorf("%+v, %v", all, err)
+	}
+	set("free.user", none, last)
+	set("pro.project", none, last)
+	listed()
+	_, err := backend.Set(ctx, def.spec, store.Stored{At: "pro.user", Limits: rpm(0)})
+	if !isA[*store.InvalidError](err) {
+		t.Errorf("%v, want an InvalidError", err)
+	}
+}
+
+// TestMalformedPlan is named, with the cure.
+func TestMalformedPlan(t *testing.T) {
+	s := newServer(t)
+	client, key := s.client(t), database.Keys{Prefix: s.prefix}.Plans("gpt-4")
+	client.HSet(t.Context(), key, "ver", "1", "l_pro.user.rpm", "5 5 5")
+	_, err := New(client, Prefix(s.prefix)).Overrides().Get(t.Context(), slow().spec, "pro.user")
+	want := "setup: the override of gpt-4 at pro.user is malformed | " +
+		`limit rpm: "5 5 5": want capacity, burst, refill and period | fix the hash ` + key + " and raise its ver"
+	if errtext.Of(err) != want {
+		t.Errorf("%v, want %s", errtext.Of(err), want)
+	}
 }

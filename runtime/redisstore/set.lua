@@ -1,8 +1,10 @@
--- Replaces an override, if it still has the revision that the caller has read.
+-- Replaces an override, if its hash still has the revision that the caller has read.
 --
--- KEYS   the hash of the override: l_<limit>, the numbers of a limit; ver, its version; op, the id of its last write
--- ARGV   the version that was read, '' if none of these limits may be overridden so far; an id of this write;
---        then, of each limit, its field and the field's new text, '' to remove it
+-- KEYS   the hash of the override, or of all plans: the numbers of limits; ver, its version; op, the id of its last
+--        write
+-- ARGV   the version that was read, '' if none of these limits may be overridden so far; an id of this write; the
+--        start of all fields of limits at that place; then, of each limit, its field and the field's new text, '' to
+--        remove it. Without a limit left, all fields of limits at that place go
 -- reply  the new version as text; '' if the version is another one, or a limit is overridden against ARGV
 local key = KEYS[1]
 local ver = redis.call('HGET', key, 'ver')
@@ -13,7 +15,7 @@ if ARGV[1] ~= '' and ver ~= ARGV[1] then
   return ''
 end
 local overrides = false
-for i = 3, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   if ARGV[1] == '' and redis.call('HEXISTS', key, ARGV[i]) == 1 then
     return ''
   end
@@ -22,11 +24,13 @@ end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 ver = string.format('%.0f', math.max(now, tonumber(ver or 0) + 1))
-if not overrides then
-  redis.call('DEL', key)
+for _, field in ipairs(overrides and {} or redis.call('HKEYS', key)) do
+  if string.sub(field, 1, #ARGV[3]) == ARGV[3] then
+    redis.call('HDEL', key, field)
+  end
 end
 redis.call('HSET', key, 'ver', ver, 'op', ARGV[2])
-for i = 3, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   if ARGV[i + 1] ~= '' then
     redis.call('HSET', key, ARGV[i], ARGV[i + 1])
   elseif overrides then

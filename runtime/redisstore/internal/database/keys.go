@@ -1,6 +1,10 @@
 package database
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sluice-go/sluice/runtime/store"
+)
 
 // Keys builds the store's keys. Limits have no ':' and no '#', resources no '#' and no '%', ids no '#', and
 // kinds no '{'. A ':' of a resource is %3A, so no two buckets share a key.
@@ -11,7 +15,8 @@ import "strings"
 //	                                         root is the hash tag, so a call's keys share one slot
 //	sluice:#config:gpt-4:user-123            the override for an entity or a kind
 //	sluice:#config:gpt-4                     the set of entities and kinds that ever had an override
-//	sluice:#entity:user-123                  an entity: its parent
+//	sluice:#plans:gpt-4                      the numbers of all plans, as changed at run time
+//	sluice:#entity:user-123                  an entity: its parent, and its plan
 //	sluice:#children:project-p1              the set of entities that ever had this parent
 type Keys struct {
 	Prefix   string
@@ -79,8 +84,16 @@ func (k Keys) ParseConfig(key string) (resource, at string) {
 	return strings.ReplaceAll(resource, colon, ":"), at
 }
 
-// Config returns the key of the override at an entity or a kind.
-func (k Keys) Config(resource, at string) string { return k.Configs(resource) + ":" + at }
+// Config returns the key of the override at an entity or a kind. At pro.key, it is that of all plans.
+func (k Keys) Config(resource, at string) string {
+	if _, _, ofPlan := store.SplitPlanAt(at); ofPlan {
+		return k.Plans(resource)
+	}
+	return k.Configs(resource) + ":" + at
+}
+
+// Plans returns the key of the numbers of all plans.
+func (k Keys) Plans(resource string) string { return k.Prefix + "#plans:" + escaped(resource) }
 
 // Configs returns the key of the set of entities and kinds that ever had an override.
 func (k Keys) Configs(resource string) string { return k.Prefix + "#config:" + escaped(resource) }

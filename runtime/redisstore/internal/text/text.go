@@ -13,8 +13,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// LimitField returns the field of an override's hash for a limit.
-func LimitField(limit string) string { return "l_" + limit }
+// LimitFields returns the start of the fields that have the limits of what is stored at an entity, a kind or a
+// plan: l_rpm, and l_pro.key.rpm in the hash of all plans.
+func LimitFields(at string) string {
+	if _, _, ofPlan := store.SplitPlanAt(at); ofPlan {
+		return "l_" + store.PlanAt(at, "")
+	}
+	return "l_"
+}
 
 // Limit returns a limit as its field stores it: capacity, burst, refill and period, in millitokens and ms.
 func Limit(l bucket.Limit) string {
