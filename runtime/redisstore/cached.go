@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -20,14 +19,14 @@ type bucketKey struct {
 // cachedBucket is a bucket as the session last saw it, with the limits in force for it.
 type cachedBucket struct {
 	*resource
-	kind   int
-	entity string
-	has    []int // the limits that it has, in schema order
-	keys   []any // its hashes, by has: strings, as a command takes them
+	kind    int
+	entity  string
+	onPlans bool  // plans concern it
+	has     []int // the limits that it has, in schema order
+	keys    []any // its hashes, by has: strings, as a command takes them
 
 	mu      sync.Mutex
-	own     *override // last read for the entity
-	ofKind  *override // the kind's override from which inForce was made, together with own
+	from    sources   // of inForce; own was last read for the entity
 	inForce *limitSet // nil until the overrides have been read
 	img     *bucket.Image
 	seenAt  int64 // Redis's time of img, ms
@@ -38,8 +37,7 @@ type cachedBucket struct {
 // requests compare pointers to find out whether they can share a script call.
 type limitSet struct {
 	*cachedBucket
-	limits  []bucket.Limit
-	version int64 // of the overrides that they are from
+	inforce.Numbers
 	params  []any // of each limit that the bucket has, as ARGV has them; nil if any has windows
 	replies int   // how many numbers of a reply are the bucket's
 	// dated has the place of params if limits have windows: they change when a window ends.
@@ -53,10 +51,15 @@ func (s *limitSet) args(calendars []*bucket.Calendar, now int64) []any {
 	}
 	dated := s.dated.Load()
 	if !dated.Serve(calendars, now) {
-		dated = window.Of(s.limits, s.version, s.has, s.spec.Held, calendars, now)
+		dated = s.since(calendars, now)
 		s.dated.Store(dated)
 	}
 	return dated.List
+}
+
+// since returns the arguments of limits, at now.
+func (s *limitSet) since(calendars []*bucket.Calendar, now int64) *window.Args {
+	return window.Of(s.Numbers, s.has, s.spec.Held, calendars, now)
 }
 
 // lookup returns the cached bucket of a chain that ends with root; it adds one to the cache if there is none.
@@ -65,7 +68,7 @@ func (s *session) lookup(r *resource, kind int, root, entity string) *cachedBuck
 	if b, ok := s.buckets.Get(key); ok {
 		return b
 	}
-	b := &cachedBucket{resource: r, kind: kind, entity: entity, has: r.has[kind]}
+	b := &cachedBucket{resource: r, kind: kind, entity: entity, onPlans: r.spec.OnPlans(kind), has: r.has[kind]}
 	for _, i := range b.has {
 		b.keys = append(b.keys, s.db.Keys.Bucket(r.spec.Resource, r.spec.Limits[i], root, entity))
 	}
@@ -110,40 +113,88 @@ func (b *cachedBucket) invalidate(fills int64) {
 	b.img, b.fills = nil, max(b.fills, fills)
 }
 
-// useOverrides resolves b's limits from the overrides of its entity and of its kind, each unless a later read
-// of it is known.
-func (b *cachedBucket) useOverrides(own, ofKind *override) *limitSet {
-	ofKind = b.keepKind(b.kind, ofKind)
+// sources is what decides the limits of a bucket.
+type sources struct {
+	own, ofKind, plans *override    // as read; plans is nil for a bucket that is on no plans
+	plan               store.OnPlan // the zero one for such a bucket
+}
+
+// known returns what is cached of the sources of b, for a call that has found plan. The caller holds the
+// lock.
+func (b *cachedBucket) known(plan store.OnPlan) sources {
+	from := sources{own: b.from.own, ofKind: b.kinds[b.kind].Load()}
+	if b.onPlans {
+		from.plans, from.plan = b.plans.Load(), b.newer(plan)
+	}
+	return from
+}
+
+// latest returns the plan by which the last call had the bucket, or plan if there was none. A settle goes by
+// it: the bucket may have another plan than when the lease was acquired.
+func (b *cachedBucket) latest(plan store.OnPlan) store.OnPlan {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.own != nil && b.own.number > own.number {
-		own = b.own
+	if b.inForce != nil {
+		return b.from.plan
 	}
-	b.setOverrides(own, ofKind)
+	return plan
+}
+
+// newer returns plan, unless the bucket is known to be on a later plan of the same entity. Without a plan, or
+// once it was erased, the entity has no version to compare. The caller holds the lock.
+func (b *cachedBucket) newer(plan store.OnPlan) store.OnPlan {
+	if b.from.plan.Of == plan.Of && plan.Version > 0 && b.from.plan.Version > plan.Version {
+		return b.from.plan
+	}
+	return plan
+}
+
+// use resolves b's limits from sources, each unless a later read of it is known.
+func (b *cachedBucket) use(from sources) *limitSet {
+	from.ofKind = keep(&b.kinds[b.kind], from.ofKind)
+	if b.onPlans {
+		from.plans = keep(&b.plans, from.plans)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.from.own != nil && b.from.own.number > from.own.number {
+		from.own = b.from.own
+	}
+	from.plan = b.newer(from.plan)
+	b.set(from)
 	return b.inForce
 }
 
-// setOverrides computes b's limits from own and ofKind, unless they were computed from these already. The
-// caller holds the lock.
-func (b *cachedBucket) setOverrides(own, ofKind *override) {
-	if b.inForce != nil && b.own == own && b.ofKind == ofKind {
+// set computes b's limits from sources, unless they were computed from these already. The caller holds the
+// lock.
+func (b *cachedBucket) set(from sources) {
+	if b.inForce != nil && b.from == from {
 		return
 	}
-	b.own, b.ofKind = own, ofKind
-	n := inforce.Sources{Own: own.Stored, OfKind: ofKind.Stored}.Resolve(b.spec, b.kind)
-	if b.inForce != nil && b.inForce.version == n.Version && slices.Equal(b.inForce.limits, n.Limits) {
+	b.from = from
+	n := from.numbers(b.spec, b.kind)
+	if b.inForce != nil && b.inForce.Same(n) {
 		return
 	}
-	next := &limitSet{cachedBucket: b, limits: n.Limits, version: n.Version}
+	next := &limitSet{cachedBucket: b, Numbers: n}
 	dated := false
 	for _, i := range b.has {
 		dated = dated || n.Limits[i].Windowed()
 		next.replies += next.numbers(i)
 	}
 	if !dated {
-		next.params = window.Of(n.Limits, n.Version, b.has, b.spec.Held, nil, 0).List
+		next.params = next.since(nil, 0).List
 	}
 	b.inForce = next
+}
+
+// numbers returns the limits in force by what was read.
+func (from *sources) numbers(spec *store.Spec, kind int) inforce.Numbers {
+	all := inforce.Sources{Own: from.own.Stored, OfKind: from.ofKind.Stored}
+	if from.plans != nil {
+		all.OnPlan, all.Plan = from.plan, from.plans.of(store.PlanAt(from.plan.Name, spec.Kinds[kind].Name))
+	}
+	return all.Resolve(spec, kind)
 }
 
 // numbers returns how many numbers of a reply are of the i-th limit: its balance, the end of its window, and
@@ -152,7 +203,7 @@ func (s *limitSet) numbers(i int) int {
 	switch {
 	case s.held(i):
 		return 7
-	case s.limits[i].Windowed():
+	case s.Limits[i].Windowed():
 		return 2
 	}
 	return 1
@@ -161,7 +212,7 @@ func (s *limitSet) numbers(i int) int {
 // image returns a bucket with what a reply has of its limits, as seen at now. epochs are those of what a call
 // takes, by limit: nil without holds. swept is how many whole tokens came back of holds that were over.
 func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []int64, swept int64) {
-	img = &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
+	img = &bucket.Image{Refilled: now, Balances: bucket.Full(s.Limits), Missing: make([]bool, len(s.Limits))}
 	for _, i := range s.has {
 		b, n := &img.Balances[i], s.numbers(i)
 		if b.Tokens = reply[0]; n > 1 {
@@ -170,7 +221,7 @@ func (s *limitSet) image(reply []int64, now int64) (img *bucket.Image, epochs []
 		if n > 2 {
 			b.Cells, b.Epoch = [2]int64(reply[2:4]), reply[4]
 			if epochs == nil {
-				epochs = make([]int64, len(s.limits))
+				epochs = make([]int64, len(s.Limits))
 			}
 			if epochs[i] = reply[5]; s.spec.Unit(i) == "" {
 				swept += reply[6] / bucket.Milli

@@ -55,9 +55,9 @@ func (s *session) prepare(r *request) error {
 
 // checkBurst returns an error if the bucket can never hold the portion's cost.
 func (p *portion) checkBurst() error {
-	for i, l := range p.inForce.limits {
+	for i, l := range p.inForce.Limits {
 		if p.cost[i] > l.Burst {
-			full := &bucket.Image{Balances: bucket.Full(p.inForce.limits), Missing: make([]bool, len(p.cost))}
+			full := &bucket.Image{Balances: bucket.Full(p.inForce.Limits), Missing: make([]bool, len(p.cost))}
 			return store.Exceeds(p.spec, p.entity, full, p.cost)
 		}
 	}

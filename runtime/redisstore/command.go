@@ -26,7 +26,7 @@ func (c *call) newCommand(head []any) *command {
 	first := c.requests[0]
 	now := c.redisNow
 	if now == 0 {
-		now = c.pipeline.server.at(c.pipeline.now())
+		now = c.pipeline.server.At(c.pipeline.now())
 	}
 	extra := len(c.requests) * len(first.args)
 	args := first.script.args(head, first.portions, now, oldest(c.pipeline.env), extra)

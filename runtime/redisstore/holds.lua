@@ -23,6 +23,7 @@ local epoch = math.floor(now / 60000) + 1 -- the one that ends next
 local burst, rate, stored, since, tokens, before = {}, {}, {}, {}, {}, {}
 local used, ends, window, opened = {}, {}, {}, {} -- window is where ARGV has half
 local h, low, last, swept, missing = {}, {}, {}, {}, {} -- h has the cells, last the epoch of what is taken
+local of, whose, none = {}, {}, {} -- whose plan it is, and that as fields of the hash
 local most = 9007199254740991 -- integers are exact up to that
 
 local function shorten(k)
@@ -70,7 +71,11 @@ local function balance(k) return burst[k] - used[k] - h[k][0] - h[k][1] end
 
 local at = 3
 for k = 1, n do
-  burst[k], rate[k] = ARGV[at] + 0, ARGV[at + 1] + 0
+  burst[k], rate[k], of[k], whose[k] = ARGV[at] + 0, tonumber(ARGV[at + 1]), '', none
+  if not rate[k] then
+    rate[k], of[k] = string.match(ARGV[at + 1], '^([^@]+)@(.*)$')
+    rate[k], whose[k] = rate[k] + 0, {'of', of[k]}
+  end
   if rate[k] <= 0 then
     local bucket = redis.call('HMGET', KEYS[k], 'used', 'end', 'h0', 'h1', 'e')
     used[k], ends[k], h[k], swept[k] = 0, 0, {[0] = 0, 0}, 0
@@ -94,13 +99,16 @@ for k = 1, n do
     tokens[k] = balance(k)
     before[k] = {used[k], h[k][0], h[k][1]}
   else
-    local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt')
+    local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt', 'filledOf')
     stored[k], since[k] = burst[k], now
     if bucket[1] then
       stored[k], since[k] = bucket[1] + 0, bucket[2] + 0
     end
-    if bucket[3] and bucket[3] + 0 > ARGV[at + 2] + 0 and now - bucket[5] <= age then
+    if bucket[3] and bucket[3] + 0 > ARGV[at + 2] + 0 and now - bucket[5] <= age and (bucket[6] or '') == of[k] then
       burst[k] = bucket[4] + 0
+    end
+    if ARGV[at + 2] + 0 < 0 then
+      burst[k] = math.max(burst[k], stored[k])
     end
     tokens[k] = math.min(burst[k], stored[k] + math.max(0, now - since[k]) * rate[k])
     before[k] = tokens[k]
@@ -216,7 +224,7 @@ for k = 1, n do
   if rate[k] > 0 then
     if tokens[k] ~= before[k] then
       stored[k], since[k] = tokens[k], math.max(now, since[k])
-      redis.call('HSET', KEYS[k], 'tokens', stored[k], 'lastRefill', since[k])
+      redis.call('HSET', KEYS[k], 'tokens', stored[k], 'lastRefill', since[k], unpack(whose[k]))
       local seconds = (burst[k] - math.min(0, tokens[k])) / rate[k] / 1000
       redis.call('EXPIRE', KEYS[k], 2 * math.min(1e11, math.max(1, math.ceil(seconds - 1e-6))))
     end
@@ -232,6 +240,9 @@ for k = 1, n do
         fields[#fields + 1], fields[#fields + 2], fields[#fields + 3], fields[#fields + 4] =
           'used', used[k], 'end', ends[k]
         life = math.max(life, ends[k] + ARGV[window[k]])
+      end
+      if of[k] ~= '' then
+        fields[#fields + 1], fields[#fields + 2] = 'of', of[k]
       end
       redis.call('HSET', KEYS[k], unpack(fields))
       redis.call('PEXPIREAT', KEYS[k], life)

@@ -45,6 +45,9 @@ type StoredLimit struct {
 	// is counted, as bucket.Balance has them. Epoch is 0 for another limit.
 	Cells [2]int64
 	Epoch int64
+
+	// Of is the entity whose plan gave the limit its numbers when it was last written, "" if no plan did.
+	Of string
 }
 
 // Balance returns s with the numbers of l, which are in force for it.

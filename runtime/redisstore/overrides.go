@@ -123,7 +123,8 @@ func (o *Overrides) FillLimits(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, limits ...string,
 ) error {
 	defer o.filled(spec.Resource, root, entity)
-	b := fill.Bucket{DB: &o.db, Spec: spec, Kind: kind, Entity: entity, Root: root, Overrides: o.Get}
+	b := fill.Bucket{DB: &o.db, Spec: spec, Kind: kind, Entity: entity, Root: root,
+		Overrides: o.Get, Member: o.Members().Get}
 	return b.Limits(ctx, limits...)
 }
 

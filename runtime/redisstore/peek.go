@@ -30,7 +30,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 			// The script's text, not its hash: a peek is rare, and another node of a cluster may not have
 			// the script.
 			script := r.portions[i].script(0)
-			args := script.args(script.eval, r.portions[i:i+1], s.server.at(s.now()), oldest(s.env), 0)
+			args := script.args(script.eval, r.portions[i:i+1], s.server.At(s.now()), oldest(s.env), 0)
 			balances[i] = redis.NewIntSliceCmd(ctx, args...)
 			_ = pipe.Process(ctx, balances[i])
 			exist[i] = redis.NewIntCmd(ctx, append([]any{"exists"}, r.portions[i].keys...)...)

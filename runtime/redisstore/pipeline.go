@@ -251,10 +251,10 @@ func (p *pipeline) refundAbandoned(r *request) {
 func (c *call) readReply(began int64) {
 	reply, now := c.command.Val(), c.pipeline.now()
 	seenAt, reply := reply[0], reply[1:]
-	c.pipeline.server.bound(began, now, seenAt)
+	c.pipeline.server.Bound(began, now, seenAt)
 	if len(reply) == 0 {
 		c.outcome, c.err, c.redisNow = database.Misdated, errMisdated, seenAt
-		c.pipeline.server.set(now, seenAt)
+		c.pipeline.server.Set(now, seenAt)
 		return
 	}
 	portions := c.requests[0].portions

@@ -189,15 +189,21 @@ func (e *events) observer() *store.Observer {
 	}}
 }
 
+// taken returns the events since the last time.
+func (e *events) taken() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	taken := e.store
+	e.store = nil
+	return taken
+}
+
 // calls compares the events since the last time with want.
 func (e *events) calls(t testing.TB, want ...string) {
 	t.Helper()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !slices.Equal(e.store, want) {
-		t.Errorf("calls %q, want %q", e.store, want)
+	if got := e.taken(); !slices.Equal(got, want) {
+		t.Errorf("calls %q, want %q", got, want)
 	}
-	e.store = nil
 }
 
 // left holds what there is of entity.

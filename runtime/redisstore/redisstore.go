@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/seal"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/underway"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -146,13 +148,15 @@ type session struct {
 	env        *store.Env
 	resources  []*resource
 	loops      *looping
-	server     serverClock
+	server     window.Clock
 	buckets    *lru.Cache[bucketKey, *cachedBucket]
 	lookups    *lookups.Members
 	queues     queues
 	reads      underway.Reads[overrideKey, *override]
 	background background.Tasks
 	fills      atomic.Int64 // counts the fills that the session has made, failed ones too
+
+	unknownPlan sync.Once // logs it
 }
 
 // now returns the session's time in milliseconds. It determines when cached values expire, and it dates
@@ -160,7 +164,7 @@ type session struct {
 func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 
 // Now implements store.Session.
-func (s *session) Now(reading time.Time) int64 { return s.server.at(reading.UnixMilli()) }
+func (s *session) Now(reading time.Time) int64 { return s.server.At(reading.UnixMilli()) }
 
 // Close implements store.Session: it waits until lazy settles are written and abandoned charges are
 // refunded.

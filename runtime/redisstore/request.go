@@ -45,6 +45,7 @@ type request struct {
 type portion struct {
 	*cachedBucket
 
+	plan      store.OnPlan       // by which the call has it
 	inForce   *limitSet          // nil until the overrides have been read
 	calendars []*bucket.Calendar // by limit; nil if none has windows
 	cost      []int64            // in millitokens, negative where tokens are refunded to a limit that refills
@@ -85,7 +86,12 @@ func (s *session) newRequest(
 		root := cmp.Or(part.Root, part.Buckets[len(part.Buckets)-1].Entity)
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			p := portion{cachedBucket: s.lookup(of, b.Kind, root, b.Entity), cost: of.spec.CostOf(b.Kind, c)}
+			p := portion{
+				cachedBucket: s.lookup(of, b.Kind, root, b.Entity), plan: b.Plan, cost: of.spec.CostOf(b.Kind, c),
+			}
+			if path == pathSettle || path == pathExtend {
+				p.plan = p.latest(p.plan)
+			}
 			if p.calendars = b.Calendars(of.spec); path == pathSettle && of.needs > plain {
 				p.cost, p.back = window.Split(b.Charges, p.calendars, of.spec.Held, p.cost)
 			}
@@ -148,7 +154,7 @@ func (r *request) encode() *request {
 	for i := range r.portions {
 		p := &r.portions[i]
 		for _, limit := range p.has {
-			if held := p.held(limit); held || p.inForce.limits[limit].Windowed() {
+			if held := p.held(limit); held || p.inForce.Limits[limit].Windowed() {
 				r.args = window.Append(r.args, limit, held, p.cost[limit], p.back)
 				continue
 			}
@@ -190,7 +196,7 @@ func (r *request) fillCall(ended bool) {
 		for _, b := range p.buckets {
 			b.After, b.Dropped, b.Ends = img, nil, img.Ends()
 			if inForce != nil {
-				b.Limits = inForce.limits
+				b.Limits = inForce.Limits
 			}
 			if ended && r.path == pathAcquire && r.err == nil && r.retryAfter == nil {
 				b.Epochs = r.taken(i)

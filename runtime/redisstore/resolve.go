@@ -5,22 +5,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/inforce"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/underway"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// override is what is stored for an entity or a kind of a resource, as it was read.
+// override is what is stored for an entity or a kind of a resource, or for all its plans, as it was read.
 type override struct {
 	store.Stored
+	plans   []store.Stored // of all plans, by At
+	read    int64          // when the read began, ms
+	changes int64          // the resource's changed counter at that time
+	number  int64          // of the read: higher than those of earlier ones
+}
 
-	read    int64 // when the read began, ms
-	changes int64 // the resource's changed counter at that time
-	number  int64 // of the read: higher than those of earlier ones
+// of returns what was changed of a plan for a kind.
+func (o *override) of(at string) store.Stored {
+	i, found := slices.BinarySearchFunc(o.plans, at, func(s store.Stored, at string) int {
+		return strings.Compare(s.At, at)
+	})
+	if !found {
+		return o.Stored
+	}
+	return o.plans[i]
 }
 
 // resolver resolves the limits in force, from overrides in the session's cache or in Redis.
@@ -42,36 +58,59 @@ func (s resolver) resolve(r *request) error {
 	for i := range r.portions {
 		p := &r.portions[i]
 		p.mu.Lock()
-		ofKind := p.kinds[p.kind].Load()
-		if s.current(p.resource, p.own, now) && s.current(p.resource, ofKind, now) {
-			p.cachedBucket.setOverrides(p.own, ofKind)
+		from := p.known(p.plan)
+		if s.current(p.resource, from.own, now) && s.current(p.resource, from.ofKind, now) &&
+			(!p.onPlans || s.current(p.resource, from.plans, now)) {
+			p.set(from)
 			p.inForce = p.cachedBucket.inForce
 		}
 		p.mu.Unlock()
 		expired = expired || p.inForce == nil
 	}
-	if !expired {
-		return nil
+	if expired {
+		if err := s.readOverrides(r, now); err != nil {
+			return err
+		}
 	}
-	return s.readOverrides(r, now)
+	s.noteUnknown(r)
+	return nil
+}
+
+// noteUnknown logs, once, that a bucket is on a plan of a newer program.
+func (s resolver) noteUnknown(r *request) {
+	for i := range r.portions {
+		if p := &r.portions[i]; p.inForce.Version == inforce.Unknown {
+			s.unknownPlan.Do(func() {
+				s.env.Logger.LogAttrs(r.ctx, slog.LevelWarn, "sluice: calls have the most of all plans, instead of "+
+					"one that limits.yaml of this program does not have: update the program",
+					slog.String("resource", p.spec.Resource), slog.String("entity", store.Quote(p.plan.Of)),
+					slog.String("plan", store.Quote(p.plan.Name)))
+			})
+		}
+	}
 }
 
 // overrideKey says which override a read is of. A read from before this session wrote overrides of the
 // resource has another key than those after it.
 type overrideKey struct {
 	*resource
-	at      string // an entity or a kind
+	at      string // an entity or a kind; allPlans
 	changes int64  // the resource's changed counter
 }
 
+// allPlans is a place in the hash of all plans, at which no plan has limits.
+var allPlans = store.PlanAt("", "")
+
 type overrideRead = underway.Read[overrideKey, *override]
 
-// unresolved is a bucket whose limits are not resolved yet, and which of the reads it needs.
+// unresolved is a bucket whose limits are not resolved yet, and which of the reads it needs: unread if what
+// is cached serves.
 type unresolved struct {
-	*cachedBucket
-	portion     int // of the request
-	own, ofKind int // ofKind is -1 where the cached override serves
+	*portion
+	own, ofKind, plans int
 }
+
+const unread = -1
 
 // unresolved returns the buckets of r's portions without limits, and what to read for them.
 func (s resolver) unresolved(r *request, now int64) (all []unresolved, keys []overrideKey) {
@@ -80,12 +119,17 @@ func (s resolver) unresolved(r *request, now int64) (all []unresolved, keys []ov
 		if p.inForce != nil {
 			continue
 		}
-		next := unresolved{cachedBucket: p.cachedBucket, portion: i, own: len(keys), ofKind: -1}
 		changes := p.changed.Load()
-		keys = append(keys, overrideKey{p.resource, p.entity, changes})
+		read := func(at string) int {
+			keys = append(keys, overrideKey{p.resource, at, changes})
+			return len(keys) - 1
+		}
+		next := unresolved{portion: p, own: read(p.entity), ofKind: unread, plans: unread}
 		if !s.current(p.resource, p.kinds[p.kind].Load(), now) {
-			next.ofKind = len(keys)
-			keys = append(keys, overrideKey{p.resource, p.spec.Kinds[p.kind].Name, changes})
+			next.ofKind = read(p.spec.Kinds[p.kind].Name)
+		}
+		if p.onPlans && !s.current(p.resource, p.plans.Load(), now) {
+			next.plans = read(allPlans)
 		}
 		all = append(all, next)
 	}
@@ -94,15 +138,22 @@ func (s resolver) unresolved(r *request, now int64) (all []unresolved, keys []ov
 
 // resolve returns the limits in force by what was read, or nil unless all reads that u needs have succeeded.
 func (u *unresolved) resolve(reads []*overrideRead) *limitSet {
-	own, ok := reads[u.own].Value()
-	ofKind := u.kinds[u.kind].Load()
-	if ok && u.ofKind >= 0 {
-		ofKind, ok = reads[u.ofKind].Value()
+	u.mu.Lock()
+	from := u.known(u.plan)
+	u.mu.Unlock()
+	ok := true
+	for _, of := range []struct {
+		read int
+		into **override
+	}{{u.own, &from.own}, {u.ofKind, &from.ofKind}, {u.plans, &from.plans}} {
+		if of.read != unread && ok {
+			*of.into, ok = reads[of.read].Value()
+		}
 	}
 	if !ok {
 		return nil
 	}
-	return u.useOverrides(own, ofKind)
+	return u.use(from)
 }
 
 // readOverrides reads the overrides of those of r's buckets whose limits are not resolved yet. It joins the
@@ -134,7 +185,7 @@ func (s resolver) readOverrides(r *request, now int64) error {
 		}
 	}
 	for i := range all {
-		r.portions[all[i].portion].inForce = all[i].resolve(reads)
+		all[i].inForce = all[i].resolve(reads)
 	}
 	return nil
 }
@@ -164,13 +215,24 @@ func (s resolver) sendReads(ctx context.Context, event store.StoreEvent, reads [
 	s.report(ctx, event)
 }
 
-// decodeRead returns the override that was read.
+// decodeRead returns what was read.
 func (s resolver) decodeRead(read *overrideRead, hash map[string]string) (*override, error) {
-	stored, err := s.decodeOverride(read.Key.spec, read.Key.at, hash)
+	spec := read.Key.spec
+	stored, err := s.decodeOverride(spec, read.Key.at, hash)
+	o := &override{Stored: stored, read: read.Began, changes: read.Key.changes, number: read.Number}
+	if read.Key.at == allPlans {
+		for _, at := range text.Plans(hash) {
+			if err != nil {
+				break
+			}
+			stored, err = s.decodeOverride(spec, at, hash)
+			o.plans = append(o.plans, stored)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &override{stored, read.Began, read.Key.changes, read.Number}, nil
+	return o, nil
 }
 
 // useExpired resolves r's limits from expired overrides, which serve for another second. It returns err if a
@@ -182,18 +244,19 @@ func (s resolver) useExpired(r *request, now int64, err error) error {
 			continue
 		}
 		p.mu.Lock()
-		own, ofKind := p.own, p.kinds[p.kind].Load() // another bucket may have read the kind's since
+		from := p.known(p.plan) // another bucket may have read the kind's and the plans' since
 		p.mu.Unlock()
-		if own == nil {
+		if from.own == nil {
 			return err
 		}
-		extend := func(o *override) *override {
-			if s.current(p.resource, o, now) {
-				return o
+		for _, o := range []**override{&from.own, &from.ofKind, &from.plans} {
+			if *o != nil && !s.current(p.resource, *o, now) {
+				extended := **o
+				extended.read, extended.changes = s.graceRead(now), p.changed.Load()
+				*o = &extended
 			}
-			return &override{o.Stored, s.graceRead(now), p.changed.Load(), o.number}
 		}
-		p.inForce = p.useOverrides(extend(own), extend(ofKind))
+		p.inForce = p.use(from)
 	}
 	return nil
 }

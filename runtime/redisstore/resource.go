@@ -16,17 +16,20 @@ type resource struct {
 	needs   int                        // the first place in looping whose script serves it
 	has     [][]int                    // by kind, the limits that its buckets have, in schema order
 	kinds   []atomic.Pointer[override] // by kind, the override last read for it
+	plans   atomic.Pointer[override]   // what was last read of all plans
 	changed atomic.Int64               // counts this session's writes of its overrides
 }
 
-// newResource returns def as a resource. Chains without a script of their own have one of loops.
+// newResource returns def as a resource. Chains without a script of their own have one of loops. So have all
+// of a resource with plans, or with windows.
 func newResource(def Scripter, loops *looping) *resource {
 	spec := def.Spec()
 	r := &resource{def: def, spec: spec, kinds: make([]atomic.Pointer[override], len(spec.Kinds))}
 	switch {
 	case slices.Contains(spec.Held, true):
 		r.needs = holding
-	case slices.ContainsFunc(spec.Kinds, func(k store.Kind) bool { return k.Windows != nil }):
+	case spec.Plans != nil ||
+		slices.ContainsFunc(spec.Kinds, func(k store.Kind) bool { return k.Windows != nil }):
 		r.needs = windowed
 	}
 	r.scripts = []*script{loops[r.needs]}
@@ -54,14 +57,14 @@ func (r *resource) script(n int) *script {
 // held reports whether the i-th limit counts holds.
 func (r *resource) held(i int) bool { return window.Held(r.spec.Held, i) }
 
-// keepKind caches the override of a kind, unless a later read is cached, and returns what is cached then.
-func (r *resource) keepKind(kind int, read *override) *override {
+// keep caches what was read, unless a later read is cached, and returns what is cached then.
+func keep(at *atomic.Pointer[override], read *override) *override {
 	for {
-		known := r.kinds[kind].Load()
+		known := at.Load()
 		if known != nil && known.number > read.number {
 			return known
 		}
-		if r.kinds[kind].CompareAndSwap(known, read) {
+		if at.CompareAndSwap(known, read) {
 			return read
 		}
 	}

@@ -71,7 +71,7 @@ func decodeBucket(fields []any, err error) (*StoredLimit, error) {
 	if err != nil || !text.Stored(fields) {
 		return nil, err
 	}
-	l := &StoredLimit{}
+	l := &StoredLimit{Of: text.Of(fields)}
 	held := text.HasHolds(fields)
 	if held {
 		if l.Cells, l.Epoch, err = text.Holds(fields); err != nil {

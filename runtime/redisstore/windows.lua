@@ -7,7 +7,8 @@
 --        refill in tokens per ms and the version of these overrides. Of a windowed one instead: its burst in
 --        millitokens; 0; half the length of a window in ms, which is how long its hash lives after its end; the
 --        length if the first use opens it, else 0; an instant, and the three boundaries that come first after it.
---        Then of each call, in their order: 1 if it has to fit, 0 if it is charged in any case, and its cost of each
+--        If a plan gives the numbers, @ and the entity whose plan it is follow the refill, or the 0 in its place. A
+--        version below 0 is of numbers that stand in for those of an unknown plan. Then of each call, in their order: 1 if it has to fit, 0 if it is charged in any case, and its cost of each
 --        key, negative for a refund; of a windowed one instead, its cost in millitokens, 0 or more; the number of
 --        its give-backs; and of each the millitokens, and the end of the window from which they were taken
 -- reply  now, in ms; of each key, its balance in millitokens, and of a windowed one the end of its window, 0 before
@@ -19,6 +20,7 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local burst, rate, stored, since, tokens, before = {}, {}, {}, {}, {}, {}
 local window, ends, opened = {}, {}, {} -- window is where ARGV has half; it is nil for a limit that refills
+local of, whose, none = {}, {}, {} -- whose plan it is, and that as fields of the hash
 
 -- Ends an open window of a key that is too long for the limit: it is of longer ones that the limit had. The usage
 -- stays. Two windows, and a day for a zone that moves, are the longest that a changed start or zone makes.
@@ -45,7 +47,11 @@ end
 
 local at = 3
 for k = 1, n do
-  burst[k], rate[k] = ARGV[at] + 0, ARGV[at + 1] + 0
+  burst[k], rate[k], of[k], whose[k] = ARGV[at] + 0, tonumber(ARGV[at + 1]), '', none
+  if not rate[k] then
+    rate[k], of[k] = string.match(ARGV[at + 1], '^([^@]+)@(.*)$')
+    rate[k], whose[k] = rate[k] + 0, {'of', of[k]}
+  end
   if rate[k] == 0 then
     local bucket = redis.call('HMGET', KEYS[k], 'used', 'end')
     tokens[k], ends[k] = burst[k], 0
@@ -60,13 +66,16 @@ for k = 1, n do
     shorten(k)
     at = at + 8
   else
-    local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt')
+    local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt', 'filledOf')
     stored[k], since[k] = burst[k], now
     if bucket[1] then
       stored[k], since[k] = bucket[1] + 0, bucket[2] + 0
     end
-    if bucket[3] and bucket[3] + 0 > ARGV[at + 2] + 0 and now - bucket[5] <= age then
+    if bucket[3] and bucket[3] + 0 > ARGV[at + 2] + 0 and now - bucket[5] <= age and (bucket[6] or '') == of[k] then
       burst[k] = bucket[4] + 0
+    end
+    if ARGV[at + 2] + 0 < 0 then -- the bucket keeps what it has by its plan
+      burst[k] = math.max(burst[k], stored[k])
     end
     tokens[k] = math.min(burst[k], stored[k] + math.max(0, now - since[k]) * rate[k])
     at = at + 3
@@ -143,14 +152,14 @@ local reply = {now}
 for k = 1, n do
   if window[k] then
     if opened[k] or tokens[k] ~= before[k] then
-      redis.call('HSET', KEYS[k], 'used', burst[k] - tokens[k], 'end', ends[k])
+      redis.call('HSET', KEYS[k], 'used', burst[k] - tokens[k], 'end', ends[k], unpack(whose[k]))
       redis.call('PEXPIREAT', KEYS[k], ends[k] + ARGV[window[k]])
     end
     reply[#reply + 1], reply[#reply + 2] = tokens[k], ends[k]
   else
     if tokens[k] ~= before[k] then
       stored[k], since[k] = tokens[k], math.max(now, since[k])
-      redis.call('HSET', KEYS[k], 'tokens', stored[k], 'lastRefill', since[k])
+      redis.call('HSET', KEYS[k], 'tokens', stored[k], 'lastRefill', since[k], unpack(whose[k]))
       local seconds = (burst[k] - math.min(0, tokens[k])) / rate[k] / 1000
       redis.call('EXPIRE', KEYS[k], 2 * math.min(1e11, math.max(1, math.ceil(seconds - 1e-6))))
     end

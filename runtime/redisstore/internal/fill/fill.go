@@ -40,8 +40,10 @@ type Bucket struct {
 	Kind         int
 	Entity, Root string // as stored; Root is the last one of its chain
 
-	// Overrides reads what is stored at each of these. It fails with the error for the caller.
+	// Overrides reads what is stored at each of these, and Member what is stored of an entity. They fail with
+	// the error for the caller.
 	Overrides func(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error)
+	Member    func(ctx context.Context, entity string) (m store.Member, found bool, err error)
 }
 
 // Limits fills the named limits of b. It fails as redisstore.Overrides.Fill does. After an error some of them
@@ -71,12 +73,17 @@ func (b Bucket) limit(ctx context.Context, i int) error {
 		return b.DB.OperationError(ctx, database.OnKey(key, err))
 	}
 	for range Attempts {
-		overrides, err := b.Overrides(ctx, b.Spec, b.Entity, kind.Name)
+		n, found, err := b.inForce(ctx)
 		if err != nil {
 			return err
 		}
-		n := inforce.Sources{Own: overrides[0], OfKind: overrides[1]}.Resolve(b.Spec, b.Kind)
+		if !found { // the next call knows its plan, and takes what is missing for full
+			return b.DB.OperationError(ctx, database.OnKey(key, b.DB.Client.Del(ctx, key).Err()))
+		}
 		args := append(text.Params(n.Limits[i], n.Version), filledBy)
+		if n.Of != "" {
+			args = append(args, n.Of)
+		}
 		filledBy, err = redis.NewScript(Script).Run(ctx, b.DB.Client, []string{key}, args...).Text()
 		if err != nil {
 			return b.DB.OperationError(ctx, database.OnKey(key, err))
@@ -86,4 +93,68 @@ func (b Bucket) limit(ctx context.Context, i int) error {
 		}
 	}
 	return &store.ContendedError{Resource: b.Spec.Resource, Entity: b.Entity, Attempts: Attempts}
+}
+
+// inForce returns the limits in force for b. found is false if they depend on a plan, and nothing says whose.
+func (b Bucket) inForce(ctx context.Context) (n inforce.Numbers, found bool, err error) {
+	var on store.OnPlan
+	kind := b.Spec.Kinds[b.Kind].Name
+	at := []string{b.Entity, kind}
+	if b.Spec.OnPlans(b.Kind) {
+		if on.Of, err = b.planOf(ctx); err != nil || on.Of == "" {
+			return n, false, err
+		}
+		m, _, err := b.Member(ctx, on.Of)
+		if err != nil {
+			return n, false, err
+		}
+		on.Name, on.Version = m.Plan, m.PlanVersion
+		at = append(at, store.PlanAt(on.Name, kind))
+	}
+	stored, err := b.Overrides(ctx, b.Spec, at...)
+	if err != nil {
+		return n, false, err
+	}
+	from := inforce.Sources{Own: stored[0], OfKind: stored[1], OnPlan: on}
+	if len(stored) > 2 {
+		from.Plan = stored[2]
+	}
+	return from.Resolve(b.Spec, b.Kind), true, nil
+}
+
+// planOf returns the entity whose plan b has: b's own, its root, that of its last call, or the one to which
+// stored parents lead. It is "" if none of these tells.
+func (b Bucket) planOf(ctx context.Context) (string, error) {
+	of := b.Spec.Plans.Kind
+	if b.Kind == of {
+		return b.Entity, nil
+	}
+	if kind, err := store.KindOf(b.Spec.Kinds, b.Root); err == nil && kind == of {
+		return b.Root, nil
+	}
+	pipe := b.DB.Client.Pipeline()
+	var last []*redis.SliceCmd
+	for _, key := range b.DB.Keys.BucketKeys(b.Spec.Resource, b.Root, b.Entity, b.Spec.Limits) {
+		last = append(last, pipe.HMGet(ctx, key, text.OfField))
+	}
+	if err := database.Exec(ctx, pipe); err != nil {
+		return "", b.DB.OperationError(ctx, err)
+	}
+	for _, reply := range last {
+		if entity, ok := reply.Val()[0].(string); ok {
+			return entity, nil
+		}
+	}
+	entity := b.Entity
+	for kind := b.Kind; kind != of; kind = b.Spec.Kinds[kind].Parent {
+		m, found, err := b.Member(ctx, entity)
+		if err != nil {
+			return "", err
+		}
+		if _, err := b.Spec.ParentOf(kind, entity, m, found); err != nil {
+			return "", nil //nolint:nilerr // nobody has stored it
+		}
+		entity = m.Parent
+	}
+	return entity, nil
 }

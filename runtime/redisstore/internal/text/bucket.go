@@ -17,6 +17,9 @@ const (
 	filledAtField = "filledAt" // when that was, in ms
 )
 
+// OfField is in each hash of a bucket: the entity whose plan gave its numbers, if a plan did.
+const OfField = "of"
+
 // Fields of the hash of a bucket's windowed limit.
 const (
 	UsedField = "used" // millitokens of the open window
@@ -33,7 +36,7 @@ const (
 // BucketFields returns all fields, in the order that Balance, Window and Holds take.
 func BucketFields() []string {
 	return []string{TokensField, SinceField, filledByField, filledToField, filledAtField, UsedField, EndField,
-		EvenField, OddField, EpochField}
+		EvenField, OddField, EpochField, OfField}
 }
 
 // Stored reports whether fields are those of a hash that is there.
@@ -44,6 +47,12 @@ func HasHolds(fields []any) bool { return fields[7] != nil || fields[8] != nil |
 
 // HasWindow reports whether fields are those of a windowed limit.
 func HasWindow(fields []any) bool { return fields[5] != nil || fields[6] != nil }
+
+// Of returns the entity whose plan gave a limit its numbers, "" for none.
+func Of(fields []any) string {
+	of, _ := fields[10].(string)
+	return of
+}
 
 // Window decodes the fields of a windowed limit. It fails, naming the field, for one that is not a number.
 func Window(fields []any) (used, ends int64, err error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// LimitFields returns the start of the fields that have the limits of what is stored at an entity, a kind or a
-// plan: l_rpm, and l_pro.key.rpm in the hash of all plans.
+// LimitFields returns the start of the fields of limits at an entity, a kind or a plan: l_rpm, and
+// l_pro.key.rpm in the hash of all plans.
 func LimitFields(at string) string {
 	if _, _, ofPlan := store.SplitPlanAt(at); ofPlan {
 		return "l_" + store.PlanAt(at, "")

@@ -3,11 +3,13 @@
 package window
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/inforce"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 )
 
@@ -39,22 +41,23 @@ const (
 	kept = int64(time.Minute / time.Millisecond)
 )
 
-// Of returns the Args of the limits that has lists, at now, in ms. version is that of the overrides that they
-// are from. held is by limit, as store.Spec has it.
-func Of(
-	limits []bucket.Limit, version int64, has []int, held []bool, calendars []*bucket.Calendar, now int64,
-) *Args {
+// Of returns the Args of the limits that has lists, at now, in ms. held is by limit, as store.Spec has it.
+func Of(n inforce.Numbers, has []int, held []bool, calendars []*bucket.Calendar, now int64) *Args {
 	a := &Args{calendars: slices.Clone(calendars), after: now - ahead, until: math.MaxInt64}
 	for _, i := range has {
-		switch l := limits[i]; {
+		first := len(a.List)
+		switch l := n.Limits[i]; {
 		case l.InFlight():
 			a.List = append(a.List, l.Burst, inFlight)
 		case !l.Windowed():
-			a.List = append(a.List, text.Params(l, version)...)
+			a.List = append(a.List, text.Params(l, n.Version)...)
 		case Held(held, i):
 			a.add(l.Burst, heldInWindows, calendars[i])
 		default:
 			a.add(l.Burst, inWindows, calendars[i])
+		}
+		if n.Of != "" {
+			a.List[first+1] = fmt.Sprint(a.List[first+1], "@", n.Of)
 		}
 	}
 	return a

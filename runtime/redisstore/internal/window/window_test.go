@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/inforce"
 )
 
 // now is 2027-01-15, 08:00 UTC.
@@ -17,6 +18,10 @@ func limits() ([]bucket.Limit, []*bucket.Calendar) {
 	return []bucket.Limit{bucket.Per(60, time.Minute), bucket.InWindows(100, 24*time.Hour),
 			bucket.InWindows(5, time.Hour)},
 		[]*bucket.Calendar{nil, {Unit: bucket.Day}, {Unit: bucket.FirstUse, Length: hour}}
+}
+
+func numbers(all []bucket.Limit, version int64) inforce.Numbers {
+	return inforce.Numbers{Limits: all, Version: version}
 }
 
 // TestOf: arguments are those that windows.lua names, of the limits that the bucket has.
@@ -31,9 +36,23 @@ func TestOf(t *testing.T) {
 			now + 64*hour}},
 		{[]int{2}, []any{int64(5000), 0, kept, hour, now - ahead, int64(0), int64(0), int64(0)}},
 	} {
-		if got := Of(all, 7, test.has, nil, calendars, now).List; fmt.Sprint(got) != fmt.Sprint(test.want) {
+		got := Of(numbers(all, 7), test.has, nil, calendars, now).List
+		if fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%v: %v, want %v", test.has, got, test.want)
 		}
+	}
+}
+
+// TestOfPlan: the entity whose plan it is follows the refill, or what stands in its place.
+func TestOfPlan(t *testing.T) {
+	all, calendars := limits()
+	all = append(all, bucket.InFlight(5))
+	n := inforce.Numbers{Limits: all, Version: 7, Of: "org-a@b"}
+	got := Of(n, []int{0, 2, 3}, []bool{false, false, true, true}, append(calendars, nil), now).List
+	want := fmt.Sprint([]any{"60", "0.001@org-a@b", 7, 5000, "-2@org-a@b", kept, hour, now - ahead, 0, 0, 0,
+		5000, "-1@org-a@b"})
+	if fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
 	}
 }
 
@@ -41,7 +60,7 @@ func TestOf(t *testing.T) {
 // calendars that are equal.
 func TestServe(t *testing.T) {
 	all, calendars := limits()
-	a := Of(all, 0, []int{0, 1, 2}, nil, calendars, now)
+	a := Of(numbers(all, 0), []int{0, 1, 2}, nil, calendars, now)
 	boundary := now + 16*hour
 	for at, want := range map[int64]bool{now - 1: false, now: true, boundary: true, boundary + ahead - 1: true,
 		boundary + ahead: false} {
@@ -56,7 +75,7 @@ func TestServe(t *testing.T) {
 	if !a.Serve(equal, now) || a.Serve(other, now) || (*Args)(nil).Serve(calendars, now) {
 		t.Error("they serve for other calendars, or not for equal ones")
 	}
-	if first := Of(all, 0, []int{0, 2}, nil, calendars, now); !first.Serve(calendars, now+1000*day) {
+	if first := Of(numbers(all, 0), []int{0, 2}, nil, calendars, now); !first.Serve(calendars, now+1000*day) {
 		t.Error("those by first use do not serve for good")
 	}
 	if n := testing.AllocsPerRun(100, func() { a.Serve(equal, now) }); n != 0 {
@@ -67,7 +86,8 @@ func TestServe(t *testing.T) {
 // TestExtra holds Extra against the arguments.
 func TestExtra(t *testing.T) {
 	all, calendars := limits()
-	refilling, windowed := Of(all, 0, []int{0}, nil, calendars, now), Of(all, 0, []int{1}, nil, calendars, now)
+	refilling := Of(numbers(all, 0), []int{0}, nil, calendars, now)
+	windowed := Of(numbers(all, 0), []int{1}, nil, calendars, now)
 	if got := len(windowed.List) - len(refilling.List); got != Extra {
 		t.Errorf("%d more, want %d", got, Extra)
 	}
@@ -108,7 +128,8 @@ func TestOfHeld(t *testing.T) {
 	all := []bucket.Limit{bucket.InFlight(20), bucket.InWindows(5, time.Hour)}
 	calendars := []*bucket.Calendar{nil, {Unit: bucket.FirstUse, Length: hour}}
 	want := []any{int64(20_000), -1, int64(5000), -2, kept, hour, now - ahead, int64(0), int64(0), int64(0)}
-	if got := Of(all, 7, []int{0, 1}, []bool{true, true}, calendars, now).List; !slices.Equal(got, want) {
+	got := Of(numbers(all, 7), []int{0, 1}, []bool{true, true}, calendars, now).List
+	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
