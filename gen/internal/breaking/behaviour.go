@@ -51,7 +51,12 @@ func (c *comparison) perKind(text func(number) string, changed func(was, is numb
 }
 
 func burstLowered(c *comparison) {
-	burst := func(n number) string { return n.Count(n.Burst) }
+	burst := func(n number) string {
+		if n.Unlimited() {
+			return schema.Unlimited
+		}
+		return n.Count(n.Burst)
+	}
 	lower := func(was, is number) bool {
 		return is.Burst < was.Burst && was.Currency == is.Currency && was.Windowed() == is.Windowed() &&
 			was.InFlight() == is.InFlight()
@@ -78,7 +83,12 @@ func burstLowered(c *comparison) {
 }
 
 func rateLowered(c *comparison) {
-	rate := func(n number) string { return schema.Count(n.Refill) + " every " + schema.Period(n.Period) }
+	rate := func(n number) string {
+		if n.Unlimited() {
+			return n.String()
+		}
+		return schema.Count(n.Refill) + " every " + schema.Period(n.Period)
+	}
 	c.perKind(rate, slower, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
 		c.report(pos, schema.Place(n.Name, l.Name),
 			"limit %s of %s refills %s: calls that were admitted are denied once the burst is used up; see first how "+

@@ -17,7 +17,7 @@ func Notes(s *schema.Schema) []string {
 	var notes []string
 	for _, r := range s.Resources {
 		for _, l := range r.Limits {
-			if l.Period < quotaLike || l.Refills || l.Window != nil {
+			if l.Period < quotaLike || l.Refills || l.Window != nil || l.Unlimited() {
 				continue
 			}
 			every := schema.Period(l.Period)

@@ -20,6 +20,9 @@ func limit(n schema.Numbers, w *window.Window) string {
 	case w != nil:
 		return words.Limit(n, w) + ": all of it comes back when the window ends"
 	}
+	if n.Unlimited() {
+		return words.Numbers(n) + ": counted, and never denied"
+	}
 	return words.Numbers(n) + ": " + pace(n) + ", empty to full in " + fullIn(n)
 }
 

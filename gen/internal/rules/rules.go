@@ -51,6 +51,7 @@ const (
 	HowLong        = "HOW_LONG"
 	Starts         = "STARTS"
 	WindowKeys     = "WINDOW_KEYS"
+	UnlimitedKeys  = "UNLIMITED_KEYS"
 	UnknownZone    = "UNKNOWN_ZONE"
 	WindowGlobal   = "WINDOW_GLOBAL"
 	CrashRefills   = "CRASH_REFILLS"
@@ -139,6 +140,8 @@ func meaningRules() []Rule {
 			"entity. A window that is a duration has starts: first_use."},
 		{ID: WindowKeys, Purpose: "refill, burst and refills go with every alone, starts and zone with " +
 			"window; zone does not go with starts: first_use.", At: "resources.<resource>.limits.<limit>"},
+		{ID: UnlimitedKeys, Purpose: "refill and burst do not go with capacity: unlimited.",
+			At: "resources.<resource>.limits.<limit>"},
 		{ID: UnknownZone, Purpose: "zone is a name of the IANA's time zones, or entity."},
 		{ID: WindowGlobal, Purpose: "No limit of a global resource has a window.",
 			At: "resources.<resource>.limits.<limit>"},

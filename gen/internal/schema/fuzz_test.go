@@ -66,7 +66,7 @@ func TestReadMutated(t *testing.T) {
 					"day", "week", "month", "year", "5h", "starts", "first_use", "entity", "monday", "zone", "UTC",
 					"in_flight", "on_crash", "release", "charge",
 					"money", "counts", "usage", "price", "input", "USD", "EUR", "0.50", ".5", "1e3", "2.5/1M",
-					"drift", "horizon", "50", "51", "eu-central-1",
+					"drift", "horizon", "50", "51", "eu-central-1", "unlimited",
 					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4",
 					"User",
 				}).Draw(rt, "new") + text[at][w[1]:]

@@ -92,12 +92,15 @@ func (r *resourceReader) restatedLimit(f fields, l, base limit) limit {
 func (r *resourceReader) numbers(f fields, l limit, needCapacity string) limit {
 	l.capacity = count{own: true, pos: l.pos}
 	if e, ok := r.needAt(f, l.pos, "capacity", needCapacity); ok {
-		l.capacity = moneyReader{r}.number(l, e, "capacity")
+		l.capacity = moneyReader{r}.capacity(l, e)
 	}
 	l.refill, l.burst = l.capacity, l.capacity
-	if !l.evenly() || l.money { // money that refills is a mistake already
+	switch {
+	case !l.evenly() || l.money: // money that refills is a mistake already
 		l.refill = count{}
-	} else {
+	case l.capacity.unlimited:
+		l = moneyReader{r}.unlimited(f, l)
+	default:
 		if e, ok := f.get("refill"); ok {
 			l.refill = moneyReader{r}.number(l, e, "refill")
 		}

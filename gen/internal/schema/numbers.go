@@ -32,6 +32,8 @@ type count struct {
 	ok  bool // it was read, and is in bounds
 	own bool // this mapping has it, or a number that it follows from, at pos
 	pos Pos
+
+	unlimited bool // it is written as Unlimited
 }
 
 // inherited returns c for a mapping that does not restate it.

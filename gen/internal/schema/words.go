@@ -13,7 +13,10 @@ func Cure(text string, known []string) string { return new(reader).Cure(text, kn
 
 // String returns n as limits.yaml has it: 10_000 every 1m, burst 15_000.
 func (n Numbers) String() string {
-	s := n.Count(n.Capacity) + " every " + duration.Written(n.Period)
+	s := n.WrittenCapacity() + " every " + duration.Written(n.Period)
+	if n.Unlimited() {
+		return s
+	}
 	if n.Refill != n.Capacity {
 		s += ", refill " + grouped(n.Refill)
 	}
@@ -28,11 +31,11 @@ func (n Numbers) String() string {
 func (l *Limit) Written(n Numbers) string {
 	switch {
 	case l.InFlight:
-		return grouped(n.Capacity) + " with in_flight: true"
+		return n.WrittenCapacity() + " with in_flight: true"
 	case l.Window == nil:
 		return n.String()
 	}
-	s := n.Count(n.Capacity) + " with " + l.Window.String()
+	s := n.WrittenCapacity() + " with " + l.Window.String()
 	if n.Currency != "" {
 		s = "money: " + n.Currency + " and " + s
 	}

@@ -14,6 +14,9 @@ import (
 
 // Numbers returns n in words: 100 per minute, burst 150.
 func Numbers(n schema.Numbers) string {
+	if n.Unlimited() {
+		return schema.Unlimited
+	}
 	s := Digits(n.Capacity, ",")
 	if n.Refill == n.Capacity {
 		s += " per " + period(n.Period)
@@ -31,11 +34,19 @@ func Numbers(n schema.Numbers) string {
 func Limit(n schema.Numbers, w *window.Window) string {
 	switch {
 	case n.InFlight():
-		return Digits(n.Capacity, ",") + " in flight"
+		return capacity(n) + " in flight"
 	case w == nil:
 		return Numbers(n)
 	}
-	return Count(n.Currency, n.Capacity) + " per " + windows(*w)
+	return capacity(n) + " per " + windows(*w)
+}
+
+// capacity returns the capacity of n in words: 12,000.5 USD, or unlimited.
+func capacity(n schema.Numbers) string {
+	if n.Unlimited() {
+		return schema.Unlimited
+	}
+	return Count(n.Currency, n.Capacity)
 }
 
 // Count returns a number of a limit with its digits in groups: 12,000 tokens as 12,000, and nano-units of a
