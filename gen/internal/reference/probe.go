@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,6 +28,10 @@ const (
 // wrongValues are tried as the value of every key, plainest first. The reader of limits.yaml decides which
 // are mistakes.
 func wrongValues() []string {
+	many := make([]string, 101)
+	for i := range many {
+		many[i] = fmt.Sprintf("a%d", i+1)
+	}
 	return []string{
 		"2", "0", "1", "-5", "1.5", "10k", "0100", "60", "1_000_000_000_000", "9_000_000_000_000", "100_000",
 		"1w", "1h1d", "500ms", "1500ms", "400d", "1ms", "366d",
@@ -35,6 +40,7 @@ func wrongValues() []string {
 		".5", "1e3", "0.1234567", "2.5/M", "0.0000001/1M", "2000000", "USD", "usd",
 		"60000500us", "months", "first_use", "Europe/Berln",
 		"[]", "[text]", "[text, text]", "[one, Two]", "[1, two]", "[redis]", "{}", "{text: 1}", "{text: {}}",
+		"[" + strings.Join(many, ", ") + "]",
 	}
 }
 

@@ -45,6 +45,11 @@ const (
 	RestatedKey    = "RESTATED_KEY"
 	RestatedNone   = "RESTATED_NONE"
 	KindEmpty      = "KIND_EMPTY"
+	PlanKind       = "PLAN_KIND"
+	PlanCount      = "PLAN_COUNT"
+	NoPlans        = "NO_PLANS"
+	UnknownPlan    = "UNKNOWN_PLAN"
+	PlansGlobal    = "PLANS_GLOBAL"
 	RemovedCurrent = "REMOVED_CURRENT"
 	ChainLength    = "CHAIN_LENGTH"
 
@@ -103,8 +108,8 @@ func formRules() []Rule {
 		{ID: PackageName, Purpose: "go.package is a name that a Go package can have."},
 		{ID: OutPath, Purpose: "go.out is a relative path with forward slashes, to a folder whose " +
 			"package Go can import. It is in the module."},
-		{ID: BadName, Purpose: "owner, and the names of regions, kinds, resources and limits have the form " +
-			"that keys and expressions in the table need."},
+		{ID: BadName, Purpose: "owner, and the names of regions, kinds, plans, resources and limits have the " +
+			"form that keys and expressions in the table need."},
 		{ID: DocText, Purpose: "doc is text that can stand in a Go comment."},
 	}
 }
@@ -121,16 +126,22 @@ func meaningRules() []Rule {
 		{ID: UnknownParent, Purpose: "The parent of a kind is a kind."},
 		{ID: ParentCycle, Purpose: "No kind is its own ancestor."},
 		{ID: UnknownKind, Purpose: "The entities of a resource are kinds of the schema's entities, and " +
-			"the kinds of a limit are entities of its resource."},
+			"the kinds of a limit and of a plan are entities of its resource."},
 		{ID: UnknownLimit, Purpose: "A limit that is restated for a kind is one of the resource's limits."},
 		{ID: RestatedKey, Purpose: "A limit restated for a kind changes capacity and what follows from " +
 			"it; every, window, starts, zone, in_flight, on_crash, money, counts, refills, doc and go_name are the " +
-			"limit's own.",
+			"limit's own. A plan does not change per_call.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
 		{ID: RestatedNone, Purpose: "A limit is restated only for kinds that have it.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
 		{ID: KindEmpty, Purpose: "Every kind that has a bucket has a limit.",
 			At: "resources.<resource>.entities.<kind>"},
+		{ID: PlanKind, Purpose: "Plans are those of one kind. A resource's plans have numbers for that kind and " +
+			"those below it.", At: "resources.<resource>.plans.<plan>.<kind>"},
+		{ID: PlanCount, Purpose: "There are at most 100 plans."},
+		{ID: NoPlans, Purpose: "A resource has plans only if the schema has."},
+		{ID: UnknownPlan, Purpose: "A plan of a resource is one of the schema's plans."},
+		{ID: PlansGlobal, Purpose: "No global resource has plans.", At: "resources.<resource>.plans"},
 		{ID: RemovedCurrent, Purpose: "A removed limit is not one of the resource's limits."},
 		{ID: ChainLength, Purpose: "A call charges at most 100 buckets: that of its entity, and those " +
 			"of its ancestors.", At: "resources.<resource>.entities.<kind>"},

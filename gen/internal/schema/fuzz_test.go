@@ -26,7 +26,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // mutable names the valid texts that TestReadMutated changes.
-var mutable = []string{"demo", "regions_good", "windows_good", "in_flight_good", "money_good"}
+var mutable = []string{"demo", "regions_good", "windows_good", "in_flight_good", "money_good", "plans_good"}
 
 var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
 
@@ -66,7 +66,7 @@ func TestReadMutated(t *testing.T) {
 					"day", "week", "month", "year", "5h", "starts", "first_use", "entity", "monday", "zone", "UTC",
 					"in_flight", "on_crash", "release", "charge",
 					"money", "counts", "usage", "price", "input", "USD", "EUR", "0.50", ".5", "1e3", "2.5/1M",
-					"drift", "horizon", "50", "51", "eu-central-1", "unlimited",
+					"drift", "horizon", "50", "51", "eu-central-1", "unlimited", "plans", "kind", "free", "pro",
 					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4",
 					"User",
 				}).Draw(rt, "new") + text[at][w[1]:]
@@ -147,6 +147,7 @@ func checkSchema(t tester, s *Schema) {
 		t.Fatalf("incomplete: %+v", s)
 	}
 	checkRegions(t, s)
+	checkPlans(t, s)
 	for i, k := range s.Kinds {
 		if k.Name == "" || k.GoName == "" || k.Parent < -1 || k.Parent >= len(s.Kinds) || k.Pos.Line < 1 {
 			t.Errorf("bad kind: %+v", k)
@@ -194,6 +195,47 @@ func checkSchema(t tester, s *Schema) {
 	for _, e := range s.Exceptions {
 		if e.Rule == "" || e.Reason == "" || e.RulePos.Line < 1 || e.AtPos.Line < 1 {
 			t.Errorf("bad exception: %+v", e)
+		}
+	}
+}
+
+// checkPlans fails unless the schema's plans are complete, and those of its resources are within them.
+func checkPlans(t tester, s *Schema) {
+	t.Helper()
+	if p := s.Plans; p != nil {
+		if p.Kind < 0 || p.Kind >= len(s.Kinds) || len(p.Names) == 0 || len(p.Names) > maxPlans || p.Pos.Line < 1 ||
+			p.KindPos.Line < 1 || p.NamesPos.Line < 1 {
+			t.Fatalf("bad plans: %+v", p)
+		}
+		for i, plan := range p.Names {
+			if plan.Name == "" || plan.GoName == "" || plan.Pos.Line < 1 || p.Index(plan.Name) != i {
+				t.Errorf("bad plan: %+v", plan)
+			}
+		}
+	}
+	for _, r := range s.Resources {
+		if r.PlansPos.Line < 1 || r.OnPlans && (s.Plans == nil || r.Global) {
+			t.Fatalf("resource %s has plans that it cannot have", r.Name)
+		}
+		for _, c := range r.Charged {
+			if !r.OnPlans && c.Plans == nil {
+				continue
+			}
+			if !r.OnPlans || len(c.Plans) != len(s.Plans.Names) {
+				t.Fatalf("resource %s has numbers of %d plans for %d", r.Name, len(c.Plans), c.Kind)
+			}
+			for _, numbers := range c.Plans {
+				if numbers != nil && (len(numbers) != len(r.Limits) || !s.OnPlans(c.Kind)) {
+					t.Fatalf("resource %s has numbers %+v for %d", r.Name, numbers, c.Kind)
+				}
+				for i, n := range numbers {
+					checkNumbers(t, n, c.PerCall[i])
+					if base := c.Limits[i]; !n.Absent() && (base.Absent() || n.Period != base.Period ||
+						n.Currency != base.Currency || n.Windowed() != base.Windowed() || n.InFlight() != base.InFlight()) {
+						t.Errorf("a plan has %+v for a kind that has %+v", n, base)
+					}
+				}
+			}
 		}
 	}
 }

@@ -50,7 +50,7 @@ func toJSON(n *yaml.Node) any {
 		}
 		return list
 	}
-	if n.Style == 0 && n.Tag == tagNull {
+	if n.Style == 0 && n.Tag == "!!null" {
 		return nil
 	}
 	if n.Style == 0 && json.Valid([]byte(n.Value)) { // a number, true or false
@@ -77,7 +77,7 @@ func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
 	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good",
 		"region_floor_none", "model_names", "kinds_good", "windows_good", "in_flight_good",
-		"money_good", "unlimited_good"} {
+		"money_good", "unlimited_good", "plans_good"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}
@@ -97,6 +97,7 @@ func TestJSONSchema(t *testing.T) {
 		"regions_empty", "regions_names", "regions_null", "regions_types",
 		"how_long", "starts", "window_unknown", "window_keys", "restated_window", "unknown_zone",
 		"in_flight", "crash_refills", "money", "unlimited",
+		"plans", "plans_types", "plans_without_kind", "plan_count",
 	} {
 		if validate(t, s, texts[name]) == nil {
 			t.Errorf("%s: no mistake found", name)
@@ -122,8 +123,9 @@ func TestJSONSchemaKeys(t *testing.T) {
 	}
 	accepted := map[string][]string{
 		"schema": topKeys(), "go": goKeys(), "regions": regionsKeys(), "kind": kindKeys(),
-		"resource": resourceKeys(), "limit": limitKeys(), "restated": restatedKeys(),
-		"usage": usageKeys(), "breaking": breakingKeys(), "except": exceptKeys(), "ignore_only": ignoreKeys(),
+		"resource": resourceKeys(), "limit": limitKeys(), "restated": restatedKeys(), "plans": plansKeys(),
+		"planned": plannedKeys(),
+		"usage":   usageKeys(), "breaking": breakingKeys(), "except": exceptKeys(), "ignore_only": ignoreKeys(),
 	}
 	for name, def := range doc.Defs {
 		if def.Type != "object" {

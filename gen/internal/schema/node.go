@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sluice-go/sluice/gen/internal/document"
 	"github.com/sluice-go/sluice/gen/internal/hint"
 	"github.com/sluice-go/sluice/gen/internal/rules"
 )
@@ -15,9 +16,7 @@ import (
 const (
 	tagString    = "!!str"
 	tagTimestamp = "!!timestamp" // text to YAML 1.2 and to us
-	tagNull      = "!!null"
 	tagBool      = "!!bool"
-	tagMerge     = "!!merge"
 )
 
 // entry is a key of a mapping with its value, or an item of a list, which has no key.
@@ -44,17 +43,12 @@ func (f fields) get(name string) (entry, bool) {
 
 func (r *reader) pos(n *yaml.Node) Pos { return r.at(n.Line, n.Column) }
 
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == tagNull }
-
 // emptyMapping reports whether n is {}.
 func emptyMapping(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && len(n.Content) == 0 }
 
-// refused reports whether checkFeatures has reported n.
-func refused(n *yaml.Node) bool { return n.Kind == yaml.AliasNode || n.Tag == tagMerge }
-
 // wrong reports that n has the wrong type. what names n, and want is the advice.
 func (r *reader) wrong(n *yaml.Node, what, want string) {
-	if refused(n) {
+	if document.Refused(n) {
 		return
 	}
 	is := "is text"
@@ -63,7 +57,7 @@ func (r *reader) wrong(n *yaml.Node, what, want string) {
 		is = "is a mapping"
 	case n.Kind == yaml.SequenceNode:
 		is = "is a list"
-	case isNull(n):
+	case document.IsNull(n):
 		is = "has no value"
 	case n.Tag != tagString:
 		is = "is " + strings.TrimPrefix(n.Tag, "!!") + " " + hint.Quote(n.Value)
@@ -74,7 +68,7 @@ func (r *reader) wrong(n *yaml.Node, what, want string) {
 // merges reports whether n has a merge key, so that missing keys may be meant to come from elsewhere.
 func merges(n *yaml.Node) bool {
 	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
-		if refused(n.Content[i]) {
+		if document.Refused(n.Content[i]) {
 			return true
 		}
 	}
@@ -93,7 +87,7 @@ func (r *reader) mapping(n *yaml.Node, what, want string) ([]entry, bool) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch at, twice := first[key.Value]; {
-		case refused(key):
+		case document.Refused(key):
 		case key.Kind != yaml.ScalarNode:
 			r.wrong(key, "a key of "+what, "a name")
 		case twice:
@@ -153,7 +147,7 @@ func (r *reader) needAt(f fields, pos Pos, name, how string) (entry, bool) {
 // scalar returns the text of n as in the file, without quotes, whatever type it has in YAML. want is the
 // advice if n is no scalar.
 func (r *reader) scalar(n *yaml.Node, what, want string) (string, bool) {
-	if n.Kind != yaml.ScalarNode || isNull(n) || refused(n) {
+	if n.Kind != yaml.ScalarNode || document.IsNull(n) || document.Refused(n) {
 		r.wrong(n, what, want)
 		return "", false
 	}
@@ -164,7 +158,7 @@ func (r *reader) scalar(n *yaml.Node, what, want string) (string, bool) {
 // advice if it is not.
 func (r *reader) text(n *yaml.Node, what, want string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag != tagString && n.Tag != tagTimestamp {
-		if n.Kind == yaml.ScalarNode && !isNull(n) {
+		if n.Kind == yaml.ScalarNode && !document.IsNull(n) {
 			want += ", in quotes if it looks like something else"
 		}
 		r.wrong(n, what, want)

@@ -1,15 +1,12 @@
 package schema
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sluice-go/sluice/gen/internal/document"
 	"github.com/sluice-go/sluice/gen/internal/goname"
 	"github.com/sluice-go/sluice/gen/internal/hint"
 	"github.com/sluice-go/sluice/gen/internal/rules"
@@ -18,9 +15,10 @@ import (
 // Read parses and checks a limits.yaml, which positions call file. It returns all mistakes, sorted, except
 // those that another one hides. The Schema is never nil, but complete only if there are no Problems.
 func Read(file string, src []byte) (*Schema, Problems) {
-	r := &reader{file: file}
+	root, problems := document.Parse(file, src)
+	r := &reader{file: file, problems: problems}
 	s := &Schema{Stores: []string{StoreDynamoDB}}
-	if root := (documentReader{r}).parse(src); root != nil {
+	if root != nil {
 		schemaReader{r}.schema(root, s)
 	}
 	r.problems.Sort()
@@ -43,12 +41,11 @@ type reader struct {
 	file     string
 	problems Problems
 
-	redis         bool // code is generated for Redis
-	globalUnknown bool // the global of some resource is malformed, and may be meant to be true
+	redis         bool   // code is generated for Redis
+	schemaPlans   *Plans // nil for none, and before they are read
+	plansUnknown  bool   // references to plans cannot be checked
+	globalUnknown bool   // the global of some resource is malformed, and may be meant to be true
 }
-
-// documentReader reads the file as text and as YAML.
-type documentReader struct{ *reader }
 
 // schemaReader reads the top level of the schema, and checks its sections against each other.
 type schemaReader struct{ *reader }
@@ -65,84 +62,9 @@ func (r *reader) add(pos Pos, rule, format string, args ...any) {
 
 func (r *reader) at(line, col int) Pos { return Pos{File: r.file, Line: line, Col: col} }
 
-// parse returns the top node of the only document of src, nil if src is malformed.
-func (r documentReader) parse(src []byte) *yaml.Node {
-	if !r.checkText(src) {
-		return nil
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(src))
-	var doc yaml.Node
-	switch err := dec.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		r.add(r.at(1, 1), rules.OneDocument, "the file is empty: it must hold version, owner, revision, go, "+
-			"entities and resources")
-		return nil
-	case err != nil:
-		r.syntax(src, err)
-		return nil
-	}
-	var second yaml.Node
-	switch err := dec.Decode(&second); {
-	case err == nil:
-		r.add(r.at(second.Line, second.Column), rules.OneDocument,
-			"a second document starts here: a file holds one, remove the --- line or split the file")
-	case !errors.Is(err, io.EOF):
-		r.syntax(src, err)
-	}
-	root := doc.Content[0]
-	if isNull(root) {
-		r.add(r.pos(root), rules.OneDocument, "the document is empty: it must hold version, owner, revision, go, "+
-			"entities and resources")
-		return nil
-	}
-	r.checkFeatures(root)
-	return root
-}
-
-// checkText reports the first byte of src that YAML excludes, as yaml.v3 gives no position of it.
-func (r documentReader) checkText(src []byte) bool {
-	line, col := 1, 1
-	for rest := src; len(rest) > 0; {
-		c, size := utf8.DecodeRune(rest)
-		switch {
-		case c == utf8.RuneError && size == 1:
-			r.add(r.at(line, col), rules.NotText, "byte 0x%02x is not UTF-8: save the file as UTF-8", rest[0])
-			return false
-		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c >= 0x7f && c < 0xa0 &&
-			c != 0x85, c == 0xfffe, c == 0xffff:
-			r.add(r.at(line, col), rules.NotText, "control character %U cannot stand in YAML: remove it", c)
-			return false
-		case c == '\n':
-			line, col = line+1, 0
-		}
-		rest, col = rest[size:], col+1
-	}
-	return true
-}
-
-// checkFeatures reports the features of YAML that put a value elsewhere than where it applies, in n and
-// below.
-func (r documentReader) checkFeatures(n *yaml.Node) {
-	switch {
-	case n.Kind == yaml.AliasNode:
-		r.add(r.pos(n), rules.YAMLFeature, noAlias, "alias *"+hint.Short(n.Value))
-	case n.Anchor != "":
-		r.add(r.pos(n), rules.YAMLFeature, noAlias, "anchor &"+hint.Short(n.Anchor))
-	case n.Tag == tagMerge:
-		r.add(r.pos(n), rules.YAMLFeature, "merge key <<: merging is not supported, write the values where they "+
-			"apply")
-	case n.Style&yaml.TaggedStyle != 0:
-		r.add(r.pos(n), rules.YAMLFeature, "tag %s: tags are not supported, remove it (and quote the value if it "+
-			"is meant as text)", hint.Quote(n.Tag))
-	}
-	for _, c := range n.Content {
-		r.checkFeatures(c)
-	}
-}
-
 func topKeys() []string {
 	return []string{
-		"version", "owner", "revision", "go", "stores", "regions", "entities", "resources", "breaking",
+		"version", "owner", "revision", "go", "stores", "regions", "entities", "plans", "resources", "breaking",
 	}
 }
 
@@ -180,6 +102,11 @@ func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 	if e, ok := r.need(f, "entities", "write the kinds of entity, such as entities: {user: {}}"); ok {
 		s.KindsPos = r.pos(e.key)
 		s.Kinds, kindsKnown = r.kinds(e)
+	}
+	r.plansUnknown = f.merged || slices.Contains(f.meant, "plans")
+	if e, ok := f.get("plans"); ok {
+		s.Plans = r.plans(e, s.Kinds, kindsKnown)
+		r.schemaPlans = s.Plans
 	}
 	if e, ok := r.need(f, "resources", "write what is limited, such as resources: {api: {limits: {rps: "+
 		"{capacity: 10, every: 1s}}}}"); ok {

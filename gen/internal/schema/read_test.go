@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func pos(line, col int) Pos { return Pos{"limits.yaml", line, col} }
+func pos(line, col int) Pos { return Pos{File: "limits.yaml", Line: line, Col: col} }
 
 // TestReadDemo reads the demonstration's limits.yaml to the last field.
 func TestReadDemo(t *testing.T) {
@@ -48,7 +48,7 @@ func TestReadDemo(t *testing.T) {
 				},
 				Cascade: "atomic", OnUnavailable: "local", Settle: "now",
 				GlobalPos: pos(14, 3), CascadePos: pos(14, 3), OnUnavailablePos: pos(24, 5), SettlePos: pos(14,
-					3), ShadowPos: pos(14, 3),
+					3), ShadowPos: pos(14, 3), PlansPos: pos(14, 3),
 			},
 			{
 				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects " +
@@ -58,7 +58,7 @@ func TestReadDemo(t *testing.T) {
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(29, 16)}},
 				Cascade: "none", OnUnavailable: "allow", Settle: "now",
 				GlobalPos: pos(25, 3), CascadePos: pos(30, 5), OnUnavailablePos: pos(25, 3), SettlePos: pos(25,
-					3), ShadowPos: pos(25, 3),
+					3), ShadowPos: pos(25, 3), PlansPos: pos(25, 3),
 			},
 		},
 	}
@@ -215,28 +215,11 @@ owner: acme
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
 			Cascade: "atomic", OnUnavailable: "allow", Settle: "now",
 			GlobalPos: pos(3, 3), CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3,
-				3), ShadowPos: pos(3, 3),
+				3), ShadowPos: pos(3, 3), PlansPos: pos(3, 3),
 		}},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Errorf("Schema differs (-want +got):\n%s", diff)
-	}
-}
-
-// TestProblems covers what later phases do with problems.
-func TestProblems(t *testing.T) {
-	var ps Problems
-	ps.Add(Pos{"b.yaml", 1, 1}, "A", "last")
-	ps.Add(Pos{"a.yaml", 10, 2}, "B", "fourth of %d", 5)
-	ps.Add(Pos{"a.yaml", 10, 2}, "A", "third")
-	ps.Add(Pos{"a.yaml", 9, 7}, "C", "first")
-	ps.Add(Pos{"a.yaml", 10, 1}, "C", "second")
-	ps.Sort()
-	const want = "a.yaml:9:7: C: first\na.yaml:10:1: C: second\na.yaml:10:2: A: third\na.yaml:10:2: B: fourth " +
-		"of 5\nb.yaml:1:1: A: last"
-	var err error = ps
-	if got := err.Error(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func resourceKeys() []string {
-	return []string{"doc", "go_name", "limits", "removed", "usage", "entities", "global", "cascade",
+	return []string{"doc", "go_name", "limits", "removed", "usage", "entities", "plans", "global", "cascade",
 		"on_unavailable", "settle", "shadow"}
 }
 
@@ -35,8 +35,11 @@ type resourceReader struct {
 	kinds      []*Kind
 	kindsKnown bool
 
-	limits      []limit // of res.Limits, as written
-	limitsKnown bool    // references to limits can be checked against them
+	limits      []limit   // of res.Limits, as written
+	limitsKnown bool      // references to limits can be checked against them
+	own         [][]limit // of res.Charged, as written
+
+	chargedUnknown bool // references to res.Charged cannot be checked
 
 	usageUnknown bool // references to usage cannot be checked
 }
@@ -92,6 +95,10 @@ func (r *resourceReader) read(e entry) {
 		r.addOnlyKind()
 	}
 	r.readGlobal(f)
+	r.res.PlansPos = r.res.Pos
+	if e, ok := f.get("plans"); ok {
+		planReader{r}.read(e)
+	}
 	needPolicy(r, f)
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
@@ -200,6 +207,7 @@ func (r *reader) boolean(e entry, what string) (on, ok bool) {
 func (r *resourceReader) readCharged(e entry) {
 	entries, _ := r.mapping(e.value, "entities of "+r.what,
 		"the kinds that have a bucket, such as {"+r.exampleKind()+": {}}")
+	r.chargedUnknown = len(entries) == 0 || merges(e.value)
 	if emptyMapping(e.value) {
 		r.add(r.pos(e.key), rules.Empty, "entities of %s is empty: name the kinds that have a bucket, such as "+
 			"{%s: "+
@@ -223,11 +231,26 @@ func (r *resourceReader) restated(e entry) []limit {
 	limits := limitsOf(r.limits, e.name)
 	entries, _ := r.mapping(e.value, "kind "+hint.Quote(e.name)+" of "+r.what,
 		"{}, or limits to restate, such as {rps: {capacity: 10}}")
+	restate(r, entries, restatement{
+		kind: e.name, base: r.limits, of: "for " + hint.Quote(e.name) + " in " + r.what, keys: restatedKeys(),
+	}, func(i int, l limit) { limits[i] = l })
+	return limits
+}
+
+// restatement is what limits are restated for, in entities or in a plan.
+type restatement struct {
+	kind string
+	base []limit  // numbers that are not restated, by limit
+	of   string   // for messages: for "user" in resource "gpt-4"
+	keys []string // that they can have
+}
+
+// restate reads limits that are restated, and calls set with each.
+func restate(r *resourceReader, entries []entry, to restatement, set func(i int, l limit)) {
 	for _, le := range entries {
-		l := limit{what: "limit " + hint.Quote(le.name) + " restated for " + hint.Quote(e.name) + " in " + r.what,
-			pos: r.pos(le.key)}
+		l := limit{what: "limit " + hint.Quote(le.name) + " restated " + to.of, pos: r.pos(le.key)}
 		f, ok := r.fields(le.value, l.what, "its numbers, such as "+exampleLimit(le.name)+": {capacity: 10}",
-			restatedKeys(), r.restatedKey)
+			to.keys, r.restatedKey)
 		i := slices.IndexFunc(r.res.Limits, func(l *Limit) bool { return l.Name == le.name })
 		if i < 0 && r.limitsKnown {
 			r.add(r.pos(le.key), rules.UnknownLimit, "%s is no limit of %s, and only its limits can be restated: %s",
@@ -240,16 +263,16 @@ func (r *resourceReader) restated(e entry) []limit {
 		case !ok:
 		case i < 0:
 			r.restatedLimit(f, l, limit{}) // for the mistakes in it
-		case !r.limits[i].of(e.name):
+		case !r.limits[i].of(to.kind):
 			r.add(r.pos(le.key), rules.RestatedNone, "kinds of limit %s of %s do not name %s, so there is nothing to "+
-				"restate: add %s to them, or take %s out here", hint.Quote(le.name), r.what, hint.Quote(e.name),
-				hint.Bare(e.name), hint.Bare(le.name))
+				"restate: add %s to them, or take %s out here", hint.Quote(le.name), r.what, hint.Quote(to.kind),
+				hint.Bare(to.kind), hint.Bare(le.name))
 		default:
-			limits[i] = r.restatedLimit(f, l, r.limits[i])
-			r.checkLimit(limits[i])
+			l = r.restatedLimit(f, l, to.base[i])
+			r.checkLimit(l)
+			set(i, l)
 		}
 	}
-	return limits
 }
 
 // restatedKey reports keys of limits that restated ones do not take.
@@ -268,6 +291,9 @@ func (r *resourceReader) restatedKey(e entry) bool {
 		r.add(r.pos(e.key), rules.RestatedKey, "%s is the same for all kinds, as the limit's costs are: move it "+
 			"to "+
 			"limits of %s", e.name, r.what)
+	case "per_call":
+		r.add(r.pos(e.key), rules.RestatedKey, "per_call is the same on all plans, as a call takes it before its "+
+			"plan is known: move it to limits or entities of %s", r.what)
 	case "doc", "go_name", "refills":
 		r.add(r.pos(e.key), rules.RestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
 			"of %s", e.name, r.what)
@@ -306,7 +332,7 @@ func (r *resourceReader) addCharged(kind int, name string, limits []limit, pos P
 		c.Limits = append(c.Limits, l.plain())
 		c.PerCall = append(c.PerCall, l.perCall.n)
 	}
-	r.res.Charged = append(r.res.Charged, c)
+	r.res.Charged, r.own = append(r.res.Charged, c), append(r.own, limits)
 }
 
 func (r *resourceReader) limitNames() []string {

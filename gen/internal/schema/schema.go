@@ -27,6 +27,7 @@ type Schema struct {
 	Stores     []string // stores that code is generated for: StoreDynamoDB, StoreRedis or both
 	Regions    *Regions // those that have the limits of global resources in common; nil if none is global
 	Kinds      []*Kind
+	Plans      *Plans // of the numbers; nil if there are none
 	Resources  []*Resource
 	Exceptions []Exception // of except and ignore_only in breaking
 
@@ -68,7 +69,8 @@ type Resource struct {
 	Usage   []*Usage // what a call consumes
 	Removed []string // names of earlier limits, which buckets may still hold; none of them is in Limits
 	Charged []Charged
-	Pos     Pos // of its key in limits.yaml
+	OnPlans bool // Schema.Plans change its numbers
+	Pos     Pos  // of its key in limits.yaml
 
 	Global        bool   // Schema.Regions have its limits in common
 	Cascade       string // atomic, compensated or none
@@ -76,7 +78,8 @@ type Resource struct {
 	Settle        string // now or lazy
 	Shadow        bool   // its calls are never denied
 
-	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos Pos // of these keys; Pos where one is left out
+	// of these keys; Pos where one is left out
+	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos, PlansPos Pos
 }
 
 // Windows reports whether a limit of r has windows.
@@ -145,5 +148,8 @@ type Charged struct {
 	// one for each of Resource.Limits; see Limit.PerCall. For a limit that the kind does not have, it is that of
 	// the nearest kind that calls charge too and that has the limit
 	PerCall []int64
-	Pos     Pos // of its key in the resource's entities; the resource's own where that is left out
+	// what plans restate, by plan: one for each of Resource.Limits, zero for one that the plan does not restate;
+	// nil for a plan that restates nothing. It is nil if the resource has no plans
+	Plans [][]Numbers
+	Pos   Pos // of its key in the resource's entities; the resource's own where that is left out
 }
