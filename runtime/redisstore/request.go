@@ -252,7 +252,7 @@ func (r *request) deniedError() *store.DeniedError {
 			// since.
 			available := min(r.images[i].Balances[j].Tokens, p.cost[j]-1)
 			e = store.AddRefusal(e, store.Refusal{
-				Resource: p.spec.Resource, Entity: p.entity, Limit: p.spec.Limits[j],
+				Resource: p.spec.Resource, Template: p.spec.Template, Entity: p.entity, Limit: p.spec.Limits[j],
 				Unit: p.spec.Unit(j), Requested: p.spec.Whole(j, p.cost[j]),
 				Available:  p.spec.Whole(j, max(0, available)),
 				RetryAfter: text.Milliseconds(retryAfter[key]), Resets: resets(r.images[i].Balances[j]),
