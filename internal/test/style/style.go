@@ -31,7 +31,7 @@ const (
 	Function = "function" // a function has at most 60 lines
 	Exported = "exported" // runtime exports at most Names names, runtime/dynamo what users call
 	Options  = "options"  // runtime's exported functions that return Option are With.., and no others
-	Coupling = "coupling" // at most 200 pairs of files of runtime/dynamo; none against the direction of packages
+	Coupling = "coupling" // at most Pairs of files of runtime/dynamo; none against the direction of packages
 )
 
 // Rules lists all rules.
@@ -45,9 +45,10 @@ type Bounds struct {
 	Names, Pairs int
 }
 
-// Repository has the bounds of this repository. Names rises with what a package of users needs.
+// Repository has the bounds of this repository. Names rises with what a package of users needs, Pairs with
+// what the store keeps: plans took 30.
 var Repository = Bounds{
-	Columns: 110, Words: 30, Methods: 20, Package: 3000, File: 400, Function: 60, Names: 73, Pairs: 200,
+	Columns: 110, Words: 30, Methods: 20, Package: 3000, File: 400, Function: 60, Names: 73, Pairs: 230,
 }
 
 // Finding is one violation of a rule. Path is relative to the root, with slashes; Line is 0 if it is of a

@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -268,77 +269,6 @@ func (v *View) IsStaleSibling(now int64) bool {
 // isYounger reports whether the image is at most age old at now, both in ms.
 func (v *View) isYounger(age, now int64) bool { return isFresh(v.seenAt, now, age) }
 
-// MaxChain is the longest chain that Refused denies.
-const MaxChain = 8
-
-// denial is a denial by images alone. The calls of one millisecond share it: a flood of them makes no
-// garbage, and retry after is exact for each.
-type denial struct {
-	now    int64
-	cost   []int64
-	images []*bucket.Image // of the chain
-	err    *store.DeniedError
-}
-
-// Refused returns the denial of cost, in millitokens, by a chain of at most MaxChain buckets of res, if their
-// images suffice for one. It returns nil if a bucket is to be reshaped or a lazy settle is to give something
-// back: the next write changes what there is.
-func (r *Reader) Refused(res *Resource, chain []*Bucket, cost []int64, now int64) *store.DeniedError {
-	var images [MaxChain]*bucket.Image
-	var shapes [MaxChain]*override.Resolved
-	denies, last := false, (*denial)(nil)
-	for i, b := range chain {
-		b.mu.Lock()
-		mayDeny, img, shape := r.mayDeny(res, b, now), b.image, b.shape
-		if i == 0 {
-			last = b.lastDenial
-		}
-		b.mu.Unlock()
-		if !mayDeny {
-			return nil
-		}
-		images[i], shapes[i] = img, shape
-		for j := range img.Balances {
-			b := &img.Balances[j]
-			switch {
-			case cost[j] <= 0, b.Absent(): // it is not charged
-			case shape.Ceiling != nil && store.ExceedsQuota(b.Limit, cost[j]) && cost[j] <= shape.Ceiling[j].Burst:
-				denies = true
-			case cost[j] > b.Burst: // it can never be served: an error of its own
-				return nil
-			case !denies:
-				denies = bucket.Available(*b, img.Refilled, now) < cost[j]
-			}
-		}
-	}
-	if !denies {
-		return nil
-	}
-	seen := images[:len(chain)]
-	if last != nil && last.now == now && slices.Equal(last.cost, cost) && slices.Equal(last.images, seen) {
-		return last.err
-	}
-	next := &denial{now: now, cost: slices.Clone(cost), images: slices.Clone(seen)}
-	for i, b := range chain {
-		own := res.Spec.CostOf(b.At.Kind, cost)
-		next.err = shapes[i].Refuse(next.err, res.Spec, b.At.Entity, seen[i], own, now)
-	}
-	first := chain[0]
-	first.mu.Lock()
-	defer first.mu.Unlock()
-	first.lastDenial = next
-	return next.err
-}
-
-// mayDeny reports whether b's image may deny at now. The caller holds b's lock.
-func (r *Reader) mayDeny(res *Resource, b *Bucket, now int64) bool {
-	if b.image == nil || b.shape == nil || b.refresh != nil || b.giveBacks != 0 {
-		return false
-	}
-	return isFresh(b.seenAt, now, TrustedFor) && r.isFresh(res.Spec, b.shape.ReadAt, now) &&
-		!b.shape.Expired(res.Spec, now) && b.shape.Writes == b.writes() && !plan.Outdated(b.image, &b.shape.Shape)
-}
-
 // Refresh is a read of overrides that are due, beside the write of one request, which goes by the old ones.
 // Other acquires of the buckets wait for the read (Wait). If it shows changes, they also wait for the end of
 // the request: it gives back what it took by the old limits before a bucket gets the new ones.
@@ -397,4 +327,30 @@ func (f *Refresh) End() {
 		}
 		close(f.ended)
 	})
+}
+
+// Wrote notes that this process has written the override at an entity, as stored, or a kind, or has filled
+// the entity's bucket. cached returns a bucket by its kind and id, nil if nothing is known of it.
+func (r *Resource) Wrote(at string, filled bool, cached func(r *Resource, kind int, id string) *Bucket) {
+	for i := range r.writes {
+		kind := &r.Spec.Kinds[i]
+		if at == kind.Name {
+			r.writes[i].Add(1)
+		} else if id, ok := strings.CutPrefix(at, kind.Prefix); ok {
+			if b := cached(r, i, id); b != nil {
+				b.own.Add(1)
+				if filled {
+					b.Invalidate()
+				}
+			}
+		}
+	}
+}
+
+// keepKind keeps the override of a kind as it was read, unless the known one was read after more writes.
+func (r *Resource) keepKind(kind int, read *override.Override) {
+	known := r.kinds[kind].Load()
+	for (known == nil || known.Writes <= read.Writes) && !r.kinds[kind].CompareAndSwap(known, read) {
+		known = r.kinds[kind].Load()
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -234,32 +233,6 @@ func (r *Reader) apply(v *View, read *fetched) error {
 	v.Shape = next
 	r.unsynced.Note(r.Conn.Env.Logger, r.Conn.Table, spec, next)
 	return nil
-}
-
-// Wrote notes that this process has written the override at an entity, as stored, or a kind, or has filled
-// the entity's bucket. cached returns a bucket by its kind and id, nil if nothing is known of it.
-func (r *Resource) Wrote(at string, filled bool, cached func(r *Resource, kind int, id string) *Bucket) {
-	for i := range r.writes {
-		kind := &r.Spec.Kinds[i]
-		if at == kind.Name {
-			r.writes[i].Add(1)
-		} else if id, ok := strings.CutPrefix(at, kind.Prefix); ok {
-			if b := cached(r, i, id); b != nil {
-				b.own.Add(1)
-				if filled {
-					b.Invalidate()
-				}
-			}
-		}
-	}
-}
-
-// keepKind keeps the override of a kind as it was read, unless the known one was read after more writes.
-func (r *Resource) keepKind(kind int, read *override.Override) {
-	known := r.kinds[kind].Load()
-	for (known == nil || known.Writes <= read.Writes) && !r.kinds[kind].CompareAndSwap(known, read) {
-		known = r.kinds[kind].Load()
-	}
 }
 
 // override decodes the override of a target, an entity or a kind.
