@@ -173,7 +173,7 @@ func TestClosedOverride(t *testing.T) {
 	e := newEngine(t)
 	raw := item.OverrideKey("gpt-4", "user-1")
 	none := bucket.Per(100, time.Minute).Quota(0)
-	attrs := item.OverrideAttributes("rpm")
+	attrs := item.OverrideAttributes("user-1", "rpm")
 	raw["ver"] = codec.N(1)
 	raw[attrs[0]], raw[attrs[1]], raw[attrs[2]], raw[attrs[3]] = codec.N(
 		0,

@@ -166,6 +166,7 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 	if opened.scheduler, err = scheduler.New(&scheduler.Config{
 		Conn: conn, Definitions: defs, Background: &opened.background,
 		Closing: opened.closing, OnReshape: opened.recordRevision, Buckets: s.options.buckets,
+		OnStale:  func(entity string) { opened.lookups.Invalidate(entity) },
 		Attempts: s.options.attempts, InFlight: s.options.inFlight, Seams: s.seams,
 	}); err != nil {
 		return nil, err
@@ -223,7 +224,10 @@ func (s *session) recordRevision(ctx context.Context) {
 func (s *session) Members() store.MemberStore {
 	conn := s.conn
 	return operator.MembersWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.jitter), conn.Env.Clock.Now,
-		s.lookups.Invalidate)
+		func(entity string) {
+			s.lookups.Invalidate(entity)
+			s.scheduler.Moved(entity)
+		})
 }
 
 // Overrides implements store.Session. This session goes by what it writes at once, other sessions once their

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -71,7 +72,7 @@ func (p *Plans) NumbersOf(s *Spec, plan string, kind int) (numbers Stored, known
 		}
 		for _, kinds := range p.Limits {
 			if kinds[kind] != nil && !kinds[kind][j].Absent() {
-				most = larger(most, kinds[kind][j])
+				most = Larger(most, kinds[kind][j])
 			}
 		}
 		numbers.Limits[j] = &most
@@ -79,10 +80,15 @@ func (p *Plans) NumbersOf(s *Spec, plan string, kind int) (numbers Stored, known
 	return numbers, false
 }
 
-// larger returns a limit that has the larger of each number of a and b, which have the same period.
-func larger(a, b bucket.Limit) bucket.Limit {
-	return bucket.Limit{
-		Capacity: max(a.Capacity, b.Capacity), Burst: max(a.Burst, b.Burst),
-		Refill: max(a.Refill, b.Refill), Period: a.Period,
+// Larger returns a limit that has the larger of each number of a and b, and of two rates the higher one.
+func Larger(a, b bucket.Limit) bucket.Limit {
+	l := bucket.Limit{
+		Capacity: max(a.Capacity, b.Capacity), Burst: max(a.Burst, b.Burst), Refill: a.Refill, Period: a.Period,
 	}
+	ofA, lowA := bits.Mul64(uint64(a.Refill), uint64(b.Period))
+	ofB, lowB := bits.Mul64(uint64(b.Refill), uint64(a.Period))
+	if ofB > ofA || ofB == ofA && lowB > lowA {
+		l.Refill, l.Period = b.Refill, b.Period
+	}
+	return l
 }

@@ -72,6 +72,25 @@ func TestNumbersOf(t *testing.T) {
 	}
 }
 
+// TestLarger: of each number the most, and of two rates the higher one, whatever their periods.
+func TestLarger(t *testing.T) {
+	hourly, perMinute := bucket.Per(600, time.Hour), bucket.Per(11, time.Minute)
+	for _, order := range [][2]bucket.Limit{{hourly, perMinute}, {perMinute, hourly}} {
+		want := bucket.Limit{
+			Capacity: hourly.Capacity, Burst: hourly.Burst, Refill: perMinute.Refill, Period: perMinute.Period,
+		}
+		if got := store.Larger(order[0], order[1]); got != want {
+			t.Errorf("the larger of %v is %v, want %v", order, got, want)
+		}
+	}
+	day := bucket.Limit{Capacity: 5, Burst: 5, Period: 86_400_000} // with windows: no refill
+	raised := day
+	raised.Capacity, raised.Burst = 7, 7
+	if got := store.Larger(day, raised); got != raised {
+		t.Errorf("the larger of two allowances is %v, want %v", got, raised)
+	}
+}
+
 func TestPlanAt(t *testing.T) {
 	plan, kind, ok := store.SplitPlanAt(store.PlanAt("pro", "key"))
 	if !ok || plan != "pro" || kind != "key" {

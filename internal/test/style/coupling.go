@@ -24,8 +24,9 @@ import (
 // direction orders the packages of the store, by their path below it: a package may name what a later one
 // declares.
 var direction = []string{
-	"migrating", "migrating/perlimit", "codec/codectest", ".", "operator", "internal/layout", "internal/members",
-	"internal/scheduler", "internal/known", "internal/override", "internal/pace", "internal/wire",
+	"migrating", "migrating/perlimit", "codec/codectest", ".", "operator", "internal/layout",
+	"internal/scheduler", "internal/known", "internal/members", "internal/override", "internal/pace",
+	"internal/wire",
 	"internal/plan", "codec",
 }
 

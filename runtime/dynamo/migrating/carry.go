@@ -272,5 +272,6 @@ func readShape(
 		}
 		both[i] = &override.Override{Stored: stored, Version: version, ReadAt: now}
 	}
-	return override.Resolve(spec, kind, both[0], both[1], heartbeat, now), nil
+	from := override.Sources{Own: both[0], OfKind: both[1], Heartbeat: heartbeat}
+	return override.Resolve(spec, kind, &from, now)
 }

@@ -22,9 +22,9 @@ import (
 // Fill implements store.OverrideStore, in one read and one write. A bucket with older numbers gets those in
 // force. Fill leaves tc and rf as they are: the refill since rf adds nothing to a full bucket. It may run
 // beside acquires, and has the same effect however often its write arrives.
-func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, _ string) error {
+func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
 	for attempt := 1; ; attempt++ {
-		img, shape, err := o.shapeOf(ctx, spec, kind, entity)
+		img, shape, err := o.shapeOf(ctx, spec, kind, entity, root)
 		if img == nil || err != nil {
 			return err
 		}
@@ -46,14 +46,18 @@ func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity
 }
 
 // shapeOf reads an entity's bucket, without a schema, and the shape that it should have. Both are nil if
-// there is no bucket.
+// there is no bucket. root is as in Fill.
 func (o *Overrides) shapeOf(
-	ctx context.Context, spec *store.Spec, kind int, entity string,
+	ctx context.Context, spec *store.Spec, kind int, entity, root string,
 ) (*bucket.Image, *override.Resolved, error) {
 	key, at := item.BucketKey(entity, spec.Resource), [...]string{entity, spec.Kinds[kind].Name}
 	keys := []codec.Item{key, item.OverrideKey(spec.Resource, at[0]), item.OverrideKey(spec.Resource, at[1])}
-	if spec.Regions != nil {
+	plans := item.PlansKey(spec.Resource)
+	switch {
+	case spec.Regions != nil:
 		keys = append(keys, item.HeartbeatKey())
+	case spec.OnPlans(kind):
+		keys = append(keys, plans)
 	}
 	items, err := o.read(ctx, keys)
 	if err != nil || items[item.KeyOf(key)] == nil {
@@ -76,7 +80,19 @@ func (o *Overrides) shapeOf(
 	if err != nil {
 		return nil, nil, err
 	}
-	return img, override.Resolve(spec, kind, &both[0], &both[1], heartbeat, now), nil
+	from := override.Sources{Own: &both[0], OfKind: &both[1], Heartbeat: heartbeat}
+	if spec.OnPlans(kind) {
+		if from.Plans, err = override.DecodePlans(spec, items[item.KeyOf(plans)]); err != nil {
+			return nil, nil, err
+		}
+		on, err := o.onPlan(ctx, spec, kind, entity, root, img.PlanOf)
+		if err != nil {
+			return nil, nil, err
+		}
+		from.On = &on
+	}
+	shape, err := override.Resolve(spec, kind, &from, now)
+	return img, shape, err
 }
 
 // fillInput returns the write that fills the bucket of img. It depends on no balance. A charge that was
@@ -84,7 +100,7 @@ func (o *Overrides) shapeOf(
 func (o *Overrides) fillInput(
 	spec *store.Spec, entity string, img *bucket.Image, shape *override.Resolved,
 ) (*dynamodb.UpdateItemInput, error) {
-	limits, dropped, version := shape.Full(spec, img)
+	limits, dropped, version, planOf := shape.Full(spec, img)
 	ttl, at := img.TTL, max(img.Refilled, o.now().UnixMilli())
 	update := expression.Set(expression.Name("op"), expression.Value(wire.NewOp()))
 	set := func(name, field string, value any) {
@@ -103,10 +119,11 @@ func (o *Overrides) fillInput(
 			set(name, item.LimitFields[k], n)
 		}
 		set(name, "tc", expression.IfNotExists(tc, expression.Value(0)))
-		if b, _ := img.Find(name); l.Windowed() { // as with Reset
+		b, _ := img.Find(name)
+		if l.Windowed() { // as with Reset
 			set(name, item.WindowField, b.Filled(l, at))
 		}
-		if b, _ := img.Find(name); b.Holds() || shape.AddsHolds(spec, img, name) {
+		if b.Holds() || shape.AddsHolds(spec, img, name) {
 			var same expression.ConditionBuilder
 			update, same = emptyCells(update, name, b, at)
 			condition = condition.And(same)
@@ -128,7 +145,7 @@ func (o *Overrides) fillInput(
 	}
 	update = update.Set(expression.Name(item.TTL), expression.Value(ttl)).
 		Set(expression.Name("cv"), expression.Value(version))
-	built, err := expression.NewBuilder().WithUpdate(update).WithCondition(condition).Build()
+	built, err := withPlan(update, condition, img.PlanOf, planOf).Build()
 	if err != nil {
 		return nil, fmt.Errorf("expression that fills the bucket on %s: %w", spec.Resource, err)
 	}
@@ -137,4 +154,16 @@ func (o *Overrides) fillInput(
 		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
 	}, nil
+}
+
+// withPlan returns a builder of a write to a bucket that has the plan of an entity, and gets that of another.
+// Two entities' plans may have one version, so it applies only while the bucket has the old one.
+func withPlan(
+	u expression.UpdateBuilder, c expression.ConditionBuilder, old, next string,
+) expression.Builder {
+	if po := expression.Name(item.PlanOf); next != old {
+		u = u.Set(po, expression.Value(next))
+		c = c.And(expression.Or(po.AttributeNotExists(), po.Equal(expression.Value(old))))
+	}
+	return expression.NewBuilder().WithUpdate(u).WithCondition(c)
 }

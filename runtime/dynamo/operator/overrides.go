@@ -39,17 +39,19 @@ func OverridesWith(client wire.API, retrier wire.Retrier, now func() time.Time) 
 
 // Get implements store.OverrideStore.
 func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
-	keys := make([]codec.Item, len(at))
-	for i, target := range at {
-		keys[i] = item.OverrideKey(spec.Resource, target)
+	keys := map[item.Key]codec.Item{} // all plans have one
+	for _, target := range at {
+		key := item.OverrideKey(spec.Resource, target)
+		keys[item.KeyOf(key)] = key
 	}
-	items, err := o.read(ctx, keys)
+	items, err := o.read(ctx, slices.Collect(maps.Values(keys)))
 	if err != nil {
 		return nil, err
 	}
 	all := make([]store.Stored, len(at))
 	for i, target := range at {
-		if all[i], _, err = override.Decode(spec, target, items[item.KeyOf(keys[i])]); err != nil {
+		raw := items[item.KeyOf(item.OverrideKey(spec.Resource, target))]
+		if all[i], _, err = override.Decode(spec, target, raw); err != nil {
 			return nil, err
 		}
 	}
@@ -81,6 +83,9 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 	if !ok {
 		return "", conflict
 	}
+	if _, _, ofPlan := store.SplitPlanAt(s.At); ofPlan {
+		return o.setPlan(ctx, spec, s, old)
+	}
 	after, err := o.quotaVersion(ctx, spec, s.At)
 	if err != nil {
 		return "", err
@@ -90,13 +95,7 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 		if err != nil {
 			return "", err
 		}
-		maybeApplied := false // by some attempt
-		err = o.retrier.Do(ctx, func() error {
-			err := w.send(ctx, o.api)
-			outcome, _ := wire.Classify(err)
-			maybeApplied = maybeApplied || outcome == wire.Unknown
-			return err
-		})
+		maybeApplied, err := o.send(ctx, w)
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err == nil {
 			return override.FormatRevision(w.ver), nil
@@ -117,6 +116,17 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 		}
 		old = ver // a tombstone: s expects that nothing is overridden there
 	}
+}
+
+// send sends w until there is an answer. maybeApplied reports that some attempt had none.
+func (o *Overrides) send(ctx context.Context, w *configWrite) (maybeApplied bool, err error) {
+	err = o.retrier.Do(ctx, func() error {
+		err := w.send(ctx, o.api)
+		outcome, _ := wire.Classify(err)
+		maybeApplied = maybeApplied || outcome == wire.Unknown
+		return err
+	})
+	return maybeApplied, err
 }
 
 // quotaVersion returns the version that an override of at must exceed because regional quotas may be in force
@@ -152,6 +162,7 @@ func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.
 				yield(store.Stored{}, err)
 				return
 			}
+			page = withPlans(spec, page)
 			for chunk := range slices.Chunk(page, wire.MaxBatchGet) {
 				all, err := o.Get(ctx, spec, chunk...)
 				if err != nil {
@@ -196,14 +207,11 @@ type configWrite struct {
 func (o *Overrides) write(
 	spec *store.Spec, s store.Stored, managed *int64, after int64, condition string, values codec.Item,
 ) (*configWrite, error) {
-	w := &configWrite{ver: max(o.now().UnixMilli(), after+1), op: wire.NewOp()}
-	if w.ver > override.MaxVersion {
-		return nil, &store.SetupError{
-			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 3554",
-				spec.Resource, store.Quote(s.At), w.ver),
-			Do: "set this host's clock by NTP",
-		}
+	ver, err := o.nextVersion(spec, s.At, after)
+	if err != nil {
+		return nil, err
 	}
+	w := &configWrite{ver: ver, op: wire.NewOp()}
 	key := item.OverrideKey(spec.Resource, s.At)
 	if s.Overrides() || strings.Contains(condition, ":ver") {
 		values[":ver"] = codec.N(w.ver)
@@ -237,6 +245,19 @@ func (o *Overrides) write(
 	return w, nil
 }
 
+// nextVersion returns the version of a write to a target now, above after.
+func (o *Overrides) nextVersion(spec *store.Spec, at string, after int64) (int64, error) {
+	ver := max(o.now().UnixMilli(), after+1)
+	if ver > override.MaxVersion {
+		return 0, &store.SetupError{
+			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 2603",
+				spec.Resource, store.Quote(at), ver),
+			Do: "set this host's clock by NTP",
+		}
+	}
+	return ver, nil
+}
+
 // assignments returns the parts of an update expression that store the limits of s and managed. It adds their
 // values to values. Limits that s does not override are removed.
 func assignments(spec *store.Spec, s store.Stored, managed *int64, values codec.Item) (set, remove string) {
@@ -248,7 +269,7 @@ func assignments(spec *store.Spec, s store.Stored, managed *int64, values codec.
 		removed = append(removed, override.Managed)
 	}
 	for i, l := range s.Limits {
-		attrs := item.OverrideAttributes(spec.Limits[i])
+		attrs := item.OverrideAttributes(s.At, spec.Limits[i])
 		if l == nil {
 			removed = append(removed, attrs[:]...)
 			continue

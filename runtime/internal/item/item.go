@@ -53,6 +53,12 @@ const ConfigPrefix = "#CONFIG#"
 
 const kindPrefix = "KIND#"
 
+// plansKey is the partition key of the numbers of plans. A resource has one item for all of them.
+const plansKey = "PLANS#"
+
+// PlansListed stands for the numbers of all plans of a resource in the list of its overrides.
+const PlansListed = "#PLANS"
+
 // Beginnings of the hash keys of lists in the indexes.
 const (
 	bucketList   = "RESOURCE#"
@@ -119,11 +125,20 @@ func IsLimitName(name string) bool {
 // was made.
 func CarriedAttribute(limit string) string { return "m_" + limit }
 
-// OverrideAttributes returns the attributes of one limit in a config item: capacity, burst, refill amount and
-// refill period.
-func OverrideAttributes(limit string) [4]string {
-	p := "l_" + limit + "_"
+// OverrideAttributes returns the attributes of one limit in the config item of a target: capacity, burst,
+// refill amount and refill period.
+func OverrideAttributes(target, limit string) [4]string {
+	p := LimitsPrefix(target) + limit + "_"
 	return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"}
+}
+
+// LimitsPrefix begins the attributes of all limits that a config item has for a target: l_, or l_pro.key. in
+// the one item of all plans.
+func LimitsPrefix(target string) string {
+	if _, _, ofPlan := store.SplitPlanAt(target); ofPlan {
+		return "l_" + store.PlanAt(target, "")
+	}
+	return "l_"
 }
 
 // Index is a global secondary index. Its projection is KEYS_ONLY, and no acquire writes its keys: otherwise
@@ -150,13 +165,20 @@ func BucketKey(entity, resource string) Item { return key(EntityPrefix+entity, B
 // EntityKey returns the key of the item that names an entity's parent.
 func EntityKey(entity string) Item { return key(EntityPrefix+entity, EntitySK) }
 
-// OverrideKey returns the key of the config item of a resource for an entity as stored, or for a kind.
+// OverrideKey returns the key of the config item of a resource for an entity as stored, for a kind, or for a
+// kind on a plan. All plans have one item.
 func OverrideKey(resource, target string) Item {
 	if IsEntity(target) {
 		return key(EntityPrefix+target, ConfigPrefix+resource)
 	}
+	if _, _, ofPlan := store.SplitPlanAt(target); ofPlan {
+		return PlansKey(resource)
+	}
 	return key(kindPrefix+target, ConfigPrefix+resource)
 }
+
+// PlansKey returns the key of the config item of all plans of a resource.
+func PlansKey(resource string) Item { return key(plansKey, ConfigPrefix+resource) }
 
 // IsEntity reports whether the target of an override is an entity. No kind contains a '-', and in an entity
 // one ends its kind.

@@ -26,13 +26,18 @@ type Resource struct {
 	byKind []wire.Resource
 	kinds  []atomic.Pointer[override.Override] // by kind, its override as last read
 	writes []atomic.Int64                      // by kind, this session's writes of that override
+
+	plans      atomic.Pointer[override.Plans] // as last read
+	planWrites atomic.Int64                   // this session's writes of them
 }
 
 // NewResource returns a resource whose overrides are not known. The error is that of wire.ResourcesOf.
 func NewResource(def store.Definition) (*Resource, error) {
 	all, err := wire.ResourcesOf(def)
-	kinds := make([]atomic.Pointer[override.Override], len(all))
-	return &Resource{def, def.Spec(), all, kinds, make([]atomic.Int64, len(all))}, err
+	return &Resource{
+		Def: def, Spec: def.Spec(), byKind: all,
+		kinds: make([]atomic.Pointer[override.Override], len(all)), writes: make([]atomic.Int64, len(all)),
+	}, err
 }
 
 // Bucket is what a session knows of one bucket. It is safe for concurrent use. Of two images that DynamoDB
@@ -40,13 +45,14 @@ func NewResource(def store.Definition) (*Resource, error) {
 type Bucket struct {
 	At wire.Bucket
 
-	own    atomic.Int64  // this session's writes of the entity's override
-	ofKind *atomic.Int64 // those of the kind's
+	own atomic.Int64 // this session's writes of the entity's override
+	of  *Resource    // which counts those of the kind's, and of the plans
 
 	mu             sync.Mutex         // guards what follows
 	image          *bucket.Image      // nil if unknown or deleted
 	seenAt         int64              // when image was true, ms; Predicted if DynamoDB did not return it
 	shape          *override.Resolved // nil if unknown
+	on             *store.OnPlan      // as the latest call or read found it; nil if no plan concerns it
 	refresh        *Refresh           // nil while none is under way
 	slackUntil     int64              // until then Normals leave slack, ms
 	contendedUntil int64              // until then other writers are assumed, ms
@@ -58,7 +64,7 @@ type Bucket struct {
 
 // Init makes b the bucket of an entity of a kind, as stored, on r.
 func (b *Bucket) Init(r *Resource, kind int, entity string) {
-	b.ofKind = &r.writes[kind]
+	b.of = r
 	b.At = wire.Bucket{Resource: &r.byKind[kind], Partition: item.EntityPrefix + entity}
 	b.At.Entity = b.At.Partition[len(item.EntityPrefix):]
 }
@@ -123,8 +129,12 @@ func (b *Bucket) SetShape(shape *override.Resolved, by *Refresh) {
 	}
 }
 
-// writes counts this session's writes of b's overrides. A shape from before one of them is read again.
-func (b *Bucket) writes() int64 { return b.own.Load() + b.ofKind.Load() }
+// writes counts this session's writes of b's overrides and plans. A shape from before one of them is read
+// again.
+func (b *Bucket) writes() int64 { return b.own.Load() + b.kindWrites() + b.of.planWrites.Load() }
+
+// kindWrites counts this session's writes of the override of b's kind.
+func (b *Bucket) kindWrites() int64 { return b.of.writes[b.At.Kind].Load() }
 
 // AddGiveBacks changes the number of lazy settles that give something back.
 func (b *Bucket) AddGiveBacks(n int) {
@@ -205,7 +215,8 @@ type View struct {
 	seenAt    int64 // when Image was true, ms; Predicted if it never was
 	JustRead  bool  // Image was read for the next attempt; an attempt ends that
 	Shape     *override.Resolved
-	refresh   *Refresh // for which v is read; nil for none
+	on        *store.OnPlan // by which the next write goes; nil if no plan concerns the bucket
+	refresh   *Refresh      // for which v is read; nil for none
 
 	// Reads that the next plan needs, and how they are done.
 	Needs             Need
@@ -216,11 +227,17 @@ type View struct {
 	overridesResolved bool  // the overrides were read for this write, or the old ones serve it: no read again
 	writes            int64 // of overrides by this process, before the read
 	kindWrites        int64 // those of the kind's
+	readsPlans        bool  // with the overrides, the plans are read
+	planWrites        int64 // this process's writes of the plans, before the read
+	placed            bool  // on was read for this write, after Image
 }
 
 // Init starts from what is known of v's bucket. read says that the bucket was read for this write.
 func (v *View) Init(read bool) {
 	v.Image, v.seenAt, v.Shape = v.Bucket.Snapshot()
+	if v.placed = false; v.isOnPlans() {
+		v.on = v.Bucket.onPlan()
+	}
 	v.Confirmed = read && v.Image == nil
 }
 
@@ -232,7 +249,7 @@ func (v *View) Reset() {
 
 // Update stores an image, nil for a missing bucket, that was true at seenAt, or is Predicted.
 func (v *View) Update(img *bucket.Image, seenAt int64) {
-	v.Image, v.Confirmed, v.seenAt, v.JustRead = img, seenAt != Predicted, seenAt, false
+	v.Image, v.Confirmed, v.seenAt, v.JustRead, v.placed = img, seenAt != Predicted, seenAt, false, false
 	v.Bucket.Update(img, seenAt)
 }
 
@@ -274,7 +291,7 @@ func (v *View) isYounger(age, now int64) bool { return isFresh(v.seenAt, now, ag
 // the request: it gives back what it took by the old limits before a bucket gets the new ones.
 type Refresh struct {
 	views       []*View
-	before      []int64 // versions of the old shapes
+	before      []*override.Resolved
 	read, ended chan struct{}
 	once        sync.Once // closes ended
 }
@@ -298,12 +315,14 @@ func (f *Refresh) Outdated(ctx context.Context, b *Bucket, img *bucket.Image) bo
 		return false
 	}
 	current := f.views[i].Shape
-	return f.changed(i) && (current == nil || img == nil || img.Version != current.Version)
+	return f.changed(i) && (current == nil || img == nil || img.Version != current.Version ||
+		current.Moves(img))
 }
 
 // changed reports whether the overrides of the i-th view have changed, or could not be read.
 func (f *Refresh) changed(i int) bool {
-	return f.views[i].Shape == nil || f.views[i].Shape.Version != f.before[i]
+	after, before := f.views[i].Shape, f.before[i]
+	return after == nil || after.Version != before.Version || after.PlanOf != before.PlanOf
 }
 
 // Wait waits until f lets others go on, but no longer than within, nor than ctx. It reports whether f does.
@@ -329,9 +348,13 @@ func (f *Refresh) End() {
 	})
 }
 
-// Wrote notes that this process has written the override at an entity, as stored, or a kind, or has filled
-// the entity's bucket. cached returns a bucket by its kind and id, nil if nothing is known of it.
+// Wrote notes that this process has written the override at an entity, as stored, a kind or a plan, or has
+// filled the entity's bucket. cached returns a bucket by its kind and id, nil if nothing is known of it.
 func (r *Resource) Wrote(at string, filled bool, cached func(r *Resource, kind int, id string) *Bucket) {
+	if _, _, ofPlan := store.SplitPlanAt(at); ofPlan {
+		r.planWrites.Add(1)
+		return
+	}
 	for i := range r.writes {
 		kind := &r.Spec.Kinds[i]
 		if at == kind.Name {

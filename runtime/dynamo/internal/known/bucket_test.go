@@ -90,6 +90,7 @@ type scene struct {
 	seenAt int64
 	cost   []int64
 	now    int64
+	moved  map[string]int64 // entities whose plan this process has changed, and when
 }
 
 // cacheTTL is how long the reader of scenes uses overrides.
@@ -98,11 +99,13 @@ const cacheTTL = 400 * time.Millisecond
 func newScene() *scene {
 	limit := bucket.Per(10, time.Minute)
 	s := &scene{
-		res: &Resource{}, bucket: &Bucket{ofKind: new(atomic.Int64)}, seenAt: t0, cost: []int64{1000}, now: t0 + 1,
+		res: &Resource{writes: make([]atomic.Int64, 1)}, bucket: &Bucket{},
+		seenAt: t0, cost: []int64{1000}, now: t0 + 1,
 		img: &bucket.Image{
 			Refilled: t0, Version: 7, Balances: []bucket.Balance{{Limit: limit}}, Missing: []bool{false},
 		},
 	}
+	s.bucket.of = s.res
 	s.res.Spec = &store.Spec{Resource: "embeddings", Limits: []string{"rps"},
 		Kinds: []store.Kind{{Limits: []bucket.Limit{limit}}}}
 	s.bucket.At = wire.Bucket{Resource: &wire.Resource{}, Entity: "user-1"}
@@ -115,6 +118,8 @@ func newScene() *scene {
 func (s *scene) refused() *store.DeniedError {
 	s.bucket.image, s.bucket.seenAt, s.bucket.shape = s.img, s.seenAt, &s.shape
 	r := &Reader{Conn: &wire.Conn{Env: &store.Env{CacheTTL: cacheTTL}}}
+	r.moves.at = s.moved
+	r.moves.any.Store(len(s.moved) > 0)
 	return r.Refused(s.res, []*Bucket{s.bucket}, s.cost, s.now)
 }
 
@@ -137,7 +142,15 @@ func TestRefused(t *testing.T) {
 		"reshaped by newer processes":           {func(s *scene) { s.img.Version++ }, true},
 		"a limit is missing":                    {func(s *scene) { s.img.Missing[0] = true }, false},
 		"an own write of the entity's override": {func(s *scene) { s.bucket.own.Add(1) }, false},
-		"an own write of the kind's override":   {func(s *scene) { s.bucket.ofKind.Add(1) }, false},
+		"an own write of the kind's override":   {func(s *scene) { s.res.writes[0].Add(1) }, false},
+		"an own write of the plans":             {func(s *scene) { s.res.planWrites.Add(1) }, false},
+		"a call has found a later plan":         {onPlan("org-1", 2), false},
+		"a call has found another org":          {onPlan("org-2", 1), false},
+		"a call has found an earlier plan":      {onPlan("org-1", 0), true},
+		"this process has just moved the org":   {movedAt("org-1", TrustedFor), false},
+		"it moved the org a second ago":         {movedAt("org-1", TrustedFor+1), true},
+		"it moved another org":                  {movedAt("org-2", 0), true},
+		"it moved the entity to another org":    {movedAt("user-1", 0), false},
 		"a refresh is under way":                {func(s *scene) { s.bucket.setRefresh(&Refresh{}) }, false},
 		"a settle is to give back":              {func(s *scene) { s.bucket.AddGiveBacks(1) }, false},
 		"the settle has given back": {func(s *scene) {
@@ -164,6 +177,23 @@ func TestRefused(t *testing.T) {
 		if err := s.refused(); (err != nil) != test.denies {
 			t.Errorf("%s: %v, want a denial: %t", name, err, test.denies)
 		}
+	}
+}
+
+// onPlan has a call find an org, and the version of its plan. Before, it was version 1 of org-1.
+func onPlan(of string, version int64) func(*scene) {
+	return func(s *scene) {
+		s.shape.On = &store.OnPlan{Of: "org-1", Version: 1}
+		s.bucket.on = s.shape.On
+		s.bucket.NotePlan(&store.OnPlan{Of: of, Version: version}, false)
+	}
+}
+
+// movedAt has the process change the plan or the parent of an entity so many ms ago. user-1 is in org-1.
+func movedAt(entity string, ago int64) func(*scene) {
+	return func(s *scene) {
+		onPlan("org-1", 1)(s)
+		s.moved = map[string]int64{entity: s.now - ago}
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 	NeedImage     Need = 1 << iota // the bucket
 	NeedOverrides                  // its overrides
 	NeedNewer                      // its overrides again: the bucket has newer ones, or this process wrote some
-	NeedWhole                      // its overrides together and consistently, since the bucket is to get them
+	NeedWhole                      // all that decides its numbers, consistently, since the bucket is to get them
 )
 
 var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
@@ -37,8 +37,12 @@ type Reader struct {
 	KeepIdle int64 // how long the item of an idle bucket stays at least, ms
 
 	heartbeat atomic.Pointer[override.Heartbeat] // as last read; nil before, and if no resource has regions
-	unsynced  override.UnsyncedNotice
+	notices   override.Notices
 	beginning sync.Mutex // held while a Refresh begins
+	moves     moves
+
+	// Stale is called for an entity of which an older parent or plan was remembered than was read.
+	Stale func(entity string)
 }
 
 // isFresh reports whether overrides of spec that were read at an instant may be used at now. Those of a
@@ -53,7 +57,7 @@ func (r *Reader) isFresh(spec *store.Spec, readAt, now int64) bool {
 
 // OverridesNeeded returns whether v's overrides have to be read: when they are due, at most once in a write,
 // and once more if the bucket has seen newer ones. They are read, consistently, after each write of them by
-// this process. A settle works with the bucket's own parameters.
+// this process, and once a call finds another plan. A settle works with the bucket's own parameters.
 func (r *Reader) OverridesNeeded(v *View, now int64) Need {
 	spec := v.Resource.Spec
 	switch {
@@ -61,7 +65,7 @@ func (r *Reader) OverridesNeeded(v *View, now int64) Need {
 		return NeedOverrides
 	case v.SettlesOnly:
 		return 0
-	case v.Shape.Writes != v.Bucket.writes():
+	case v.Shape.Writes != v.Bucket.writes(), moved(v.Shape, v.on):
 		return NeedNewer
 	case !v.overridesResolved && !r.isFresh(spec, v.Shape.ReadAt, now), v.Shape.Expired(spec, now):
 		return NeedOverrides
@@ -74,10 +78,14 @@ func (r *Reader) OverridesNeeded(v *View, now int64) Need {
 
 // WholeNeeded returns NeedWhole if p gives the bucket overrides that were read at different times. Otherwise
 // two processes could each take the other's shape for the older one: one knows the entity's new override and
-// the kind's old one, the other the reverse.
+// the kind's old one, the other the reverse. It also does if p gives the bucket another entity's plan, unless
+// that was read after the bucket: no version says which of two entities came later.
 func (v *View) WholeNeeded(p *plan.Plan) Need {
-	if p.Path == plan.Reshape && p.Decision == plan.Write && !v.Shape.Whole &&
-		p.Version%bucket.RevisionUnit != p.Image.Version%bucket.RevisionUnit {
+	const unit = bucket.RevisionUnit
+	switch {
+	case p.Path != plan.Reshape || p.Decision != plan.Write:
+		return 0
+	case v.Shape.Moves(p.Image) && !v.placed, !v.Shape.Whole && p.Version%unit != p.Image.Version%unit:
 		return NeedWhole
 	}
 	return 0
@@ -97,6 +105,9 @@ func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
 	now := r.Conn.Now()
 	if len(all) == 1 && all[0].Needs == NeedImage {
 		return r.fetchOne(ctx, all[0])
+	}
+	if o, err := r.place(ctx, all); o != wire.Applied {
+		return r.useExpired(all, o, now), err
 	}
 	keys, consistent := r.keys(all, now)
 	read := fetched{
@@ -146,7 +157,7 @@ func (v *View) found(img *bucket.Image, at int64) {
 // read without consistency, at half the price: they are used for longer than a replica lags. Quotas are read
 // consistently: after a window, a region gives away what it has lowered.
 func (r *Reader) keys(all []*View, now int64) (keys []item.Item, consistent bool) {
-	shared := map[item.Key]item.Item{} // kinds' overrides and the heartbeat, each once
+	shared := map[item.Key]item.Item{} // of several buckets: each once
 	for _, v := range all {
 		spec := v.Resource.Spec
 		if v.Needs&NeedImage != 0 {
@@ -154,12 +165,15 @@ func (r *Reader) keys(all []*View, now int64) (keys []item.Item, consistent bool
 		}
 		if v.Needs&^NeedImage != 0 {
 			keys = append(keys, item.OverrideKey(spec.Resource, v.Entity))
-			v.writes, v.kindWrites = v.Bucket.writes(), v.Bucket.ofKind.Load()
+			v.writes, v.kindWrites = v.Bucket.writes(), v.Bucket.kindWrites()
 			known := v.Resource.kinds[v.Kind].Load()
 			v.readsKind = known == nil || v.Needs&(NeedNewer|NeedWhole) != 0 ||
 				!r.isFresh(spec, known.ReadAt, now) || known.Writes != v.kindWrites
 			if v.readsKind {
 				key := item.OverrideKey(spec.Resource, spec.Kinds[v.Kind].Name)
+				shared[item.KeyOf(key)] = key
+			}
+			for _, key := range r.planKeys(v, now) {
 				shared[item.KeyOf(key)] = key
 			}
 			if spec.Regions != nil {
@@ -187,6 +201,7 @@ type fetched struct {
 func (r *Reader) apply(v *View, read *fetched) error {
 	spec := v.Resource.Spec
 	key := v.Bucket.At.Key()
+	sinceImage := v.Needs&NeedImage == 0 && v.Image != nil
 	if v.Needs&NeedImage != 0 && !read.unprocessed[key] {
 		img, err := v.Bucket.At.Decode(read.items[key])
 		if err != nil {
@@ -199,12 +214,15 @@ func (r *Reader) apply(v *View, read *fetched) error {
 	left := func(target string) bool {
 		return read.unprocessed[item.KeyOf(item.OverrideKey(spec.Resource, target))]
 	}
-	if v.Needs&^NeedImage == 0 || left(v.Entity) || left(kindName) ||
+	if v.Needs&^NeedImage == 0 || left(v.Entity) || left(kindName) || read.leftPlan(v) ||
 		v.readsHeartbeat && read.unprocessed[item.Heartbeat] {
 		return nil
 	}
-	own, err := read.override(spec, v.Entity)
+	from, err := r.plan(v, read)
 	if err != nil {
+		return err
+	}
+	if from.Own, err = read.override(spec, v.Entity); err != nil {
 		return err
 	}
 	ofKind := v.Resource.kinds[v.Kind].Load()
@@ -215,23 +233,28 @@ func (r *Reader) apply(v *View, read *fetched) error {
 		ofKind.Writes = v.kindWrites
 		v.Resource.keepKind(v.Kind, ofKind)
 	}
-	var heartbeat *override.Heartbeat
+	from.OfKind = ofKind
 	if spec.Regions != nil {
-		if heartbeat, err = r.heartbeatFor(v, own, read); heartbeat == nil {
+		if from.Heartbeat, err = r.heartbeatFor(v, from.Own, read); from.Heartbeat == nil {
 			return err
 		}
 	}
-	next := override.Resolve(spec, v.Kind, own, ofKind, heartbeat, read.at)
+	next, err := override.Resolve(spec, v.Kind, &from, read.at)
+	if err != nil {
+		return err
+	}
 	if spec.Regions == nil { // audits of region sync read all buckets, idle ones too
 		next.KeepIdle = r.KeepIdle
 	}
 	next.Writes = v.writes
-	next.Whole = v.readsKind && read.consistent && (heartbeat == nil || v.readsHeartbeat)
+	next.Whole = v.readsKind && read.consistent && (from.Heartbeat == nil || v.readsHeartbeat) &&
+		(from.Plans == nil || v.checksPlan())
 	next.Rechecked = v.Needs&NeedNewer != 0
+	v.placed = v.checksPlan() && sinceImage
 	v.overridesResolved, v.Needs, v.needsHeartbeat = true, 0, false
 	v.Bucket.SetShape(next, v.refresh)
 	v.Shape = next
-	r.unsynced.Note(r.Conn.Env.Logger, r.Conn.Table, spec, next)
+	r.notices.Note(r.Conn.Env.Logger, r.Conn.Table, spec, next)
 	return nil
 }
 
@@ -287,10 +310,10 @@ func (r *Reader) useExpired(all []*View, o wire.Outcome, now int64) wire.Outcome
 			continue
 		}
 		old := r.grace(v.Shape, now)
-		old.Rechecked, old.Writes = true, v.writes
+		old.Rechecked, old.Writes, old.On = true, v.writes, v.on
 		v.overridesResolved = true
 		if v.Needs&NeedWhole != 0 { // for this write alone: the next one reads again
-			old.Version = v.Image.Version
+			old.Version, old.PlanOf = v.Image.Version, v.Image.PlanOf
 		} else {
 			v.Bucket.SetShape(old, v.refresh)
 		}
@@ -312,13 +335,13 @@ func (r *Reader) grace(old *override.Resolved, now int64) *override.Resolved {
 const BesideFor = time.Second
 
 // Due returns the Refresh of b, a bucket of res, that is under way at now, and whether one is due. None is
-// due where the read must precede the write: for an unknown bucket, a resource with regions, a CacheTTL below
-// a second, or overrides that this session has written.
+// due where the read must precede the write: for an unknown bucket, a resource with regions, or a CacheTTL
+// below a second. Nor is one if this session has written overrides, or a call has found another plan.
 func (r *Reader) Due(res *Resource, b *Bucket, now int64) (under *Refresh, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refresh, b.image != nil && b.shape != nil && res.Spec.Regions == nil &&
-		b.shape.Writes == b.writes() && r.Conn.Env.CacheTTL >= BesideFor &&
+		b.shape.Writes == b.writes() && !moved(b.shape, b.on) && r.Conn.Env.CacheTTL >= BesideFor &&
 		!r.isFresh(res.Spec, b.shape.ReadAt, now)
 }
 
@@ -342,7 +365,7 @@ func (r *Reader) Begin(all []*View, now int64) (own, others *Refresh) {
 		return nil, nil
 	}
 	for _, v := range own.views {
-		own.before, v.Needs = append(own.before, v.Shape.Version), NeedOverrides
+		own.before, v.Needs = append(own.before, v.Shape), NeedOverrides
 		v.refresh = own
 		v.Bucket.setRefresh(own)
 		v.Shape = r.grace(v.Shape, now)

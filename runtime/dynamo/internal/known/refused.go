@@ -77,5 +77,6 @@ func (r *Reader) mayDeny(res *Resource, b *Bucket, now int64) bool {
 		return false
 	}
 	return isFresh(b.seenAt, now, TrustedFor) && r.isFresh(res.Spec, b.shape.ReadAt, now) &&
-		!b.shape.Expired(res.Spec, now) && b.shape.Writes == b.writes() && !plan.Outdated(b.image, &b.shape.Shape)
+		!b.shape.Expired(res.Spec, now) && b.shape.Writes == b.writes() && !moved(b.shape, b.on) &&
+		!r.moves.includes(b, now) && !plan.Outdated(b.image, &b.shape.Shape)
 }

@@ -41,14 +41,30 @@ func Lookup(
 	retrier.Budget = conn.Budget
 	var out *dynamodb.GetItemOutput
 	if err = retrier.Do(ctx, func() (err error) {
-		began := conn.Env.Clock.Now()
-		out, err = Get(ctx, conn.API, conn.Table, entity)
-		conn.Report(ctx, wire.ReadEvent("GetItem", "member", began, linked(out.Item), out.ConsumedCapacity, err))
+		out, err = once(ctx, conn, entity)
 		return err
 	}); err != nil {
 		return store.Member{}, false, err
 	}
 	return Decode(entity, out.Item)
+}
+
+// once is Get of a session.
+func once(ctx context.Context, conn *wire.Conn, entity string) (*dynamodb.GetItemOutput, error) {
+	began := conn.Env.Clock.Now()
+	out, err := Get(ctx, conn.API, conn.Table, entity)
+	conn.Report(ctx, wire.ReadEvent("GetItem", "member", began, linked(out.Item), out.ConsumedCapacity, err))
+	return out, err
+}
+
+// Once is Lookup in one attempt. Its error is DynamoDB's, or Decode's.
+func Once(ctx context.Context, conn *wire.Conn, entity string) (store.Member, error) {
+	out, err := once(ctx, conn, entity)
+	if err != nil {
+		return store.Member{}, err
+	}
+	m, _, err := Decode(entity, out.Item)
+	return m, err
 }
 
 // linked reports whether an entity item has any of the attributes of a link.

@@ -37,24 +37,68 @@ func (o *Override) IsQuota() bool { return o.Epoch > 0 && o.Overrides() }
 // operator has deleted an override there.
 const Managed = "managed"
 
-// MaxVersion bounds an override's version, so that the sum of two stays below one revision in a bucket's
-// version. As a time it lies in the year 3554.
-const MaxVersion = bucket.RevisionUnit/2 - 1
+// MaxVersion bounds each of the versions that a bucket's version adds up, so that the sum of five stays below
+// one revision. As a time it lies in the year 2603.
+const MaxVersion = bucket.RevisionUnit/5 - 1
 
-// Decode decodes a config item, which may be empty. version is in ms, 0 for none. It skips limits that spec
-// does not have, which another binary wrote, and a quota of a resource that has no regions any more. The
-// error is a *store.SetupError.
+// Plans is the item with the numbers of all plans of one resource, as they were changed at run time. It is
+// not changed once read. The zero value is that of a resource whose plans were not changed.
+type Plans struct {
+	item codec.Item
+
+	Version int64 // ms; 0 for none
+	ReadAt  int64 // ms
+	Writes  int64 // this session's writes of it before the read
+}
+
+// DecodePlans decodes the item of a resource's plans, which may be empty, except for its numbers. The error
+// is a *store.SetupError.
+func DecodePlans(spec *store.Spec, raw codec.Item) (*Plans, error) {
+	version, err := decodeVersion(raw)
+	if err != nil {
+		return nil, malformed(spec, "any plan", raw, err)
+	}
+	return &Plans{item: raw, Version: version}, nil
+}
+
+// of returns the numbers of plan for a kind, decoded as Decode does.
+func (p *Plans) of(spec *store.Spec, plan string, kind int) (store.Stored, error) {
+	stored, _, err := Decode(spec, store.PlanAt(plan, spec.Kinds[kind].Name), p.item)
+	return stored, err
+}
+
+// decodeVersion returns the version of a config item, 0 if it is empty.
+func decodeVersion(raw codec.Item) (int64, error) {
+	if len(raw) == 0 {
+		return 0, nil
+	}
+	d := codec.Decoder{Item: raw}
+	version := d.Int("ver")
+	if d.Err() == nil && (version < 1 || version > MaxVersion) {
+		return 0, &codec.AttributeError{Attr: "ver", Got: strconv.FormatInt(version, 10), Want: "a time in ms"}
+	}
+	return version, d.Err()
+}
+
+// malformed returns the error for the config item of a target.
+func malformed(spec *store.Spec, target string, raw codec.Item, err error) error {
+	return &store.SetupError{
+		What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, store.Quote(target)),
+		Do:   "fix the item " + item.NameOf(raw) + " and raise its ver",
+		Err:  err,
+	}
+}
+
+// Decode decodes the config item of a target, which may be empty. version is in ms, 0 for none. It skips
+// limits that spec does not have, which another binary wrote, and a quota of a resource that has no regions
+// any more. The error is a *store.SetupError.
 func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Stored, version int64, err error) {
 	stored = store.Stored{At: target, Limits: make([]*bucket.Limit, len(spec.Limits))}
 	if len(raw) == 0 {
 		return stored, 0, nil
 	}
+	version, err = decodeVersion(raw)
 	d := codec.Decoder{Item: raw}
-	version = d.Int("ver")
-	err = d.Err()
-	if err == nil && (version < 1 || version > MaxVersion) {
-		err = &codec.AttributeError{Attr: "ver", Got: strconv.FormatInt(version, 10), Want: "a time in ms"}
-	}
 	managed := raw[Managed] != nil
 	if managed {
 		stored.Epoch = d.Int(Managed)
@@ -64,26 +108,24 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	}
 	for i := range spec.Limits {
 		if err == nil && (!managed || spec.Regions != nil) {
-			stored.Limits[i], err = decodeLimit(&d, spec, i, managed)
+			stored.Limits[i], err = decodeLimit(&d, spec, target, i, managed)
 		}
 	}
 	if err != nil {
-		return store.Stored{}, 0, &store.SetupError{
-			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, store.Quote(target)),
-			Do:   "fix the item " + item.NameOf(raw) + " and raise its ver",
-			Err:  err,
-		}
+		return store.Stored{}, 0, malformed(spec, target, raw, err)
 	}
 	stored.Revision = FormatRevision(version)
 	return stored, version, nil
 }
 
-// decodeLimit decodes the i-th limit of a config item. It returns nil if the item has none of the limit's
-// attributes. It fails if the limit comes back in another way than it should: by refill, with windows, or
-// when leases end.
-func decodeLimit(d *codec.Decoder, spec *store.Spec, i int, managed bool) (*bucket.Limit, error) {
+// decodeLimit decodes the i-th limit of the config item of a target. It returns nil if the item has none of
+// the limit's attributes. It fails if the limit comes back in another way than it should: by refill, with
+// windows, or when leases end.
+func decodeLimit(
+	d *codec.Decoder, spec *store.Spec, target string, i int, managed bool,
+) (*bucket.Limit, error) {
 	windowed, inFlight := spec.Windowed(i), spec.InFlight(i)
-	attrs := item.OverrideAttributes(spec.Limits[i])
+	attrs := item.OverrideAttributes(target, spec.Limits[i])
 	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
 		return nil, nil
 	}
@@ -196,16 +238,25 @@ func ReadHeartbeat(ctx context.Context, api wire.API, retrier *wire.Retrier, now
 	return DecodeHeartbeat(out.Item, now)
 }
 
-// UnsyncedNotice logs once that limits are the floor since no heartbeat was ever stored. The zero value is
-// ready. It is safe for concurrent use.
-type UnsyncedNotice struct{ once sync.Once }
+// Notices logs once that limits are the floor since no heartbeat was ever stored, and once that an entity is
+// on a plan that this binary does not know. The zero value is ready. It is safe for concurrent use.
+type Notices struct{ unsynced, unknown sync.Once }
 
-// Note logs for the first shape that has such a limit. spec is its resource's.
-func (n *UnsyncedNotice) Note(logger *slog.Logger, table string, spec *store.Spec, r *Resolved) {
+// Note logs for the first shape that has such a limit or plan. spec is its resource's.
+func (n *Notices) Note(logger *slog.Logger, table string, spec *store.Spec, r *Resolved) {
+	if r.UnknownPlan {
+		n.unknown.Do(func() {
+			logger.LogAttrs(context.Background(), slog.LevelWarn,
+				"sluice: an entity is on a plan that this limits.yaml does not have: buckets keep their numbers, and "+
+					"new ones get the most that any plan gives: deploy the newer limits.yaml here too",
+				slog.String("table", table), slog.String("resource", spec.Resource),
+				slog.String("entity", store.Quote(r.On.Of)), slog.String("plan", store.Quote(r.On.Name)))
+		})
+	}
 	if r.Quota == nil || !slices.Contains(r.Quota.Unsynced, true) {
 		return
 	}
-	n.once.Do(func() {
+	n.unsynced.Do(func() {
 		logger.LogAttrs(context.Background(), slog.LevelWarn,
 			"sluice: "+unsynced+": "+syncOnce, slog.String("table", table),
 			slog.String("resource", spec.Resource), slog.Int64("floor_percent", spec.Regions.Floor))

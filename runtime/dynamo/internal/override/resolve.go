@@ -9,16 +9,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Resolved is the shape that the overrides of an entity and its kind give a bucket. It is not changed once
-// made.
+// Resolved is the shape that overrides and plans give a bucket. It is not changed once made.
 type Resolved struct {
 	plan.Shape
 
-	ReadAt int64 // when the older of the two overrides was read, ms
-	Writes int64 // this session's writes of the two before the read
+	ReadAt int64         // when the oldest of what was read for it was read, ms
+	Writes int64         // this session's writes of that before the read
+	On     *store.OnPlan // by which it was made; nil for none
 
-	// Whole is set if both overrides were read together and consistently. Of two such shapes, the one read later
-	// never has the lower version.
+	// Whole is set if all was read together and consistently. Of two such shapes for one entity's plan, the one
+	// read later never has the lower version.
 	Whole bool
 	// Rechecked is set if the overrides were read a second time because the bucket had seen newer ones.
 	Rechecked bool
@@ -34,22 +34,77 @@ type Quota struct {
 	Unsynced []bool
 }
 
-// Resolve returns the shape that the schema and the overrides of an entity (own) and of its kind give a
-// bucket at now, in ms. Any change of an override raises the shape's version. heartbeat is not nil if spec
-// has regions.
-func Resolve(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heartbeat, now int64) *Resolved {
+// Sources are what decides the numbers of one bucket, as they were read.
+type Sources struct {
+	Own, OfKind *Override
+	Plans       *Plans        // nil if no plan concerns the bucket
+	On          *store.OnPlan // whose plan it is to have; nil if that is not known
+	Heartbeat   *Heartbeat    // not nil if the resource has regions
+}
+
+// Resolve returns the shape that the schema and what was read give a bucket of a kind at now, in ms. The
+// first source that has a limit decides it: the entity's override, the plan as changed at run time, that of
+// the schema, the kind's override, the schema. Any change of a source raises the shape's version, unless the
+// bucket gets another entity's plan. The error is that of a malformed plan.
+func Resolve(spec *store.Spec, kind int, from *Sources, now int64) (*Resolved, error) {
 	if spec.Regions != nil {
-		return resolveQuota(spec, kind, own, ofKind, heartbeat, now)
+		return resolveQuota(spec, kind, from.Own, from.OfKind, from.Heartbeat, now), nil
 	}
-	return &Resolved{
+	r := &Resolved{
 		Shape: plan.Shape{
-			Limits:  store.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
-			Removed: spec.RemovedOf(kind),
-			Held:    spec.Held,
-			Version: spec.Revision*bucket.RevisionUnit + own.Version + ofKind.Version,
+			Removed: spec.RemovedOf(kind), Held: spec.Held, HasPlans: spec.Plans != nil,
+			Version: spec.Revision*bucket.RevisionUnit + from.Own.Version + from.OfKind.Version,
 		},
-		ReadAt: min(own.ReadAt, ofKind.ReadAt),
+		ReadAt: min(from.Own.ReadAt, from.OfKind.ReadAt),
 	}
+	if from.Plans == nil {
+		r.Limits = store.Resolve(spec.Kinds[kind].Limits, from.Own.Stored, from.OfKind.Stored)
+		return r, nil
+	}
+	r.ReadAt, r.On = min(r.ReadAt, from.Plans.ReadAt), from.On
+	r.Version += from.Plans.Version
+	if from.On != nil && from.On.Version != 0 {
+		r.PlanOf = from.On.Of
+		r.Version += from.On.Version
+	}
+	var err error
+	r.Limits, r.UnknownPlan, err = from.numbers(spec, kind)
+	return r, err
+}
+
+// numbers returns the limits of a bucket of a kind, and whether its plan is unknown. If it is, a bucket of
+// which nothing else is known gets the most that any plan gives it, or none.
+func (from *Sources) numbers(spec *store.Spec, kind int) (limits []bucket.Limit, unknown bool, err error) {
+	known, on := append([]string{""}, spec.Plans.Names...), ""
+	if from.On != nil {
+		on = from.On.Name
+	}
+	if unknown = !slices.Contains(known, on); !unknown {
+		known = []string{on}
+	}
+	for _, name := range known {
+		order := []store.Stored{from.Own.Stored, from.OfKind.Stored}
+		if name != "" {
+			changed, err := from.Plans.of(spec, name, kind)
+			if err != nil {
+				return nil, false, err
+			}
+			ofSchema, _ := spec.Plans.NumbersOf(spec, name, kind)
+			order = []store.Stored{from.Own.Stored, changed, ofSchema, from.OfKind.Stored}
+		}
+		resolved := store.Resolve(spec.Kinds[kind].Limits, order...)
+		if limits == nil {
+			limits = resolved
+			continue
+		}
+		limits = slices.Clone(limits)
+		for i := range limits {
+			if !limits[i].Absent() {
+				limits[i] = store.Larger(limits[i], resolved[i])
+			}
+		}
+	}
+	return limits, unknown, nil
 }
 
 // resolveQuota is Resolve for a resource with regions.
@@ -96,17 +151,17 @@ func resolveQuota(
 	}
 }
 
-// Full returns what a write that fills img, a bucket read without a schema, stores: the limits by name, the
-// names of limits to drop, and the version. An outdated bucket gets the shape r.
+// Full returns what a write that fills img, a bucket read without a schema, stores. These are the limits by
+// name, the names of limits to drop, the version, and whose plan it has. An outdated bucket gets the shape r.
 func (r *Resolved) Full(spec *store.Spec, img *bucket.Image) (
-	limits map[string]bucket.Limit, dropped []string, version int64,
+	limits map[string]bucket.Limit, dropped []string, version int64, planOf string,
 ) {
 	limits = make(map[string]bucket.Limit, len(img.Extra))
 	for _, extra := range img.Extra {
 		limits[extra.Name] = extra.Limit
 	}
 	if !plan.Outdated(img, &r.Shape) {
-		return limits, nil, img.Version
+		return limits, nil, img.Version, img.PlanOf
 	}
 	for _, name := range r.Removed {
 		if _, has := limits[name]; has {
@@ -119,7 +174,7 @@ func (r *Resolved) Full(spec *store.Spec, img *bucket.Image) (
 			limits[name] = r.Limits[i]
 		}
 	}
-	return limits, dropped, r.Version
+	return limits, dropped, r.Version, r.PlanOf
 }
 
 // AddsHolds reports whether img, a bucket read without a schema, is to get the shape r, by which a limit

@@ -79,7 +79,7 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 	}
 	return Plan{
 		Path: Create, Cost: cost, Limits: d.Shape.Limits, Ends: ends, Holds: holds,
-		Refilled: now, Version: d.Shape.Version, TTL: Expiry(after, now),
+		Refilled: now, Version: d.Shape.created(), PlanOf: d.Shape.PlanOf, TTL: Expiry(after, now),
 	}
 }
 
@@ -99,16 +99,40 @@ func (p *Plan) guardGiveBack(d *Demand, s State) {
 }
 
 // Outdated reports whether img has an older shape than s and may be given s. Then one component of its
-// version is lower and none is higher, or a limit of its revision is missing.
+// version is lower and none is higher, or a limit of its revision is missing. The sums of two entities' plans
+// say nothing about each other: a bucket that has another entity's plan is outdated, unless its revision is
+// higher. No bucket is outdated by a plan that this binary does not know.
 func Outdated(img *bucket.Image, s *Shape) bool {
 	const unit = bucket.RevisionUnit
 	switch {
-	case img.Version/unit > s.Version/unit || img.Version%unit > s.Version%unit:
+	case s.UnknownPlan, img.Version/unit > s.Version/unit:
+		return false
+	case s.Moves(img):
+		return true
+	case img.Version%unit > s.Version%unit:
 		return false
 	case img.Version < s.Version:
 		return true
 	}
 	return slices.Contains(img.Missing, true)
+}
+
+// Moves reports whether img has another entity's plan than s. If a resource has no plans any more, only
+// a bucket of an older revision does. The sum of its versions says nothing then: a part of it is gone.
+func (s *Shape) Moves(img *bucket.Image) bool {
+	if !s.HasPlans && img.Version/bucket.RevisionUnit == s.Version/bucket.RevisionUnit {
+		return false
+	}
+	return img.PlanOf != s.PlanOf
+}
+
+// created returns the version of a bucket that is created with s. A binary that knows the plan, which this
+// one does not, takes such a bucket for older than any shape.
+func (s *Shape) created() int64 {
+	if s.UnknownPlan {
+		return s.Version - s.Version%bucket.RevisionUnit
+	}
+	return s.Version
 }
 
 // Next returns img as the next acquire leaves it before it takes anything: with the shape s if it is
@@ -204,6 +228,10 @@ type Shape struct {
 	Removed []string // limits that the generated Reshape drops
 	Held    []bool   // limits that count holds; nil if none does
 	Version int64    // cv
+	// PlanOf is po: the entity whose plan decides, "" if it never was on one. HasPlans is set if the resource
+	// has plans, and UnknownPlan if the entity is on one that this binary does not know.
+	PlanOf                string
+	HasPlans, UnknownPlan bool
 	// Ceiling is the most that each limit can come to be. It is set if the resource has regions, and nil
 	// otherwise.
 	Ceiling []bucket.Limit

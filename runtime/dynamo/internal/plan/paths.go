@@ -139,7 +139,7 @@ func NewReshape(cost []int64, img *bucket.Image, s *Shape, windows []*bucket.Cal
 	n := len(s.Limits)
 	p := Plan{
 		Path: Reshape, Image: img, Limits: s.Limits, Cost: cost,
-		Version: s.Version, Refilled: max(now, img.Refilled),
+		Version: s.Version, PlanOf: s.PlanOf, Refilled: max(now, img.Refilled),
 		Fill: make([]int64, n), Lo: make([]int64, n), Hi: make([]int64, n), Holds: s.newHolds(),
 	}
 	after := bucket.Full(s.Limits)
@@ -147,6 +147,7 @@ func NewReshape(cost []int64, img *bucket.Image, s *Shape, windows []*bucket.Cal
 	if windowed(s.Limits) {
 		p.Ends = make([]int64, n)
 	}
+	p.Generic = !s.HasPlans && img.PlanOf != "" // the generated text does not remove it
 	for i, old := range img.Balances {
 		if cost[i] > s.Limits[i].Burst {
 			return Plan{Decision: TooLarge, Image: full}

@@ -55,6 +55,7 @@ type Plan struct {
 	Holds      []bucket.Hold  // changes of cells; the zero Hold for a limit without cells; nil if none has any
 	Refilled   int64          // rf after the write, ms
 	Version    int64          // cv after the write
+	PlanOf     string         // po after the write
 	TTL        int64          // seconds
 
 	RepairsTTL  bool   // an Adjust of 0 that writes a longer ttl
@@ -143,7 +144,7 @@ func (p *Plan) DeniedImage() *bucket.Image {
 
 // Predict returns the image that p leaves under op, if nobody else has written meanwhile.
 func (p *Plan) Predict(op string) *bucket.Image {
-	after := &bucket.Image{Refilled: p.Refilled, Version: p.Version, TTL: p.TTL, Op: op}
+	after := &bucket.Image{Refilled: p.Refilled, Version: p.Version, TTL: p.TTL, Op: op, PlanOf: p.PlanOf}
 	if p.Path == Create || p.Path == Reshape {
 		p.predictShaped(after)
 		return after
@@ -323,7 +324,8 @@ func (b Balances) base(
 	p := Plan{
 		Path: path, Image: b.image, Cost: cost, Fill: fill, Ends: ends, Holds: holds,
 		Lo: pool.vector(len(b.All)), Hi: pool.vector(len(b.All)),
-		Refilled: max(now, b.image.Refilled), Version: b.image.Version, Generic: incomplete || b.extraWindow(),
+		Refilled: max(now, b.image.Refilled), Version: b.image.Version, PlanOf: b.image.PlanOf,
+		Generic: incomplete || b.extraWindow(),
 	}
 	for i, balance := range b.All {
 		p.Lo[i], p.Hi[i] = math.MinInt64, math.MaxInt64

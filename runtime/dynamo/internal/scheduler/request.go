@@ -66,9 +66,10 @@ const maxTargets = 100
 
 // newRequest returns a request of call, in which each bucket occurs once. Costs of parts that meet in one
 // bucket are added, since DynamoDB refuses two operations on one item. cost returns what a part does to a
-// bucket. The error is a *store.InvalidError for too many buckets.
+// bucket. The plan of a bucket counts, unless the call settles. The error is a *store.InvalidError for too
+// many buckets.
 func (s *scheduler) newRequest(
-	ctx context.Context, call *store.Call, cost func(*store.Part, *store.Bucket) []int64,
+	ctx context.Context, call *store.Call, settles bool, cost func(*store.Part, *store.Bucket) []int64,
 ) (*Request, error) {
 	single := newSingleRequest()
 	r := &single.Request
@@ -101,6 +102,9 @@ func (s *scheduler) newRequest(
 			}
 			pn.buckets = append(pn.buckets, b)
 			pn.cached = s.cache.lookup(of, b.Kind, b.Entity)
+			if b.Plan.Of != "" {
+				pn.cached.known.NotePlan(&b.Plan, settles)
+			}
 			pn.loadCached(s.conn)
 			r.portions = append(r.portions, pn)
 		}

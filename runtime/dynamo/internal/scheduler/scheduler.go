@@ -28,6 +28,7 @@ type Config struct {
 	Background  *background.Tasks
 	Closing     <-chan struct{}       // closed when nothing may wait any more
 	OnReshape   func(context.Context) // called after each Reshape or uncharged Create
+	OnStale     func(entity string)   // called for an entity whose link or plan has changed since a look-up
 	Buckets     int                   // cached at most
 	Attempts    int                   // of an acquire
 	InFlight    int                   // reads and writes under way at most
@@ -44,7 +45,7 @@ func New(c *Config) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &Scheduler{scheduler{
-		conn: c.Conn, reader: &known.Reader{Conn: c.Conn, KeepIdle: c.Seams.KeepIdle},
+		conn: c.Conn, reader: &known.Reader{Conn: c.Conn, KeepIdle: c.Seams.KeepIdle, Stale: c.OnStale},
 		cache: &cache{buckets, c.Seams.OnQueue}, background: c.Background,
 		closing: c.Closing, attempts: c.Attempts,
 		turns: semaphore.NewWeighted(int64(c.InFlight)), onReshape: c.OnReshape,
@@ -63,13 +64,13 @@ func New(c *Config) (*Scheduler, error) {
 // NewRequest returns a request for what call takes, in which each bucket occurs once. The error is a
 // *store.InvalidError for too many buckets.
 func (s *Scheduler) NewRequest(ctx context.Context, call *store.Call) (*Request, error) {
-	return s.newRequest(ctx, call, func(part *store.Part, _ *store.Bucket) []int64 { return part.Cost })
+	return s.newRequest(ctx, call, false, func(part *store.Part, _ *store.Bucket) []int64 { return part.Cost })
 }
 
 // NewSettles returns a request for each bucket that call settles and that the settle changes. The error is as
 // of NewRequest.
 func (s *Scheduler) NewSettles(ctx context.Context, call *store.Call) ([]*Request, error) {
-	r, err := s.newRequest(ctx, call, (*store.Part).Difference)
+	r, err := s.newRequest(ctx, call, true, (*store.Part).Difference)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (s *Scheduler) NewSettles(ctx context.Context, call *store.Call) ([]*Reques
 // NewExtension returns a settle that extends what open leases hold of call's only bucket.
 func (s *Scheduler) NewExtension(ctx context.Context, call *store.Call) (*Request, error) {
 	nothing := func(part *store.Part, _ *store.Bucket) []int64 { return make([]int64, len(part.Cost)) }
-	r, err := s.newRequest(ctx, call, nothing)
+	r, err := s.newRequest(ctx, call, true, nothing)
 	if err == nil {
 		r.settle, r.extends, r.called = true, true, s.conn.At(call.Called)
 	}
@@ -195,8 +196,12 @@ func (s *Scheduler) Refused(
 	return s.reader.Refused(r, all[:len(chain)], cost, now)
 }
 
-// Wrote notes that this process has written the override at an entity, as stored, or a kind, or has filled
-// the entity's bucket.
+// Moved notes that this process has changed the plan or the parent of an entity, as stored. No call is denied
+// by an image from before.
+func (s *Scheduler) Moved(entity string) { s.reader.Moved(entity) }
+
+// Wrote notes that this process has written the override at an entity, as stored, a kind or a plan, or has
+// filled the entity's bucket.
 func (s *Scheduler) Wrote(resource, at string, filled bool) {
 	for _, r := range s.resources {
 		if r.Spec.Resource == resource {

@@ -215,6 +215,7 @@ func DecodeBucket(entity, resource string, raw codec.Item) (*bucket.Image, error
 	d := codec.Decoder{Item: raw}
 	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(item.TTL), Op: d.Text("op"),
 		Extra: d.Extra()}
+	d.PlanOf(img)
 	if err := d.Err(); err != nil {
 		return nil, Malformed(entity, resource, err)
 	}

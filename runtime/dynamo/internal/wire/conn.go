@@ -113,6 +113,10 @@ func (b *Bucket) Decode(stored codec.Item) (*bucket.Image, error) {
 	if err := b.Generated.Decode(img, stored); err != nil {
 		return nil, Malformed(b.Entity, b.Spec.Resource, err)
 	}
+	if b.Spec.Plans == nil { // it may have had plans
+		d := codec.Decoder{Item: stored}
+		d.PlanOf(img)
+	}
 	return img, nil
 }
 

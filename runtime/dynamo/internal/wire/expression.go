@@ -69,7 +69,7 @@ func (b *Bucket) imageOf(o Outcome, a *Attempt, stored codec.Item) (*bucket.Imag
 func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 	w.Entity, w.Image, w.Limits = b.Entity, p.Image, p.Limits
 	w.Cost, w.Fill, w.Lo, w.Hi, w.Ends, w.Holds = p.Cost, p.Fill, p.Lo, p.Hi, p.Ends, p.Holds
-	w.RF, w.CV, w.TTL, w.Op = p.Refilled, p.Version, p.TTL, op
+	w.RF, w.CV, w.TTL, w.Op, w.PlanOf = p.Refilled, p.Version, p.TTL, op, p.PlanOf
 	switch {
 	case p.Generic:
 		return buildGeneric(w, p, b.Spec)
@@ -89,6 +89,10 @@ func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 		}
 	case p.Path == plan.Reshape:
 		b.Generated.Reshape(w)
+		if b.Spec.Plans != nil {
+			w.Cond += " AND (attribute_not_exists(po) OR po = :po0)"
+			w.S(":po0", p.Image.PlanOf)
+		}
 	}
 	if p.After != "" {
 		w.Cond += " AND op = :op0"
@@ -114,6 +118,7 @@ func buildGeneric(w *codec.Write, p *plan.Plan, spec *store.Spec) error {
 	}
 	if p.Path == plan.Reshape {
 		g.update = g.update.Set(expression.Name("cv"), expression.Value(w.CV))
+		g.reshapePlan(spec)
 	}
 	for i, limit := range limitsOf(spec, p.Image) {
 		unknown := i >= len(spec.Limits)
@@ -251,6 +256,21 @@ func (g *genericBuilder) reshape(limit string, i int) {
 	g.update = g.update.Set(we, expression.Value(p.Ends[i]))
 	g.condition = g.condition.And(expression.Or(
 		we.AttributeNotExists(), we.Equal(expression.Value(p.Image.Balances[i].Ends))))
+}
+
+// reshapePlan stores whose plan the bucket gets, and has the write apply only while it has the one in the
+// image: two entities' plans may have the same version.
+func (g *genericBuilder) reshapePlan(spec *store.Spec) {
+	po, seen := expression.Name(item.PlanOf), g.plan.Image.PlanOf
+	switch {
+	case spec.Plans != nil:
+		g.update = g.update.Set(po, expression.Value(g.write.PlanOf))
+	case seen != "":
+		g.update = g.update.Remove(po)
+	default:
+		return
+	}
+	g.condition = g.condition.And(expression.Or(po.AttributeNotExists(), po.Equal(expression.Value(seen))))
 }
 
 // remove drops a limit that the schema no longer has.

@@ -1,0 +1,213 @@
+package known
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// NotePlan notes by which plan a call has the bucket. A call may have an older version than is known. That of
+// a settle counts only if none is known.
+func (b *Bucket) NotePlan(on *store.OnPlan, settles bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.on == nil || !settles && *b.on != *on && (on.Of != b.on.Of || on.Version >= b.on.Version) {
+		own := *on
+		b.on = &own
+	}
+}
+
+// onPlan returns by which plan the next write goes.
+func (b *Bucket) onPlan() *store.OnPlan {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.on
+}
+
+// setPlan stores by which plan v's bucket is, as it was read.
+func (v *View) setPlan(on store.OnPlan) {
+	v.on = &on
+	v.Bucket.mu.Lock()
+	defer v.Bucket.mu.Unlock()
+	v.Bucket.on = v.on
+}
+
+// moved reports whether on, of the latest call, is another plan than that of shape: another entity's, or a
+// later one.
+func moved(shape *override.Resolved, on *store.OnPlan) bool {
+	return on != nil && (shape.On == nil || on.Of != shape.On.Of || on.Version > shape.On.Version)
+}
+
+// isOnPlans reports whether plans concern v's bucket.
+func (v *View) isOnPlans() bool { return v.Resource.Spec.OnPlans(v.Kind) }
+
+// checksPlan reports whether the plan that v's entity is on is read with its overrides, and not taken from
+// what calls remember.
+func (v *View) checksPlan() bool { return v.isOnPlans() && v.Needs&(NeedNewer|NeedWhole) != 0 }
+
+// place finds out whose plan the buckets of views are to have that are to get another one. Calls remember
+// stored parents, so the links are read again, one after the other. A link that is gone leaves the bucket the
+// plan that it has.
+func (r *Reader) place(ctx context.Context, all []*View) (wire.Outcome, error) {
+	for _, v := range all {
+		v.writes = v.Bucket.writes()
+		img, on := v.Image, v.on
+		if !v.checksPlan() || on == nil || !on.Stored || img == nil || v.Needs&NeedImage != 0 ||
+			planOf(on) == img.PlanOf {
+			continue
+		}
+		of, o, err := r.climb(ctx, v)
+		if o != wire.Applied {
+			return o, err
+		}
+		if of == "" {
+			of = img.PlanOf
+		}
+		if of != on.Of {
+			v.setPlan(store.OnPlan{Of: of, Stored: true})
+		}
+	}
+	return wire.Applied, nil
+}
+
+// planOf returns po of a bucket that goes by on.
+func planOf(on *store.OnPlan) string {
+	if on.Version == 0 {
+		return ""
+	}
+	return on.Of
+}
+
+// climb reads the links from v's entity up to the one whose plan counts. It returns "" if one is gone. The
+// outcome is Applied, or says why there is no answer.
+func (r *Reader) climb(ctx context.Context, v *View) (of string, o wire.Outcome, err error) {
+	spec, kind := v.Resource.Spec, v.Kind
+	for of = v.Entity; kind != spec.Plans.Kind; {
+		m, err := members.Once(ctx, r.Conn, of)
+		if _, malformed := errors.AsType[*store.SetupError](err); malformed {
+			return "", wire.Failed, err
+		} else if err != nil {
+			o, _ := wire.Classify(err)
+			return "", o, wire.Explain(r.Conn.Table, o, err)
+		}
+		r.Stale(of)
+		if kind = spec.Kinds[kind].Parent; m.Parent == "" || kind == store.NoParent {
+			return "", wire.Applied, nil
+		}
+		of = m.Parent
+	}
+	return of, wire.Applied, nil
+}
+
+// readsOn reports whether the item is read that says on which plan v's entity is.
+func (v *View) readsOn() bool { return v.checksPlan() && v.on != nil && v.on.Of != "" }
+
+// planKeys returns the keys of what decides v's plan, as far as it has to be read with v's overrides.
+func (r *Reader) planKeys(v *View, now int64) (keys []item.Item) {
+	if v.readsPlans = false; !v.isOnPlans() {
+		return nil
+	}
+	v.planWrites = v.Resource.planWrites.Load()
+	known := v.Resource.plans.Load()
+	v.readsPlans = known == nil || v.checksPlan() || known.Writes != v.planWrites ||
+		!r.isFresh(v.Resource.Spec, known.ReadAt, now)
+	if v.readsPlans {
+		keys = append(keys, item.PlansKey(v.Resource.Spec.Resource))
+	}
+	if v.readsOn() {
+		keys = append(keys, item.EntityKey(v.on.Of))
+	}
+	return keys
+}
+
+// leftPlan reports whether DynamoDB left a key of planKeys unprocessed.
+func (f *fetched) leftPlan(v *View) bool {
+	return v.readsPlans && f.unprocessed[item.KeyOf(item.PlansKey(v.Resource.Spec.Resource))] ||
+		v.readsOn() && f.unprocessed[item.KeyOf(item.EntityKey(v.on.Of))]
+}
+
+// plan returns the sources of v's numbers that are about plans, as they were read, or as they are known.
+func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error) {
+	if !v.isOnPlans() {
+		return from, nil
+	}
+	from.Plans = v.Resource.plans.Load()
+	if v.readsPlans {
+		raw := read.items[item.KeyOf(item.PlansKey(v.Resource.Spec.Resource))]
+		if from.Plans, err = override.DecodePlans(v.Resource.Spec, raw); err != nil {
+			return from, err
+		}
+		from.Plans.ReadAt, from.Plans.Writes = read.at, v.planWrites
+		v.Resource.keepPlans(from.Plans)
+	}
+	if v.readsOn() {
+		m, _, err := members.Decode(v.on.Of, read.items[item.KeyOf(item.EntityKey(v.on.Of))])
+		if err != nil {
+			return from, err
+		}
+		if m.PlanVersion != v.on.Version || m.Plan != v.on.Name {
+			r.Stale(v.on.Of)
+		}
+		v.setPlan(store.OnPlan{Of: v.on.Of, Name: m.Plan, Version: m.PlanVersion, Stored: v.on.Stored})
+	}
+	if from.On = v.on; v.Shape != nil && !v.checksPlan() && !moved(v.Shape, v.on) {
+		from.On = v.Shape.On // the same, or later
+	}
+	return from, nil
+}
+
+// keepPlans keeps plans as they were read, unless the known ones were read after more writes.
+func (r *Resource) keepPlans(read *override.Plans) {
+	known := r.plans.Load()
+	for (known == nil || known.Writes <= read.Writes) && !r.plans.CompareAndSwap(known, read) {
+		known = r.plans.Load()
+	}
+}
+
+// moves are the entities whose plan or parent this session has changed within the last TrustedFor. Images
+// from before must not deny. The zero value is ready. It is safe for concurrent use.
+type moves struct {
+	any atomic.Bool
+	mu  sync.Mutex
+	at  map[string]int64 // ms, by entity
+}
+
+// Moved notes that this session has changed the plan or the parent of an entity, as stored.
+func (r *Reader) Moved(entity string) {
+	m, now := &r.moves, r.Conn.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at == nil {
+		m.at = map[string]int64{}
+	}
+	m.at[entity] = now
+	m.any.Store(true)
+}
+
+// includes reports whether b has the plan of an entity that was moved, or is its bucket.
+func (m *moves) includes(b *Bucket, now int64) bool {
+	if !m.any.Load() {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for entity, at := range m.at {
+		if !isFresh(at, now, TrustedFor) {
+			delete(m.at, entity)
+		}
+	}
+	m.any.Store(len(m.at) > 0)
+	_, own := m.at[b.At.Entity]
+	if b.shape.On == nil {
+		return own
+	}
+	_, above := m.at[b.shape.On.Of]
+	return own || above
+}
