@@ -95,7 +95,10 @@ func TestPlanOfCall(t *testing.T) {
 		if _, err := l.Acquire(t.Context(), entity, cost{RPM: 1}); err != nil {
 			t.Fatal(name, err)
 		}
-		want := store.OnPlan{Of: "org-4", Name: "pro", Version: 7, Stored: name == "looked up"}
+		want := store.OnPlan{Of: "org-4", Name: "pro", Version: 7}
+		if name == "looked up" {
+			want.From = "user-1"
+		}
 		equal(t, name, backend.plans["user-1"], want)
 	}
 	l := openPlanned(t, &fake{known: known})

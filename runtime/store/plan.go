@@ -23,7 +23,7 @@ type OnPlan struct {
 	Of      string // the entity whose plan it is, as stored: org-7
 	Name    string // "" for an entity that is on no plan
 	Version int64  // of what is stored of that; 0 if it never was on one
-	Stored  bool   // Of was found by stored parents, not given by the caller
+	From    string // the entity whose stored parents led to Of; "" if the caller gave Of
 }
 
 // OnPlans reports whether kind is that whose entities are put on plans, or one below it.

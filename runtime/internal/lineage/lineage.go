@@ -125,10 +125,11 @@ func (l *lineage) since(ctx context.Context, entity string) (time.Time, error) {
 
 // plan returns the plan by which the bucket of entity, of a kind, gets its numbers.
 func (l *lineage) plan(ctx context.Context, entity string, kind int) (on store.OnPlan, err error) {
-	i, err := l.index(ctx, entity)
+	own, err := l.index(ctx, entity)
 	if err != nil {
 		return store.OnPlan{}, err
 	}
+	i := own
 	for ; kind != l.spec.Plans.Kind; kind = l.spec.Kinds[kind].Parent {
 		if i == len(l.ids)-1 {
 			if err := l.ask(ctx, i); err != nil {
@@ -145,7 +146,10 @@ func (l *lineage) plan(ctx context.Context, entity string, kind int) (on store.O
 		return store.OnPlan{}, err
 	}
 	of := &l.known[i]
-	return store.OnPlan{Of: l.ids[i], Name: of.Plan, Version: of.PlanVersion, Stored: i >= l.given}, nil
+	if on = (store.OnPlan{Of: l.ids[i], Name: of.Plan, Version: of.PlanVersion}); i >= l.given {
+		on.From = l.ids[max(own, l.given-1)]
+	}
+	return on, nil
 }
 
 // ask asks for what is stored of the i-th entity, if it has not been. The last one's parent, if it is of the

@@ -32,8 +32,11 @@ func TestSetPlan(t *testing.T) {
 		"org-4": {PlanVersion: 9},
 	}
 	pro := store.OnPlan{Of: "org-3", Name: "pro", Version: 7}
-	found := pro
-	found.Stored = true
+	from := func(entity string) store.OnPlan { // by whose stored parents the org was found
+		found := pro
+		found.From = entity
+		return found
+	}
 	for name, test := range map[string]struct {
 		chain   []string
 		buckets []store.Bucket
@@ -47,7 +50,11 @@ func TestSetPlan(t *testing.T) {
 		},
 		"stored parents": {
 			[]string{"key-1"}, []store.Bucket{{Entity: "key-1", Kind: 0}, {Entity: "org-3", Kind: 2}},
-			[]store.OnPlan{found, found}, []string{"key-1", "team-2", "org-3"},
+			[]store.OnPlan{from("key-1"), from("org-3")}, []string{"key-1", "team-2", "org-3"},
+		},
+		"a given parent, whose own is stored": {
+			[]string{"key-9", "team-2"}, []store.Bucket{{Entity: "key-9", Kind: 0}},
+			[]store.OnPlan{from("team-2")}, []string{"team-2", "org-3"},
 		},
 		"the entity itself": {
 			[]string{"org-3"}, []store.Bucket{{Entity: "org-3", Kind: 2}}, []store.OnPlan{pro}, []string{"org-3"},

@@ -59,7 +59,7 @@ func (r *Reader) place(ctx context.Context, all []*View) (wire.Outcome, error) {
 	for _, v := range all {
 		v.writes = v.Bucket.writes()
 		img, on := v.Image, v.on
-		if !v.checksPlan() || on == nil || !on.Stored || img == nil || v.Needs&NeedImage != 0 ||
+		if !v.checksPlan() || on == nil || on.From == "" || img == nil || v.Needs&NeedImage != 0 ||
 			planOf(on) == img.PlanOf {
 			continue
 		}
@@ -71,7 +71,7 @@ func (r *Reader) place(ctx context.Context, all []*View) (wire.Outcome, error) {
 			of = img.PlanOf
 		}
 		if of != on.Of {
-			v.setPlan(store.OnPlan{Of: of, Stored: true})
+			v.setPlan(store.OnPlan{Of: of, From: on.From})
 		}
 	}
 	return wire.Applied, nil
@@ -85,11 +85,15 @@ func planOf(on *store.OnPlan) string {
 	return on.Of
 }
 
-// climb reads the links from v's entity up to the one whose plan counts. It returns "" if one is gone. The
-// outcome is Applied, or says why there is no answer.
+// climb reads the links from the last entity that v's caller gave up to the one whose plan counts. It returns
+// "" if one is gone. The outcome is Applied, or says why there is no answer.
 func (r *Reader) climb(ctx context.Context, v *View) (of string, o wire.Outcome, err error) {
-	spec, kind := v.Resource.Spec, v.Kind
-	for of = v.Entity; kind != spec.Plans.Kind; {
+	spec := v.Resource.Spec
+	kind, err := store.KindOf(spec.Kinds, v.on.From)
+	if err != nil {
+		return "", wire.Failed, err
+	}
+	for of = v.on.From; kind != spec.Plans.Kind; {
 		m, err := members.Once(ctx, r.Conn, of)
 		if _, malformed := errors.AsType[*store.SetupError](err); malformed {
 			return "", wire.Failed, err
@@ -155,7 +159,7 @@ func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error)
 		if m.PlanVersion != v.on.Version || m.Plan != v.on.Name {
 			r.Stale(v.on.Of)
 		}
-		v.setPlan(store.OnPlan{Of: v.on.Of, Name: m.Plan, Version: m.PlanVersion, Stored: v.on.Stored})
+		v.setPlan(store.OnPlan{Of: v.on.Of, Name: m.Plan, Version: m.PlanVersion, From: v.on.From})
 	}
 	if from.On = v.on; v.Shape != nil && !v.checksPlan() && !moved(v.Shape, v.on) {
 		from.On = v.Shape.On // the same, or later
