@@ -73,6 +73,9 @@ type Store struct {
 	// cluster's slots. Tokens taken under one project remain under another. Claims are acquired together only if
 	// their chains have the same root.
 	Rooted bool
+	// KeepsNumbers says that buckets have the numbers that they were last charged by. A program that does not
+	// know an entity's plan leaves them.
+	KeepsNumbers bool
 	// Disturb makes the service drop state that it may lose without harm; nil if there is none.
 	Disturb func()
 

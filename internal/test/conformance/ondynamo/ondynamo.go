@@ -86,7 +86,7 @@ func (e *Table) Store(t testing.TB, s Waiter) conformance.Store {
 		Available: func(b bucket.Balance, refilled int64) int64 {
 			return bucket.Available(b, refilled, e.now.Load())
 		},
-		KeepIdle: 8 * 24 * time.Hour, Remembers: true, Usage: true, Server: e.local,
+		KeepIdle: 8 * 24 * time.Hour, Remembers: true, Usage: true, KeepsNumbers: true, Server: e.local,
 		Break: func() { e.down.on.Store(true) }, Repair: func() { e.down.on.Store(false) },
 	}
 }
