@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/serve/internal/leases"
 	"github.com/sluice-go/sluice/serve/internal/limits"
 	"github.com/sluice-go/sluice/serve/internal/once"
+	"github.com/sluice-go/sluice/serve/internal/openapi"
 )
 
 // Bounds of a request.
@@ -36,6 +37,8 @@ type Config struct {
 	Tokens func() []string
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
+	// Version is that of the program, for /openapi.json.
+	Version string
 	// Measure is called for each request that was answered; it may be nil.
 	Measure func(ctx context.Context, route string, status int, took time.Duration)
 	// Draining ends once the server is about to end: it then admits nothing more.
@@ -64,6 +67,9 @@ func New(c Config) *API {
 	} {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, serve) })
 	}
+	a.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		a.serve(w, r, (*call).describe)
+	})
 	if c.Metrics != nil {
 		a.mux.Handle("GET /metrics", c.Metrics)
 	}
@@ -164,6 +170,16 @@ func (c *call) reply(body []byte) {
 	h.Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(slowest))
 	_, _ = c.w.Write(body) // of a client that is gone, nobody hears
+}
+
+// describe is GET /openapi.json.
+func (c *call) describe() error {
+	text, err := openapi.Document(c.in.All, c.Version)
+	if err != nil {
+		return err
+	}
+	c.reply(append(text, '\n'))
+	return nil
 }
 
 // done answers that a call that returns nothing has succeeded.

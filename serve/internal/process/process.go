@@ -125,7 +125,8 @@ func (p *Process) serve(ctx context.Context, flags *Flags) error {
 	}
 	s := server.New(server.Config{
 		Limits: f.current, Replica: flags.replica(), Most: flags.MaxLeases, Logger: log,
-		Tokens: func() []string { return *f.tokens.Load() }, Metrics: measured.Handler, Measure: measured.Request,
+		Version: version(),
+		Tokens:  func() []string { return *f.tokens.Load() }, Metrics: measured.Handler, Measure: measured.Request,
 	})
 	if err := measured.Watch(s.Leases); err != nil {
 		return err

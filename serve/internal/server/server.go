@@ -31,6 +31,7 @@ const (
 // Config is what a Server serves.
 type Config struct {
 	Limits  *limits.Current
+	Version string // of the program
 	Replica string // names the place where the process runs, and the leases that it holds
 	Most    int    // leases that may be open
 	Tokens  func() []string
@@ -59,7 +60,7 @@ func New(c Config) *Server {
 	calls := api.New(api.Config{
 		Limits: c.Limits, Leases: s.Leases, Keys: once.New(keysByLease * c.Most), Logger: c.Logger,
 		Tokens: c.Tokens, Draining: s.draining, Metrics: c.Metrics,
-		Measure: c.Measure,
+		Measure: c.Measure, Version: c.Version,
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", calls)
