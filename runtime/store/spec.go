@@ -18,6 +18,7 @@ type Spec struct {
 	Kinds    []Kind   // of entities; then, of a template, those again that have buckets of all names together
 	Template string   // the template that Resource is a name of; "" for other resources
 	Entry    *Entry   // of the name; nil without a Template
+	Usages   []string // of a template: what calls consume, for the Prices of entries
 
 	Cascade       Cascade
 	OnUnavailable Policy   // 0 is Allow

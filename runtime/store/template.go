@@ -120,5 +120,22 @@ func (s *Spec) AllNames(kind int) int {
 	return NoKind
 }
 
+// EntryAt returns where an entry of a template's catalog may restate numbers: at each kind that has a bucket by
+// name, for all plans, and at each plan.
+func (s *Spec) EntryAt() (all []string) {
+	for i := range s.Kinds {
+		if s.Kinds[i].AllNames || s.Kinds[i].Limits == nil {
+			continue
+		}
+		all = append(all, s.Kinds[i].Name)
+		if s.OnPlans(i) {
+			for _, plan := range s.Plans.Names {
+				all = append(all, PlanAt(plan, s.Kinds[i].Name))
+			}
+		}
+	}
+	return all
+}
+
 // NoKind is an index of no kind.
 const NoKind = -1

@@ -59,6 +59,12 @@ const plansKey = "PLANS#"
 // PlansListed stands for the numbers of all plans of a resource in the list of its overrides.
 const PlansListed = "#PLANS"
 
+// catalogKey begins the partition key of a template's catalog. The template follows.
+const catalogKey = "CATALOG#"
+
+// namePrefix begins the sort key of an entry of a catalog. The name follows.
+const namePrefix = "#NAME#"
+
 // Beginnings of the hash keys of lists in the indexes.
 const (
 	bucketList   = "RESOURCE#"
@@ -179,6 +185,19 @@ func OverrideKey(resource, target string) Item {
 
 // PlansKey returns the key of the config item of all plans of a resource.
 func PlansKey(resource string) Item { return key(plansKey, ConfigPrefix+resource) }
+
+// CatalogKey returns the key of a name of a template.
+func CatalogKey(template, name string) Item { return key(catalogKey+template, namePrefix+name) }
+
+// EntryAttributes returns the attributes of one limit in an entry of a catalog: at is a kind, or a kind on a
+// plan.
+func EntryAttributes(at, limit string) [4]string {
+	p := "l_" + at + "." + limit + "_"
+	return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"}
+}
+
+// PriceAttribute returns the attribute of an entry that has the price of one of a usage.
+func PriceAttribute(usage string) string { return "p_" + usage }
 
 // IsEntity reports whether the target of an override is an entity. No kind contains a '-', and in an entity
 // one ends its kind.

@@ -108,7 +108,8 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	}
 	for i := range spec.Limits {
 		if err == nil && (!managed || spec.Regions != nil) {
-			stored.Limits[i], err = decodeLimit(&d, spec, target, i, managed)
+			attrs := item.OverrideAttributes(target, spec.Limits[i])
+			stored.Limits[i], err = decodeLimit(&d, spec, attrs, i, managed)
 		}
 	}
 	if err != nil {
@@ -118,14 +119,12 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	return stored, version, nil
 }
 
-// decodeLimit decodes the i-th limit of the config item of a target. It returns nil if the item has none of
-// the limit's attributes. It fails if the limit comes back in another way than it should: by refill, with
+// decodeLimit decodes the i-th limit of a config item from attrs. It returns nil if the item has none of these. It fails if the limit comes back in another way than it should: by refill, with
 // windows, or when leases end.
 func decodeLimit(
-	d *codec.Decoder, spec *store.Spec, target string, i int, managed bool,
+	d *codec.Decoder, spec *store.Spec, attrs [4]string, i int, managed bool,
 ) (*bucket.Limit, error) {
 	windowed, inFlight := spec.Windowed(i), spec.InFlight(i)
-	attrs := item.OverrideAttributes(target, spec.Limits[i])
 	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
 		return nil, nil
 	}

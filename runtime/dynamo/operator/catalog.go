@@ -1,0 +1,167 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Catalog reads and writes the names of templates in one table. It implements store.Catalog. A write of
+// unknown outcome is sent again, and recognised by its id.
+type Catalog struct {
+	api     wire.API
+	retrier wire.Retrier
+	now     func() time.Time
+	changed func(template, name string)
+}
+
+// NewCatalog returns the catalogs in table. now dates the versions of entries. It does no I/O.
+func NewCatalog(client wire.API, table string, now func() time.Time) *Catalog {
+	return CatalogWith(client, wire.NewRetrier(table), now, func(string, string) {})
+}
+
+// CatalogWith is NewCatalog for a store, which has a retrier of its own. It calls changed after each write,
+// whatever the write's outcome.
+func CatalogWith(
+	client wire.API, retrier wire.Retrier, now func() time.Time, changed func(template, name string),
+) *Catalog {
+	return &Catalog{api: client, retrier: retrier, now: now, changed: changed}
+}
+
+// Get implements store.Catalog, in one read.
+func (c *Catalog) Get(
+	ctx context.Context, spec *store.Spec, name string,
+) (e store.Entry, found bool, err error) {
+	var out *dynamodb.GetItemOutput
+	err = c.retrier.Do(ctx, func() (err error) {
+		out, err = c.api.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: &c.retrier.Table, Key: item.CatalogKey(spec.Resource, name), ConsistentRead: aws.Bool(true),
+		}, wire.NoRetry)
+		return err
+	})
+	if err != nil {
+		return store.Entry{}, false, err
+	}
+	return override.DecodeEntry(spec, out.Item)
+}
+
+// Set implements store.Catalog. It replaces the whole entry.
+func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (store.Revision, error) {
+	return c.write(ctx, spec, e.Name, e.Revision, override.EncodeEntry(spec, &e))
+}
+
+// Delete implements store.Catalog.
+func (c *Catalog) Delete(ctx context.Context, spec *store.Spec, name string, rev store.Revision) error {
+	_, err := c.write(ctx, spec, name, rev, nil)
+	return err
+}
+
+// write puts the attributes of an entry, nil for a tombstone, in place of the one with revision rev.
+func (c *Catalog) write(
+	ctx context.Context, spec *store.Spec, name string, rev store.Revision, attributes codec.Item,
+) (store.Revision, error) {
+	conflict := &store.ConflictError{At: fmt.Sprintf("name %s of the catalog of %s", store.Quote(name),
+		spec.Resource)}
+	old, ok := override.ParseRevision(rev)
+	if !ok {
+		return "", conflict
+	}
+	defer c.changed(spec.Resource, name)
+	op := wire.NewOp()
+	for {
+		version := max(c.now().UnixMilli(), old+1)
+		if version > override.MaxVersion {
+			return "", &store.SetupError{
+				What: fmt.Sprintf("the version of name %s of %s would be %d, too far in the future",
+					store.Quote(name), spec.Resource, version),
+				Do: "set this host's clock by NTP",
+			}
+		}
+		in := c.put(spec, name, old, version, op, attributes)
+		err := c.retrier.Do(ctx, func() error {
+			_, err := c.api.PutItem(ctx, in, wire.NoRetry)
+			return err
+		})
+		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+		if err == nil || ok && isOp(failed.Item, op) { // an earlier attempt was applied
+			return override.FormatRevision(version), nil
+		} else if !ok {
+			return "", err
+		}
+		there, found, err := override.DecodeEntry(spec, failed.Item)
+		switch {
+		case err != nil:
+			return "", err
+		case rev != "" || found:
+			return "", conflict
+		}
+		old = there.Version // a tombstone
+	}
+}
+
+// put returns the write of attributes, if the version is old, 0 for nothing stored.
+func (c *Catalog) put(
+	spec *store.Spec, name string, old, version int64, op string, attributes codec.Item,
+) *dynamodb.PutItemInput {
+	in := &dynamodb.PutItemInput{
+		TableName: &c.retrier.Table, Item: item.CatalogKey(spec.Resource, name),
+		ConditionExpression:                 aws.String("attribute_not_exists(PK)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	maps.Copy(in.Item, attributes)
+	in.Item["ver"], in.Item["op"] = codec.N(version), codec.S(op)
+	if old != 0 {
+		in.ConditionExpression = aws.String("ver = :old")
+		in.ExpressionAttributeValues = codec.Item{":old": codec.N(old)}
+	}
+	return in
+}
+
+// isOp reports whether op was the last write to an item.
+func isOp(raw codec.Item, op string) bool {
+	last, ok := raw["op"].(*types.AttributeValueMemberS)
+	return ok && last.Value == op
+}
+
+// List implements store.Catalog. It reads the whole catalog, without consistency.
+func (c *Catalog) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		in := &dynamodb.QueryInput{
+			TableName:                 &c.retrier.Table,
+			KeyConditionExpression:    aws.String("PK = :pk"),
+			ExpressionAttributeValues: codec.Item{":pk": item.CatalogKey(spec.Resource, "")[item.PK]},
+		}
+		for {
+			var out *dynamodb.QueryOutput
+			if err := c.retrier.Do(ctx, func() (err error) {
+				out, err = c.api.Query(ctx, in, wire.NoRetry)
+				return err
+			}); err != nil {
+				yield(store.Entry{}, err)
+				return
+			}
+			for _, raw := range out.Items {
+				e, found, err := override.DecodeEntry(spec, raw)
+				if (found || err != nil) && !yield(e, err) || err != nil {
+					return
+				}
+			}
+			if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+				return
+			}
+		}
+	}
+}
