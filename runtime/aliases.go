@@ -43,6 +43,8 @@ type (
 	SetupError = store.SetupError
 	// ConflictError says that an override was changed since it was read.
 	ConflictError = store.ConflictError
+	// UnknownNameError says that the catalog of a template does not have a name.
+	UnknownNameError = store.UnknownNameError
 	// UnknownPlanError says that an entity is on a plan of a newer program.
 	UnknownPlanError = store.UnknownPlanError
 )

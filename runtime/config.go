@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/rates"
 	"github.com/sluice-go/sluice/runtime/internal/sources"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -15,7 +16,7 @@ import (
 // the entity's override, its plan, its kind's override, the schema. Config is safe for concurrent use.
 type Config[E Entity, L any] struct {
 	untyped config
-	rates   *rates[L]
+	rates   *converter[L]
 }
 
 // config is the untyped part.
@@ -24,8 +25,8 @@ type config struct{ *resource }
 // Name returns the resource's name in the schema.
 func (c *Config[E, L]) Name() string { return c.untyped.spec.Resource }
 
-// rates converts between structs of optional limits and vectors.
-type rates[L any] struct {
+// converter converts between structs of optional limits and vectors.
+type converter[L any] struct {
 	toVector   func(L, []*Rate) []*Rate
 	fromVector func([]*Rate) L
 }
@@ -33,7 +34,7 @@ type rates[L any] struct {
 // Override is what is overridden of one resource, for an entity or a kind. It is safe for concurrent use.
 type Override[L any] struct {
 	untyped *override
-	rates   *rates[L]
+	rates   *converter[L]
 }
 
 // override is the untyped part.
@@ -203,7 +204,7 @@ func (o *override) set(
 		}
 		wrong := fmt.Sprintf("kind %s does not have it (kinds in limits.yaml): leave it out", kind.Name)
 		if kind.Has(i) {
-			changed[i], wrong = rate.limit(r.spec, o.kind, i)
+			changed[i], wrong = rates.Rate(*rate).Limit(r.spec, o.kind, i)
 		}
 		if wrong != "" {
 			return "", &InvalidError{
@@ -279,7 +280,7 @@ func BindConfig[E Entity, L any](
 ) *Config[E, L] {
 	return &Config[E, L]{
 		untyped: config{&resource{core: b.core, def: def, spec: def.Spec()}},
-		rates:   &rates[L]{toLimits, fromLimits},
+		rates:   &converter[L]{toLimits, fromLimits},
 	}
 }
 

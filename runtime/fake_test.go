@@ -85,6 +85,7 @@ type fake struct {
 	limits    map[string][]bucket.Limit // in force, as Peek shows them
 	members   store.MemberStore
 	overrides store.OverrideStore
+	catalog   store.Catalog
 	plans     map[string]store.OnPlan // by entity, of the buckets that were asked for
 }
 
@@ -103,7 +104,7 @@ func (f *fake) begin(ctx context.Context, op string, call *store.Call) error {
 	var of []string
 	for _, part := range call.Parts {
 		for _, b := range part.Buckets {
-			of = append(of, place(part.Def.Spec(), b.Entity))
+			of = append(of, place(part.Def.Spec(), &b))
 		}
 	}
 	f.calls = append(f.calls, op+" "+strings.Join(of, ","))
@@ -125,16 +126,16 @@ func (f *fake) hook(before func(ctx context.Context, op string, call *store.Call
 func (f *fake) now() int64 { return f.env.Clock.Now().UnixMilli() }
 
 // place is where the bucket of entity is in f.buckets.
-func place(spec *store.Spec, entity string) string {
-	if spec.Resource == "gpt-4" {
-		return entity
+func place(spec *store.Spec, b *store.Bucket) string {
+	if resource := spec.ResourceOf(b.Kind); resource != "gpt-4" {
+		return resource + " " + b.Entity
 	}
-	return spec.Resource + " " + entity
+	return b.Entity
 }
 
 // image returns b's image, a full one if it has none. The caller holds f.mu.
 func (f *fake) image(part *store.Part, b *store.Bucket) *bucket.Image {
-	if img := f.buckets[place(part.Def.Spec(), b.Entity)]; img != nil {
+	if img := f.buckets[place(part.Def.Spec(), b)]; img != nil {
 		return img
 	}
 	limits := part.Def.Spec().Kinds[b.Kind].Limits
@@ -159,7 +160,7 @@ func (f *fake) take(spec *store.Spec, of []*store.Bucket, img *bucket.Image, cos
 		}
 		epochs[i] = until
 	}
-	f.buckets[place(spec, of[0].Entity)] = after
+	f.buckets[place(spec, of[0])] = after
 	for _, b := range of {
 		if b.After = after; end == nil {
 			b.Epochs = epochs
@@ -219,7 +220,7 @@ func (f *fake) demands(call *store.Call) []*demand {
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			at := slices.IndexFunc(all, func(s *demand) bool {
-				return s.spec.Resource == part.Def.Spec().Resource && s.of[0].Entity == b.Entity
+				return place(s.spec, s.of[0]) == place(part.Def.Spec(), b)
 			})
 			if at < 0 {
 				at = len(all)
@@ -227,7 +228,7 @@ func (f *fake) demands(call *store.Call) []*demand {
 					cost: make([]int64, len(part.Cost))})
 			}
 			all[at].of = append(all[at].of, b)
-			for k, c := range part.Cost {
+			for k, c := range part.Def.Spec().CostOf(b.Kind, part.Cost) {
 				all[at].cost[k] += c
 			}
 		}
@@ -304,7 +305,7 @@ func (f *fake) Extend(ctx context.Context, call *store.Call) error {
 	defer f.mu.Unlock()
 	part := &call.Parts[0]
 	b := &part.Buckets[0]
-	img := f.buckets[place(part.Def.Spec(), b.Entity)]
+	img := f.buckets[place(part.Def.Spec(), b)]
 	var end ended
 	if end.moves, b.Epochs = bucket.Extend(img, b.Charges[0], f.now()); img != nil {
 		f.take(part.Def.Spec(), []*store.Bucket{b}, img, make([]int64, len(img.Balances)), &end)
@@ -323,7 +324,7 @@ func (f *fake) Peek(ctx context.Context, call *store.Call) error {
 	part := &call.Parts[0]
 	for i := range part.Buckets {
 		b := &part.Buckets[i]
-		b.After, b.Limits = f.buckets[place(part.Def.Spec(), b.Entity)], f.limits[b.Entity]
+		b.After, b.Limits = f.buckets[place(part.Def.Spec(), b)], f.limits[b.Entity]
 	}
 	return nil
 }
@@ -348,6 +349,7 @@ func (f *fake) Member(ctx context.Context, entity string) (store.Member, bool, e
 	return m, ok, nil
 }
 
+func (f *fake) Catalog() store.Catalog         { return f.catalog }
 func (f *fake) Members() store.MemberStore     { return f.members }
 func (f *fake) Overrides() store.OverrideStore { return f.overrides }
 

@@ -1,11 +1,13 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
 	"sync"
 
+	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/breaker"
 	"github.com/sluice-go/sluice/runtime/internal/chains"
 	"github.com/sluice-go/sluice/runtime/internal/keeper"
@@ -30,7 +32,7 @@ func (l *Limiter) Close(ctx context.Context) error {
 	if err := l.core.session.Close(ctx); err != nil {
 		return err
 	}
-	return leases
+	return cmp.Or(l.core.tasks.Wait(ctx), leases)
 }
 
 // Specs returns the descriptions of l's resources, in the order of limits.yaml. Regional sync takes them. The
@@ -47,6 +49,7 @@ type core struct {
 	fallback *outage.Fallback
 	swaps    chains.Swaps
 	keeper   *keeper.Keeper
+	tasks    background.Tasks // that read catalogs
 
 	maxWaiters int // in a queue of waiters
 
@@ -106,7 +109,8 @@ func (b *Builder) Limiter() (*Limiter, error) {
 		b.core.specs = append(b.core.specs, def.Spec())
 	}
 	if len(b.defs) > 0 {
-		b.core.kinds = b.defs[0].Spec().Kinds
+		all := b.defs[0].Spec().Kinds
+		b.core.kinds = slices.DeleteFunc(slices.Clone(all), func(k store.Kind) bool { return k.AllNames })
 	}
 	return &Limiter{core: b.core}, nil
 }

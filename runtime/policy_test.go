@@ -37,7 +37,7 @@ func (o *outages) Lookup(call *store.Call) {
 	for i := range call.Parts {
 		for j := range call.Parts[i].Buckets {
 			b := &call.Parts[i].Buckets[j]
-			b.After, b.Limits = o.buckets[place(call.Parts[i].Def.Spec(), b.Entity)], o.limits
+			b.After, b.Limits = o.buckets[place(call.Parts[i].Def.Spec(), b)], o.limits
 		}
 	}
 }

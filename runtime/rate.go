@@ -1,10 +1,10 @@
 package runtime
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/rates"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -34,48 +34,13 @@ func (r *Rate) InWindow() *int64 {
 	return &r.Capacity
 }
 
-// limit returns r in millitokens, in place of the i-th limit of a kind, and what is wrong with it for calls
-// that take the kind's per_call.
-func (r *Rate) limit(spec *store.Spec, kind, i int) (l *bucket.Limit, wrong string) {
-	own, scale := spec.Kinds[kind].Limits[i], spec.Scale(i)
-	if r.Every%time.Millisecond != 0 {
-		return nil, fmt.Sprintf("every %v is not a number of whole milliseconds: round it", r.Every)
-	}
-	milli := func(tokens int64) int64 {
-		if tokens == 0 {
-			tokens = r.Capacity
-		}
-		return bucket.Mul(tokens, scale)
-	}
-	l = &bucket.Limit{
-		Capacity: milli(r.Capacity), Burst: milli(r.Burst), Refill: milli(r.Refill), Period: own.Period,
-	}
-	if r.Every != 0 {
-		l.Period = r.Every.Milliseconds()
-	}
-	if own.Windowed() || own.InFlight() {
-		l.Refill = 0
-	}
-	return l, spec.CheckLimit(i, *l, spec.Kinds[kind].PerCall[i])
-}
-
-// ratesOf returns limits of spec in whole tokens, or in nano-units of money. Capacity and burst are rounded
-// down: a quota of a region, and an override of an earlier version, may have parts of a token. Refill is
-// exact, if need be of a longer period.
+// ratesOf returns limits of spec in whole tokens, or in nano-units of money; nil for nil.
 func ratesOf(spec *store.Spec, limits []*bucket.Limit) []*Rate {
-	rates := make([]*Rate, len(limits))
+	all := make([]*Rate, len(limits))
 	for i, l := range limits {
-		switch {
-		case l == nil:
-		case l.Windowed(), l.InFlight():
-			rates[i] = &Rate{Capacity: spec.Whole(i, l.Capacity)}
-		default:
-			refill, period := l.WholeRefill()
-			rates[i] = &Rate{
-				Capacity: l.Capacity / bucket.Milli, Burst: l.Burst / bucket.Milli, Refill: refill,
-				Every: time.Duration(period) * time.Millisecond,
-			}
+		if l != nil {
+			all[i] = new(Rate(rates.Of(spec, i, l)))
 		}
 	}
-	return rates
+	return all
 }

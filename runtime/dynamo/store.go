@@ -230,6 +230,12 @@ func (s *session) Members() store.MemberStore {
 		})
 }
 
+// Catalog implements store.Session.
+func (s *session) Catalog() store.Catalog {
+	conn := s.conn
+	return operator.CatalogWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.jitter), conn.Env.Clock.Now)
+}
+
 // Overrides implements store.Session. This session goes by what it writes at once, other sessions once their
 // cached overrides are due.
 func (s *session) Overrides() store.OverrideStore {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/catalog"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
@@ -51,6 +52,11 @@ func (s *session) Overrides() store.OverrideStore {
 			b.invalidate(fills)
 		}
 	}}
+}
+
+// Catalog returns the catalogs of templates in s.
+func (s *Store) Catalog() store.Catalog {
+	return &catalog.Catalog{DB: &s.db}
 }
 
 // Get implements store.OverrideStore.

@@ -62,6 +62,8 @@ type Session interface {
 	Members() MemberStore
 	// Overrides reads and writes the overrides of limits that Acquire resolves.
 	Overrides() OverrideStore
+	// Catalog reads and writes the names of templates.
+	Catalog() Catalog
 	// Check verifies what serving needs: the table, its indexes, its layout, the clock. An error is a
 	// *SetupError, or an *UnavailableError if the store does not answer.
 	Check(ctx context.Context) error

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -71,6 +72,9 @@ func CheckName(name string) string {
 	if reason := malformed(name); reason != "" {
 		return reason
 	}
+	if strings.Contains(name, "%") {
+		return "contains '%', with which keys of Redis escape other characters: leave it out"
+	}
 	return CheckText(name)
 }
 
@@ -120,8 +124,8 @@ func (s *Spec) AllNames(kind int) int {
 	return NoKind
 }
 
-// EntryAt returns where an entry of a template's catalog may restate numbers: at each kind that has a bucket by
-// name, for all plans, and at each plan.
+// EntryAt returns where an entry of a template's catalog may restate numbers: at each kind that has a bucket
+// by name, for all plans, and at each plan.
 func (s *Spec) EntryAt() (all []string) {
 	for i := range s.Kinds {
 		if s.Kinds[i].AllNames || s.Kinds[i].Limits == nil {

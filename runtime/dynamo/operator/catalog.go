@@ -25,20 +25,16 @@ type Catalog struct {
 	api     wire.API
 	retrier wire.Retrier
 	now     func() time.Time
-	changed func(template, name string)
 }
 
 // NewCatalog returns the catalogs in table. now dates the versions of entries. It does no I/O.
 func NewCatalog(client wire.API, table string, now func() time.Time) *Catalog {
-	return CatalogWith(client, wire.NewRetrier(table), now, func(string, string) {})
+	return CatalogWith(client, wire.NewRetrier(table), now)
 }
 
-// CatalogWith is NewCatalog for a store, which has a retrier of its own. It calls changed after each write,
-// whatever the write's outcome.
-func CatalogWith(
-	client wire.API, retrier wire.Retrier, now func() time.Time, changed func(template, name string),
-) *Catalog {
-	return &Catalog{api: client, retrier: retrier, now: now, changed: changed}
+// CatalogWith is NewCatalog for a store, which has a retrier of its own.
+func CatalogWith(client wire.API, retrier wire.Retrier, now func() time.Time) *Catalog {
+	return &Catalog{api: client, retrier: retrier, now: now}
 }
 
 // Get implements store.Catalog, in one read.
@@ -79,7 +75,6 @@ func (c *Catalog) write(
 	if !ok {
 		return "", conflict
 	}
-	defer c.changed(spec.Resource, name)
 	op := wire.NewOp()
 	for {
 		version := max(c.now().UnixMilli(), old+1)

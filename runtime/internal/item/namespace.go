@@ -53,7 +53,9 @@ func (n Namespace) In(values Item) Item {
 // isHash reports whether text is a hash key of the default namespace. No other text of an item begins like
 // one, since '#' is in no name of a kind or a resource.
 func isHash(text string) bool {
-	prefixes := [...]string{EntityPrefix, SystemKey, kindPrefix, plansKey, catalogKey, bucketList, overrideList, parentKey}
+	prefixes := [...]string{
+		EntityPrefix, SystemKey, kindPrefix, plansKey, catalogKey, bucketList, overrideList, parentKey,
+	}
 	return slices.ContainsFunc(prefixes[:], func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 

@@ -119,8 +119,9 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	return stored, version, nil
 }
 
-// decodeLimit decodes the i-th limit of a config item from attrs. It returns nil if the item has none of these. It fails if the limit comes back in another way than it should: by refill, with
-// windows, or when leases end.
+// decodeLimit decodes the i-th limit of a config item from attrs. It returns nil if the item has none of
+// these. It fails if the limit comes back in another way than it should: by refill, with windows, or when
+// leases end.
 func decodeLimit(
 	d *codec.Decoder, spec *store.Spec, attrs [4]string, i int, managed bool,
 ) (*bucket.Limit, error) {

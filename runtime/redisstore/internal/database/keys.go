@@ -16,6 +16,7 @@ import (
 //	sluice:#config:gpt-4:user-123            the override for an entity or a kind
 //	sluice:#config:gpt-4                     the set of entities and kinds that ever had an override
 //	sluice:#plans:gpt-4                      the numbers of all plans, as changed at run time
+//	sluice:#catalog:model                    the names of a template
 //	sluice:#entity:user-123                  an entity: its parent, and its plan
 //	sluice:#children:project-p1              the set of entities that ever had this parent
 type Keys struct {
@@ -94,6 +95,9 @@ func (k Keys) Config(resource, at string) string {
 
 // Plans returns the key of the numbers of all plans.
 func (k Keys) Plans(resource string) string { return k.Prefix + "#plans:" + escaped(resource) }
+
+// Catalog returns the key of the names of a template.
+func (k Keys) Catalog(template string) string { return k.Prefix + "#catalog:" + escaped(template) }
 
 // Configs returns the key of the set of entities and kinds that ever had an override.
 func (k Keys) Configs(resource string) string { return k.Prefix + "#config:" + escaped(resource) }

@@ -1,0 +1,180 @@
+// Package catalog keeps the names of templates: a hash for each template.
+package catalog
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// setScript replaces an entry.
+//
+//go:embed set.lua
+var setScript string
+
+// Catalog implements store.Catalog. The client's retries apply: a repeated write is recognised by its id.
+type Catalog struct{ DB *database.DB }
+
+// stored is an entry as its hash has it. Numbers are by place and limit.
+type stored struct {
+	Alias   string                       `json:"alias,omitempty"`
+	Buckets string                       `json:"buckets,omitempty"`
+	Numbers map[string]map[string]string `json:"numbers,omitempty"`
+	Prices  map[string]int64             `json:"prices,omitempty"`
+}
+
+// Get implements store.Catalog.
+func (c *Catalog) Get(
+	ctx context.Context, spec *store.Spec, name string,
+) (e store.Entry, found bool, err error) {
+	key := c.DB.Keys.Catalog(spec.Resource)
+	value, err := c.DB.Client.HGet(ctx, key, name).Result()
+	if errors.Is(err, redis.Nil) {
+		return store.Entry{}, false, nil
+	}
+	if err != nil {
+		return store.Entry{}, false, c.DB.OperationError(ctx, database.OnKey(key, err))
+	}
+	return c.decode(spec, name, value)
+}
+
+// Set implements store.Catalog.
+func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (store.Revision, error) {
+	s := stored{Alias: e.Alias, Buckets: e.Buckets, Numbers: map[string]map[string]string{},
+		Prices: map[string]int64{}}
+	for _, numbers := range e.Numbers {
+		limits := map[string]string{}
+		for i, l := range numbers.Limits {
+			if l == nil {
+				continue
+			}
+			if wrong := text.CheckLimit(spec, i, *l); wrong != "" {
+				return "", &store.InvalidError{
+					Resource: spec.Resource, Field: "limit " + spec.Limits[i] + " of " + store.Quote(e.Name),
+					Reason: "is not possible: " + wrong,
+				}
+			}
+			limits[spec.Limits[i]] = text.Limit(*l)
+		}
+		s.Numbers[numbers.At] = limits
+	}
+	for i, price := range e.Prices {
+		if price >= 0 {
+			s.Prices[spec.Usages[i]] = price
+		}
+	}
+	entry, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("entry %s of the catalog of %s: %w", store.Quote(e.Name), spec.Resource, err)
+	}
+	return c.write(ctx, spec, e.Name, e.Revision, string(entry))
+}
+
+// Delete implements store.Catalog.
+func (c *Catalog) Delete(ctx context.Context, spec *store.Spec, name string, rev store.Revision) error {
+	_, err := c.write(ctx, spec, name, rev, "")
+	return err
+}
+
+// write puts entry, "" for none, in place of the one with revision rev.
+func (c *Catalog) write(
+	ctx context.Context, spec *store.Spec, name string, rev store.Revision, entry string,
+) (store.Revision, error) {
+	key := c.DB.Keys.Catalog(spec.Resource)
+	version, err := redis.NewScript(setScript).Run(ctx, c.DB.Client, []string{key}, name, string(rev),
+		rand.Text(), entry).Text()
+	switch {
+	case err != nil:
+		return "", c.DB.OperationError(ctx, database.OnKey(key, err))
+	case version == "":
+		return "", &store.ConflictError{
+			At: fmt.Sprintf("name %s of the catalog of %s", store.Quote(name), spec.Resource),
+		}
+	}
+	return store.Revision(version), nil
+}
+
+// List implements store.Catalog, in one read.
+func (c *Catalog) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		key := c.DB.Keys.Catalog(spec.Resource)
+		all, err := c.DB.Client.HGetAll(ctx, key).Result()
+		if err != nil {
+			yield(store.Entry{}, c.DB.OperationError(ctx, database.OnKey(key, err)))
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			e, found, err := c.decode(spec, name, all[name])
+			if (found || err != nil) && !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// decode decodes the entry of a name. found is false if it was removed.
+func (c *Catalog) decode(spec *store.Spec, name, value string) (e store.Entry, found bool, err error) {
+	version, rest, _ := strings.Cut(value, " ")
+	_, entry, _ := strings.Cut(rest, " ")
+	if e.Version, err = strconv.ParseInt(version, 10, 64); err == nil && entry != "" {
+		e.Name, e.Revision, found = name, store.Revision(version), true
+		err = decode(spec, entry, &e)
+	}
+	if err != nil {
+		return store.Entry{}, false, &store.SetupError{
+			What: fmt.Sprintf("the entry %s of the catalog of %s is malformed", store.Quote(name), spec.Resource),
+			Do: "run `sluice catalog apply`, or delete the field of the hash " +
+				store.Quote(c.DB.Keys.Catalog(spec.Resource)), Err: err,
+		}
+	}
+	return e, found, nil
+}
+
+// decode decodes text into e. It skips what spec does not have, which another binary wrote.
+func decode(spec *store.Spec, entry string, e *store.Entry) error {
+	var s stored
+	if err := json.Unmarshal([]byte(entry), &s); err != nil {
+		return err
+	}
+	e.Alias, e.Buckets = s.Alias, s.Buckets
+	for _, at := range spec.EntryAt() {
+		numbers := store.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
+		for i, limit := range spec.Limits {
+			stored, ok := s.Numbers[at][limit]
+			if !ok {
+				continue
+			}
+			var err error
+			if numbers.Limits[i], err = text.ParseLimit(spec, i, stored); err != nil {
+				return fmt.Errorf("at %s: %w", at, err)
+			}
+		}
+		if numbers.Overrides() {
+			e.Numbers = append(e.Numbers, numbers)
+		}
+	}
+	for i, usage := range spec.Usages {
+		if price, ok := s.Prices[usage]; ok {
+			if e.Prices == nil {
+				e.Prices = slices.Repeat([]int64{-1}, len(spec.Usages))
+			}
+			e.Prices[i] = price
+		}
+	}
+	return nil
+}
