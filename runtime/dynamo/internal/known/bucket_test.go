@@ -144,9 +144,10 @@ func TestRefused(t *testing.T) {
 		"an own write of the entity's override": {func(s *scene) { s.bucket.own.Add(1) }, false},
 		"an own write of the kind's override":   {func(s *scene) { s.res.writes[0].Add(1) }, false},
 		"an own write of the plans":             {func(s *scene) { s.res.planWrites.Add(1) }, false},
-		"a call has found a later plan":         {onPlan("org-1", 2), false},
+		"a call has found a later plan":         {onPlan("org-1", 3), false},
+		"a call has found an earlier plan":      {onPlan("org-1", 1), true},
 		"a call has found another org":          {onPlan("org-2", 1), false},
-		"a call has found an earlier plan":      {onPlan("org-1", 0), true},
+		"a call has found that it has none":     {onPlan("org-1", 0), false},
 		"this process has just moved the org":   {movedAt("org-1", TrustedFor), false},
 		"it moved the org a second ago":         {movedAt("org-1", TrustedFor+1), true},
 		"it moved another org":                  {movedAt("org-2", 0), true},
@@ -180,10 +181,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// onPlan has a call find an org, and the version of its plan. Before, it was version 1 of org-1.
+// onPlan has a call find an org, and the version of its plan. Before, it was version 2 of org-1.
 func onPlan(of string, version int64) func(*scene) {
 	return func(s *scene) {
-		s.shape.On = &store.OnPlan{Of: "org-1", Version: 1}
+		s.shape.On = &store.OnPlan{Of: "org-1", Version: 2}
 		s.bucket.on = s.shape.On
 		s.bucket.NotePlan(&store.OnPlan{Of: of, Version: version}, false)
 	}
@@ -192,7 +193,7 @@ func onPlan(of string, version int64) func(*scene) {
 // movedAt has the process change the plan or the parent of an entity so many ms ago. user-1 is in org-1.
 func movedAt(entity string, ago int64) func(*scene) {
 	return func(s *scene) {
-		onPlan("org-1", 1)(s)
+		onPlan("org-1", 2)(s)
 		s.moved = map[string]int64{entity: s.now - ago}
 	}
 }

@@ -13,12 +13,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// NotePlan notes by which plan a call has the bucket. A call may have an older version than is known. That of
-// a settle counts only if none is known.
+// NotePlan notes by which plan a call has the bucket. A call may have an older version than is known. Without
+// a version, the entity may have been erased, which is read then. That of a settle counts only if none is
+// known.
 func (b *Bucket) NotePlan(on *store.OnPlan, settles bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.on == nil || !settles && *b.on != *on && (on.Of != b.on.Of || on.Version >= b.on.Version) {
+	if b.on == nil || !settles && *b.on != *on &&
+		(on.Of != b.on.Of || on.Version >= b.on.Version || on.Version == 0) {
 		own := *on
 		b.on = &own
 	}
@@ -39,10 +41,11 @@ func (v *View) setPlan(on store.OnPlan) {
 	v.Bucket.on = v.on
 }
 
-// moved reports whether on, of the latest call, is another plan than that of shape: another entity's, or a
-// later one.
+// moved reports whether on, of the latest call, is another plan than that of shape: another entity's, a later
+// one, or that of an entity which may have been erased.
 func moved(shape *override.Resolved, on *store.OnPlan) bool {
-	return on != nil && (shape.On == nil || on.Of != shape.On.Of || on.Version > shape.On.Version)
+	return on != nil && (shape.On == nil || on.Of != shape.On.Of || on.Version > shape.On.Version ||
+		on.Version == 0 && shape.On.Version != 0)
 }
 
 // isOnPlans reports whether plans concern v's bucket.

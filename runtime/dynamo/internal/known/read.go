@@ -85,7 +85,8 @@ func (v *View) WholeNeeded(p *plan.Plan) Need {
 	switch {
 	case p.Path != plan.Reshape || p.Decision != plan.Write:
 		return 0
-	case v.Shape.Moves(p.Image) && !v.placed, !v.Shape.Whole && p.Version%unit != p.Image.Version%unit:
+	case !v.Shape.Whole && p.Version%unit != p.Image.Version%unit,
+		v.isOnPlans() && v.Shape.Moves(p.Image) && !v.placed:
 		return NeedWhole
 	}
 	return 0
