@@ -23,7 +23,14 @@ type Schema struct {
 	Revision  int64    // of the numbers
 	Stores    []string // StoreDynamoDB, StoreRedis or both
 	Kinds     []Kind
+	Plans     *Plans // of the numbers; nil if there are none
 	Resources []Resource
+}
+
+// Plans are sets of numbers that entities of one kind are put on. Those below follow.
+type Plans struct {
+	Kind  int // index into Schema.Kinds
+	Names []string
 }
 
 // Stores that code is generated for, as Schema.Stores names them.
@@ -48,6 +55,7 @@ type Resource struct {
 	Removed []string  // names of earlier limits, which buckets may still hold
 	Usage   []Usage   // what a call consumes; nil if limits.yaml does not say
 	Charged []Charged // the kinds that have a bucket, each once
+	OnPlans bool      // Schema.Plans change its numbers
 	Cascade string    // atomic, compensated or none
 	Shadow  bool      // its calls are never denied
 	Regions *Regions  // those that have its limits in common; nil if each table has its own
@@ -79,6 +87,9 @@ type Charged struct {
 	Kind    int       // index into Schema.Kinds
 	Limits  []Numbers // one for each of Resource.Limits
 	PerCall []int64   // one for each of Resource.Limits: what a cost of 0 stands for, as Limits count
+	// what plans restate, by plan: one for each of Resource.Limits, zero for one that the plan does not restate;
+	// nil for a plan that restates nothing. It is nil if the resource has no plans
+	Plans [][]Numbers
 }
 
 // Numbers are the parameters of a token bucket. Capacity, Burst and Refill are whole tokens, or nano-units if
@@ -97,10 +108,16 @@ func Load(path string) (*Schema, error) {
 	for _, k := range from.Kinds {
 		s.Kinds = append(s.Kinds, Kind{Name: k.Name, Parent: k.Parent})
 	}
+	if p := from.Plans; p != nil {
+		s.Plans = &Plans{Kind: p.Kind}
+		for _, plan := range p.Names {
+			s.Plans.Names = append(s.Plans.Names, plan.Name)
+		}
+	}
 	for _, r := range from.Resources {
 		own := Resource{
 			Name: r.Name, Removed: r.Removed, Cascade: r.Cascade, Shadow: r.Shadow,
-			OnUnavailable: r.OnUnavailable, LazySettle: r.Settle == schema.SettleLazy,
+			OnUnavailable: r.OnUnavailable, LazySettle: r.Settle == schema.SettleLazy, OnPlans: r.OnPlans,
 		}
 		if g := from.Regions; r.Global {
 			own.Regions = &Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,
@@ -122,7 +139,8 @@ func Load(path string) (*Schema, error) {
 			own.Usage = append(own.Usage, usageOf(u, r.Limits))
 		}
 		for _, c := range r.Charged {
-			own.Charged = append(own.Charged, Charged{Kind: c.Kind, Limits: c.Limits, PerCall: c.PerCall})
+			own.Charged = append(own.Charged, Charged{Kind: c.Kind, Limits: c.Limits, PerCall: c.PerCall,
+				Plans: c.Plans})
 		}
 		s.Resources = append(s.Resources, own)
 	}

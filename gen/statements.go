@@ -65,6 +65,7 @@ const (
 	OperandVersionSeen  = expr.VersionSeen  // cv of the image
 	OperandOp           = expr.Op           // id of the write
 	OperandTTL          = expr.TTL          // ttl to store
+	OperandPlanOf       = expr.PlanOf       // po to store
 	OperandNet          = expr.Net          // refill less cost
 	OperandGiven        = expr.Given        // cost, negated
 	OperandUsed         = expr.Used         // cost

@@ -49,9 +49,10 @@ func takenPrivately(name string) string {
 	return ""
 }
 
-// takenFile reports whether all generated code has a file of this name, without ".go".
-func takenFile(base string) bool {
-	return slices.Contains([]string{"limits", "entities", "deltas", "doc"}, base)
+// takenFile reports whether code generated from s has a file of this name, without ".go".
+func takenFile(s *schema.Schema, base string) bool {
+	return slices.Contains([]string{"limits", "entities", "deltas", "doc"}, base) ||
+		s.Plans != nil && base == "plans"
 }
 
 // owner is the entry of limits.yaml that a Go name comes from.
@@ -59,6 +60,7 @@ type owner struct {
 	what string // for messages
 	name string // as in limits.yaml
 	pos  schema.Pos
+	plan bool // it has no go_name
 }
 
 // clashes finds names that have two owners. Two owners are reported once, even for several names.
@@ -90,10 +92,23 @@ func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 		if first.name != o.name && goname.Of(first.name) == goname.Of(o.name) {
 			shown += ", where names keep letters and digits alone, each word with a capital"
 		}
-		c.problems.Add(o.pos, RuleClash, "%s and %s, in line %d, both give %s: set go_name on one of them", o.what,
-			first.what, first.pos.Line, shown)
+		c.problems.Add(o.pos, RuleClash, "%s and %s, in line %d, both give %s: %s", o.what, first.what,
+			first.pos.Line, shown, cure(first, o))
 	}
 	return false
+}
+
+// cure returns the advice about two entries that give one name. Plans have no go_name.
+func cure(a, b owner) string {
+	switch {
+	case a.plan && b.plan:
+		return "rename one of them"
+	case a.plan:
+		return "set go_name on the " + b.what
+	case b.plan:
+		return "set go_name on the " + a.what
+	}
+	return "set go_name on one of them"
 }
 
 // reserved reports a Go name that generated code uses itself.
@@ -106,11 +121,17 @@ func (c *clashes) reserved(o owner, name, as string) {
 func Check(s *schema.Schema) schema.Problems {
 	c := &clashes{reported: make(map[[2]schema.Pos]bool)}
 	pkg, files := make(scope), make(scope)
-	for _, name := range packageNames() {
+	for _, name := range slices.Concat(packageNames(), plansNames(s)) {
 		pkg[name] = owner{}
 	}
+	for _, p := range plans(s) {
+		if p.GoName != "" {
+			o := owner{"plan " + hint.Quote(p.Name), p.Name, p.Pos, true}
+			c.declareAll(pkg, []string{schema.PlanPrefix + p.GoName}, o)
+		}
+	}
 	for _, k := range s.Kinds {
-		o := owner{"kind " + hint.Quote(k.Name), k.Name, k.Pos}
+		o := owner{"kind " + hint.Quote(k.Name), k.Name, k.Pos, false}
 		switch {
 		case k.GoName == "":
 		case slices.Contains(kindMembers(), k.GoName):
@@ -120,7 +141,7 @@ func Check(s *schema.Schema) schema.Problems {
 		}
 	}
 	for _, res := range s.Resources {
-		usable := c.resource(pkg, files, res, resourceNamesInGo(res, longest(s, res), variants(s, res)))
+		usable := c.resource(s, pkg, files, res, resourceNamesInGo(res, longest(s, res), variants(s, res)))
 		c.limits(pkg, res, usable)
 		c.usage(res)
 	}
@@ -138,11 +159,11 @@ func (c *clashes) declareAll(pkg scope, names []string, o owner) bool {
 }
 
 // resource declares the names of res. It reports whether they were free.
-func (c *clashes) resource(pkg, files scope, res *schema.Resource, names []string) bool {
+func (c *clashes) resource(s *schema.Schema, pkg, files scope, res *schema.Resource, names []string) bool {
 	if res.GoName == "" {
 		return false
 	}
-	o := owner{"resource " + hint.Quote(res.Name), res.Name, res.Pos}
+	o := owner{"resource " + hint.Quote(res.Name), res.Name, res.Pos, false}
 	private, file := goname.Unexported(res.GoName), strings.ToLower(res.GoName)
 	if as := takenPrivately(private); as != "" {
 		c.reserved(o, private, as)
@@ -153,12 +174,12 @@ func (c *clashes) resource(pkg, files scope, res *schema.Resource, names []strin
 			"Windows: set its go_name", o.what, file)
 		return false
 	}
-	if takenFile(file) {
+	if takenFile(s, file) {
 		c.problems.Add(o.pos, RuleReserved, "%s would be written to %s.go, which is another file of generated "+
 			"code: set its go_name", o.what, file)
 		return false
 	}
-	if slices.Contains(limiterMembers(), res.GoName) {
+	if slices.Contains(limiterMembers(s), res.GoName) {
 		c.reserved(o, res.GoName, "a member of Limiter")
 		return false
 	}
@@ -170,14 +191,15 @@ func (c *clashes) resource(pkg, files scope, res *schema.Resource, names []strin
 func (c *clashes) limits(pkg scope, res *schema.Resource, usable bool) {
 	members := make(scope)
 	for _, l := range res.Limits {
-		o := owner{"limit " + hint.Quote(l.Name) + " of resource " + hint.Quote(res.Name), l.Name, l.Pos}
+		o := owner{"limit " + hint.Quote(l.Name) + " of resource " + hint.Quote(res.Name), l.Name, l.Pos, false}
 		switch {
 		case l.GoName == "":
-		case slices.Contains(bucketMembers(), l.GoName):
+		case slices.Contains(bucketMembers(res), l.GoName):
 			c.reserved(o, l.GoName, "a member of every bucket")
 		case slices.Contains(costMembers(), l.GoName):
 			c.reserved(o, l.GoName, "a member of every cost")
-		case slices.Contains(typeSuffixes(), l.GoName), res.Usage != nil && l.GoName == UsageSuffix:
+		case slices.Contains(typeSuffixes(), l.GoName), res.Usage != nil && l.GoName == UsageSuffix,
+			res.OnPlans && l.GoName == ConfigSuffix:
 			c.reserved(o, l.GoName, "the end of a type's name in every resource")
 		case c.declare(members, l.GoName, l.GoName+" in Go", o) && usable:
 			c.declareAll(pkg, []string{limitNameInGo(res, l)}, o)
@@ -189,7 +211,7 @@ func (c *clashes) limits(pkg scope, res *schema.Resource, usable bool) {
 func (c *clashes) usage(res *schema.Resource) {
 	members := make(scope)
 	for _, u := range res.Usage {
-		o := owner{"usage " + hint.Quote(u.Name) + " of resource " + hint.Quote(res.Name), u.Name, u.Pos}
+		o := owner{"usage " + hint.Quote(u.Name) + " of resource " + hint.Quote(res.Name), u.Name, u.Pos, false}
 		switch {
 		case u.GoName == "":
 		case slices.Contains(usageMembers(), u.GoName):

@@ -23,6 +23,22 @@ func packageNames() []string {
 	}
 }
 
+// plansNames are the names that generated code declares if s has plans, without their constants.
+func plansNames(s *schema.Schema) []string {
+	if s.Plans == nil {
+		return nil
+	}
+	return []string{"Plan", "ParsePlan", "UnknownPlanError"}
+}
+
+// plans returns those of s.
+func plans(s *schema.Schema) []*schema.Plan {
+	if s.Plans == nil {
+		return nil
+	}
+	return s.Plans.Names
+}
+
 // kindNamesInGo are the names that generated code declares for a kind.
 func kindNamesInGo(k *schema.Kind) []string {
 	names := []string{k.GoName, "kind" + k.GoName}
@@ -48,6 +64,9 @@ func resourceNamesInGo(r *schema.Resource, chain int, kinds []string) []string {
 	}
 	if r.Usage != nil {
 		names = append(names, goName+UsageSuffix)
+	}
+	if r.OnPlans {
+		names = append(names, goName+ConfigSuffix)
 	}
 	private := goname.Unexported(goName)
 	names = append(names, private)
@@ -85,12 +104,19 @@ func limitNameInGo(r *schema.Resource, l *schema.Limit) string { return r.GoName
 
 // limiterMembers are the members of Limiter besides its resources, with the methods of runtime.Limiter. A
 // resource may hide Specs, which Limiter.Limiter still has.
-func limiterMembers() []string {
-	return []string{"Limiter", "Config", "AcquireAll", "Entities", "Check", "Close"}
+func limiterMembers(s *schema.Schema) []string {
+	members := []string{"Limiter", "Config", "AcquireAll", "Entities", "Check", "Close"}
+	if s.Plans != nil {
+		members = append(members, "SetPlan", "PlanOf")
+	}
+	return members
 }
 
 // kindMembers are the members of a kind's struct besides its parent.
 func kindMembers() []string { return []string{"ID", "Chain", "String"} }
+
+// ConfigSuffix ends the name of the overrides of a resource with plans.
+const ConfigSuffix = "Config"
 
 // UsageSuffix ends the name of a resource's struct of usage.
 const UsageSuffix = "Usage"
@@ -101,15 +127,22 @@ func usageMembers() []string { return []string{"Cost"} }
 // costMembers are the members of a resource's structs of costs and overrides besides its limits.
 func costMembers() []string { return []string{"String"} }
 
-// bucketMembers are the members of a bucket struct besides its limits.
-func bucketMembers() []string {
-	return []string{"Entity", "Refilled", "Version", "Op", "TTL", "MarshalItem", "UnmarshalItem"}
+// bucketMembers are the members of r's bucket struct besides its limits.
+func bucketMembers(r *schema.Resource) []string {
+	members := []string{"Entity", "Refilled", "Version", "Op", "TTL", "MarshalItem", "UnmarshalItem"}
+	if r.OnPlans {
+		members = append(members, "PlanOf")
+	}
+	return members
 }
 
 // Names returns the package-level names that code generated from s may declare, with its tests. Each is there
 // once, in the schema's order. Any other name in generated code could clash with one from a limits.yaml.
 func Names(s *schema.Schema) []string {
-	names := packageNames()
+	names := append(packageNames(), plansNames(s)...)
+	for _, p := range plans(s) {
+		names = append(names, schema.PlanPrefix+p.GoName)
+	}
 	for _, k := range s.Kinds {
 		names = append(names, kindNamesInGo(k)...)
 	}

@@ -97,9 +97,18 @@ func path(f *file, r *model.Resource, p *expr.Path) {
 	f.decl(p.Method+" implements codec.Resource: "+purpose(r, p.Method), builder(r, p, body...))
 }
 
-// rare is the body of a rare path: one call, of the method of codec.Write with the path's name.
+// onPlan ends the names of functions of package codec for resources with plans.
+const onPlan = "OnPlan"
+
+// rare is the body of a rare path: one call, of the method of codec.Write with the path's name, or of the
+// function for resources with plans.
 func rare(r *model.Resource, p *expr.Path, arguments []string) []jen.Code {
 	arguments = append(arguments, limitsByIndex(r)...)
+	if r.OnPlans {
+		name := p.Method + onPlan
+		return []jen.Code{jen.Qual(codecPath, name).Add(flow(len("codec.")+len(name), append([]string{"w"},
+			arguments...)))}
+	}
 	return []jen.Code{write(p.Method).Add(flow(len("w.")+len(p.Method), arguments))}
 }
 
@@ -236,6 +245,9 @@ func decode(f *file, r *model.Resource) {
 		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
 		jen.Id("d").Dot("Image").Call(jen.Id("dst"), jen.Lit(r.Width)),
 	}
+	if r.OnPlans {
+		body = append(body, jen.Id("d").Dot("PlanOf").Call(jen.Id("dst")))
+	}
 	if len(r.Limits) < r.Width { // the memory may hold balances of another bucket
 		body = append(body, jen.Id("clear").Call(jen.Id("dst").Dot("Balances")),
 			jen.Id("clear").Call(jen.Id("dst").Dot("Missing")))
@@ -320,10 +332,14 @@ func marshal(f *file, r *model.Resource) {
 	}
 	fields = append(fields, pair("Balances", jen.Index().Qual(bucketPath, "Balance").Op("{"+
 		flowing(len("\t\tBalances: []bucket.Balance{"), balances)+"}")))
+	marshaler := "Marshal"
+	if r.OnPlans {
+		marshaler += onPlan
+	}
 	f.decl("MarshalItem returns b as DynamoDB stores it, without limits that are zero.",
 		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("MarshalItem").Params().Add(attributes()).Block(
 			define("i", jen.Qual(bucketPath, "Image").Add(lines(fields...))),
-			jen.Return(jen.Qual(codecPath, "Marshal").Add(flow(len("return codec.Marshal"), append([]string{
+			jen.Return(jen.Qual(codecPath, marshaler).Add(flow(len("return codec.")+len(marshaler), append([]string{
 				"b.Entity", r.Const, "&i"}, quotedLimits(r)...))))))
 }
 

@@ -33,9 +33,9 @@ type job struct {
 	fill func(*file)
 }
 
-// Files returns the package's files: limits, entities and deltas first, then each resource's, in schema
-// order. It prints them concurrently: formatting takes most of the time, and a thousand limits should take
-// well under a second.
+// Files returns the package's files: limits, entities, deltas and plans first, then each resource's, in
+// schema order. It prints them concurrently: formatting takes most of the time, and a thousand limits should
+// take well under a second.
 func Files(p *model.Package, digests []digest.Entry) ([]File, error) {
 	jobs := []job{
 		{LimitsFile, func(f *file) { limits(f, p, digests) }},
@@ -44,6 +44,9 @@ func Files(p *model.Package, digests []digest.Entry) ([]File, error) {
 	}
 	if p.DynamoDB {
 		jobs = append(jobs, job{"deltas.go", func(f *file) { deltas(f, p) }})
+	}
+	if p.Plans != nil {
+		jobs = append(jobs, job{"plans.go", func(f *file) { plans(f, p) }})
 	}
 	for _, r := range p.Resources {
 		jobs = append(jobs,

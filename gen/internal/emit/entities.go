@@ -23,7 +23,7 @@ func entities(f *file, p *model.Package) {
 		})...))
 
 	for _, k := range p.Kinds {
-		kind(f, k)
+		kind(f, p, k)
 	}
 	for _, k := range p.Kinds {
 		if k.Parent != nil {
@@ -51,7 +51,7 @@ func entities(f *file, p *model.Package) {
 	}
 }
 
-func kind(f *file, k *model.Kind) {
+func kind(f *file, p *model.Package, k *model.Kind) {
 	says := fmt.Sprintf("%s is an entity without parent.", k.Type)
 	fields := []jen.Code{
 		jen.Id("_").Struct().Comment("// forces field names"),
@@ -59,7 +59,7 @@ func kind(f *file, k *model.Kind) {
 	}
 	if k.Parent != nil {
 		says = fmt.Sprintf("%s is an entity whose parent is %s.", k.Type, article(k.Parent.Type))
-		fields = append(fields, described(jen.Id(k.Parent.Type).Id(k.Parent.Type), parentNote(k))...)
+		fields = append(fields, described(jen.Id(k.Parent.Type).Id(k.Parent.Type), parentNote(p, k))...)
 		fields = append(fields, jen.Id("lookup").Bool().Comment("// the parent comes from the table"))
 	}
 	says += fmt.Sprintf(" Its id is stored as %s<ID>", k.Prefix)
@@ -75,13 +75,23 @@ func kind(f *file, k *model.Kind) {
 func byID(f *file, k *model.Kind) {
 	says := fmt.Sprintf("%s is %s without its %s. No call of %s charges the parent, so it is not looked up.",
 		k.ByID, article(k.Type), k.Parent.Type, article(k.Type))
-	if by := slices.Concat(k.ParentBy, k.AboveBy); len(by) > 0 {
+	if by := lookedUpBy(k); len(by) > 0 {
 		says = fmt.Sprintf("%s is %s whose %s is looked up in the table, and cached, by calls on %s. They return "+
 			"an *InvalidError if the table has no %s of this ID.",
 			k.ByID, article(k.Type), k.Parent.Type, resourceNames(by), k.Type)
 	}
 	f.decl(says, jen.Func().Id(k.ByID).Params(jen.Id("id").String()).Id(k.Type).Block(
 		jen.Return(jen.Id(k.Type).Values(pair("ID", jen.Id("id")), pair("lookup", jen.True())))))
+}
+
+// lookedUpBy returns the resources whose calls look up the parent of an entity of kind k.
+func lookedUpBy(k *model.Kind) (by []string) {
+	for _, name := range slices.Concat(k.ParentBy, k.AboveBy, k.PlanBy) {
+		if !slices.Contains(by, name) {
+			by = append(by, name)
+		}
+	}
+	return by
 }
 
 // parse prints ParseEntity.

@@ -74,14 +74,20 @@ func limiter(f *file, p *model.Package) {
 		before := tab + longest + len(": runtime.Bind[]") + len(r.Entity)
 		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Add(
 			flow(before, []string{"b", r.Definition + "{}", r.ToVector, r.FromVector}))))
-		configs = append(configs, jen.Id(r.Const).Op("*").Qual(runtimePath, "Config").Types(jen.Id(r.Entity),
-			jen.Id(r.Override)))
-		overrides = append(overrides, pair(r.Const, jen.Qual(runtimePath, "BindConfig").Types(jen.Id(r.Entity)).Add(
-			flow(before+tab+len("Config"), []string{"b", r.Definition + "{}", r.ToLimits, r.FromLimits}))))
+		config, override := configOf(r, before)
+		configs = append(configs, jen.Id(r.Const).Op("*").Add(config))
+		overrides = append(overrides, pair(r.Const, override))
 	}
 	fields = append(fields, jen.Line(), field("Config reads and writes overrides of these numbers."),
 		jen.Id("Config").Id("Config"))
 	binds = append(binds, pair("Config", jen.Id("Config").Add(lines(overrides...))))
+	if p.Plans != nil {
+		of := []jen.Code{jen.Id(p.Plans.Kind.Type), jen.Id("Plan")}
+		fields = append(fields, jen.Line(), jen.Id("plans").Op("*").Qual(runtimePath, "Plans").Types(of...))
+		binds = append(binds, pair("plans", jen.Qual(runtimePath, "BindPlans").Types(of...).Add(
+			flow(tab+len("plans: runtime.BindPlans[, Plan]")+len(p.Plans.Kind.Type),
+				append([]string{"b"}, quotedNames(p.Plans)...)))))
+	}
 	f.decl("Limiter holds one typed entry per resource. It is safe for concurrent use.",
 		jen.Type().Id("Limiter").Struct(fields...))
 	f.decl("Config holds one typed entry per resource, for overrides of the numbers of "+p.Source+": for one "+
@@ -102,6 +108,22 @@ func limiter(f *file, p *model.Package) {
 				jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Nil(), jen.Err())),
 			jen.Return(jen.Id("l"), jen.Nil()),
 		))
+}
+
+// configOf returns the type of r's overrides, and the code that makes them. before is the columns in front of
+// it.
+func configOf(r *model.Resource, before int) (typ, bind jen.Code) {
+	typ = jen.Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Override))
+	arguments := []string{"b", r.Definition + "{}", r.ToLimits, r.FromLimits}
+	before += tab + len("Config")
+	if r.OnPlans {
+		before += len("&{}") + len(r.Config)
+	}
+	bind = jen.Qual(runtimePath, "BindConfig").Types(jen.Id(r.Entity)).Add(flow(before, arguments))
+	if r.OnPlans {
+		return jen.Id(r.Config), jen.Op("&").Id(r.Config).Values(bind)
+	}
+	return typ, bind
 }
 
 // failures prints runtime's errors under names of the package.

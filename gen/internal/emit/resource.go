@@ -18,7 +18,7 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 	aliases(f, r)
 	limitMethods(f, r)
 
-	cost(f, r)
+	cost(f, p, r)
 	if r.Usage != "" {
 		usage(f, r)
 	}
@@ -104,7 +104,7 @@ func printed(f *file, receiver, of string) {
 }
 
 // cost prints the cost struct.
-func cost(f *file, r *model.Resource) {
+func cost(f *file, p *model.Package, r *model.Resource) {
 	fields := []jen.Code{
 		jen.Id("_").Struct().Comment("// forces field names"),
 		jen.Line(),
@@ -122,7 +122,7 @@ func cost(f *file, r *model.Resource) {
 	}
 	f.decl(fmt.Sprintf("%s is the cost of one call in each limit of %s, in %s. %s:\n%s",
 		r.Cost, r.Name, in, ifGlobal(r, "All regions' buckets of an entity hold together", "A bucket holds"),
-		bucketNumbers(r)),
+		bucketNumbers(p, r)),
 		jen.Type().Id(r.Cost).Struct(fields...))
 	printed(f, "c", r.Cost)
 }
@@ -241,6 +241,9 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 	}
 	if r.Regions != nil {
 		fields = append(fields, pair("Regions", specRegions(r.Regions)))
+	}
+	if r.OnPlans {
+		fields = append(fields, pair("Plans", specPlans(p, r)))
 	}
 	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, specKind(r, k)) })
 	fields = append(fields, pair("Kinds", jen.Index().Qual(storePath, "Kind").Add(lines(kinds...))))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
@@ -115,7 +116,10 @@ func chargedChains(r *model.Resource, with func(string) string) []string {
 
 // parentNote is a note on the field of an entity's parent: the calls that charge it, or the parts that may
 // stay empty.
-func parentNote(k *model.Kind) string {
+func parentNote(p *model.Package, k *model.Kind) string {
+	if len(k.PlanBy) > 0 {
+		return required(k, p.Plans)
+	}
 	switch by, above := resourceNames(k.ParentBy), resourceNames(k.AboveBy); {
 	case by != "" && above != "":
 		return "charged too by calls on " + by + "; those on " + above + " need what is above it"
@@ -125,6 +129,19 @@ func parentNote(k *model.Kind) string {
 		return "its own ID may stay empty: calls on " + above + " charge what is above it"
 	}
 	return "not charged by this entity's calls: may stay empty in them"
+}
+
+// required is parentNote for a kind whose entities are on the plan of an ancestor: calls need all ancestors
+// up to that.
+func required(k *model.Kind, plans *model.Plans) string {
+	says, which := "required: calls on "+resourceNames(k.PlanBy)+" go by ", "its plan"
+	if k.Parent != plans.Kind {
+		which = "the plan above it"
+	}
+	if by := resourceNames(k.ParentBy); by != "" {
+		which += "; charged too by calls on " + by
+	}
+	return says + which
 }
 
 // resourceNames lists names of resources, or returns their number if they are many.
@@ -207,17 +224,25 @@ func zeroNote(r *model.Resource, i int) string {
 	return "0 means " + words.Count(r.Limits[i].Currency, first) + " (per_call)"
 }
 
-// bucketNumbers lists the numbers of each kind's bucket.
-func bucketNumbers(r *model.Resource) string {
+// bucketNumbers lists the numbers of each kind's bucket, and those that plans restate.
+func bucketNumbers(p *model.Package, r *model.Resource) string {
 	var b strings.Builder
-	for _, c := range r.Charged {
+	list := func(of string, numbers []schema.Numbers) {
 		var limits []string
-		for i, l := range r.Limits {
-			if c.Has(l) {
-				limits = append(limits, l.Name+" "+words.Limit(c.Numbers[i], l.Window))
+		for i, n := range numbers {
+			if !n.Absent() {
+				limits = append(limits, r.Limits[i].Name+" "+words.Limit(n, r.Limits[i].Window))
 			}
 		}
-		fmt.Fprintf(&b, "\n  - %s: %s", c.Kind.Type, strings.Join(limits, "; "))
+		fmt.Fprintf(&b, "\n  - %s: %s", of, strings.Join(limits, "; "))
+	}
+	for _, c := range r.Charged {
+		list(c.Kind.Type, c.Numbers)
+		for i, numbers := range c.Plans {
+			if numbers != nil {
+				list(fmt.Sprintf("%s on plan %s", c.Kind.Type, p.Plans.All[i].Name), numbers)
+			}
+		}
 	}
 	return b.String()
 }

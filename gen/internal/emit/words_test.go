@@ -69,6 +69,8 @@ func TestArticle(t *testing.T) {
 
 func TestParentNote(t *testing.T) {
 	many := strings.Split(strings.Repeat("x", 13), "")
+	org := new(model.Kind)
+	p := &model.Package{Plans: &model.Plans{Kind: org}}
 	for want, k := range map[string]*model.Kind{
 		"not charged by this entity's calls: may stay empty in them": {},
 		"charged too by calls on gpt-4":                              {ParentBy: []string{"gpt-4"}},
@@ -78,8 +80,12 @@ func TestParentNote(t *testing.T) {
 			"api"}},
 		"charged too by calls on 13 resources":                            {ParentBy: many},
 		"its own ID may stay empty: calls on api charge what is above it": {AboveBy: []string{"api"}},
+		"required: calls on api go by its plan": {
+			Parent: org, PlanBy: []string{"api"}, AboveBy: []string{"gpt-4"}},
+		"required: calls on api and gpt-4 go by the plan above it; charged too by calls on gpt-4": {
+			Parent: new(model.Kind), PlanBy: []string{"api", "gpt-4"}, ParentBy: []string{"gpt-4"}},
 	} {
-		if got := parentNote(k); got != want {
+		if got := parentNote(p, k); got != want {
 			t.Errorf("%+v is %q, want %q", k, got, want)
 		}
 	}

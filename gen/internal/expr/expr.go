@@ -40,6 +40,7 @@ const (
 	VersionSeen               // cv of the image
 	Op                        // id of the write
 	TTL                       // ttl to store
+	PlanOf                    // po to store
 
 	Net      // refill less cost
 	Given    // cost, negated
@@ -184,7 +185,11 @@ func adjust(r *model.Resource) *Path {
 // is the longest, and so decides how many limits fit.
 func reshape(r *model.Resource) *Path {
 	w := newWriter(r)
-	w.set("rf = "+w.shared(":rf", Refilled), "cv = "+w.shared(":cv1", Version), w.stamp())
+	assignments := []string{"rf = " + w.shared(":rf", Refilled), "cv = " + w.shared(":cv1", Version), w.stamp()}
+	if r.OnPlans {
+		assignments = append(assignments, "po = "+w.shared(":po", PlanOf))
+	}
+	w.set(assignments...)
 	for i, l := range r.Limits {
 		a := l.Attrs
 		w.more("%s = if_not_exists(%s, %s) + %s", a.Tokens, a.Tokens, w.of(i, Burst), w.of(i, Net))

@@ -33,6 +33,12 @@ func resource(limits, removed, held []string, windows ...string) *model.Resource
 	return model.ResourceOf(r)
 }
 
+// onPlans returns r with plans.
+func onPlans(r *model.Resource) *model.Resource {
+	r.OnPlans = true
+	return r
+}
+
 // TestOracle holds every path's text against what feature/dynamodb/expression builds for the same update and
 // condition: the same actions on the same attributes, the same tree of the condition.
 func TestOracle(t *testing.T) {
@@ -46,6 +52,7 @@ func TestOracle(t *testing.T) {
 		resource([]string{"rpm", "month", "parallel", "day"}, []string{"old"}, []string{"month", "parallel"},
 			"month", "day"),
 		resource([]string{"e", "e_e0", "h0"}, nil, []string{"e", "e_e0"}, "e"),
+		onPlans(resource([]string{"rpm", "month", "po"}, []string{"old"}, nil, "month")),
 	} {
 		for _, p := range Paths(r) {
 			update, cond := oracle(t, r, p.Method)
@@ -130,6 +137,9 @@ func oracle(t *testing.T, r *model.Resource, path string) (update []string, cond
 	}
 	if path == "Reshape" {
 		u = u.Set(name("cv"), val(":cv1"))
+		if r.OnPlans {
+			u = u.Set(name("po"), val(":po"))
+		}
 		for _, a := range r.Removed {
 			for _, attr := range a.All() {
 				u = u.Remove(name(attr))

@@ -15,17 +15,18 @@ type Field struct {
 	Name    string
 	Write   string // field of codec.Write that has the value to store
 	Number  bool   // int64, not string
+	ID      bool   // an entity as stored, or ""
 	Comment string // in the generated bucket
 
 	// Bytes of the value by DynamoDB's rules: of a bucket as created, and of the longest. A number takes one
-	// byte, and one for each pair of digits.
+	// byte, and one for each pair of digits. Those of an ID are as many as it has.
 	New, Most int
 }
 
 // Attributes returns the attributes of r's buckets besides those of its limits, in the order of
 // docs/design.md, "Table". All code that writes or measures a bucket iterates over them.
 func (r *Resource) Attributes() []Attribute {
-	return []Attribute{
+	all := []Attribute{
 		{Name: "PK", Text: EntityPrefix, Entity: true},
 		{Name: "SK", Text: r.SortKey},
 		{Name: "GSI2PK", Text: r.IndexKey},
@@ -51,6 +52,13 @@ func (r *Resource) Attributes() []Attribute {
 			Most: 1 + 6, // 12 digits: the year 9999
 		}},
 	}
+	if r.OnPlans {
+		all = append(all, Attribute{Name: "po", Field: &Field{
+			Name: "PlanOf", Write: "PlanOf", ID: true,
+			Comment: "po: the entity whose plan it has, as stored; \"\" if that never was on one",
+		}})
+	}
+	return all
 }
 
 // Names that a reader of an item or of a key uses too.

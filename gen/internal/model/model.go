@@ -27,6 +27,7 @@ type Package struct {
 	DynamoDB  bool        // whether to write code for this store
 	Redis     bool        // whether to write code for this store
 	Kinds     []*Kind     // in schema order
+	Plans     *Plans      // of the numbers; nil if there are none
 	Resources []*Resource // in schema order
 }
 
@@ -55,6 +56,7 @@ type Kind struct {
 
 	ParentBy []string // resources whose calls charge the parent too when they charge this kind or one below
 	AboveBy  []string // resources whose calls then charge an ancestor of the parent, but not the parent
+	PlanBy   []string // resources whose calls then need the parent for the plan of it, or of an ancestor
 }
 
 // Resource is a resource with its Go names and keys.
@@ -86,6 +88,9 @@ type Resource struct {
 	Benchmark  string
 
 	Create, Normal, Retry, Adjust, Reshape Path
+
+	OnPlans bool   // plans change its numbers
+	Config  string // ModelConfig, its overrides with those of plans; "" if it has no plans
 
 	Currency string   // of its limits of money; "" if it has none
 	Consumes []*Usage // what its calls consume
@@ -161,6 +166,7 @@ type Charged struct {
 	Along   []*Kind // ancestors whose buckets a call charges too, nearest first
 	Numbers []schema.Numbers
 	PerCall []int64
+	Plans   [][]schema.Numbers // what plans restate, by plan, as in schema.Charged
 }
 
 // Of returns the model of s, which must have no problems. source is the name of the schema's file.
@@ -185,6 +191,7 @@ func Of(s *schema.Schema, source string) *Package {
 			p.Kinds[i].Parent, p.Kinds[i].ByID = p.Kinds[k.Parent], k.GoName+"ByID"
 		}
 	}
+	p.Plans = plansOf(s, p.Kinds)
 	for _, r := range s.Resources {
 		m := ResourceOf(r)
 		m.Cascade, m.OnUnavailable = "Cascade"+titled(r.Cascade), titled(r.OnUnavailable)
@@ -195,13 +202,16 @@ func Of(s *schema.Schema, source string) *Package {
 		for _, c := range r.Charged {
 			kind := p.Kinds[c.Kind]
 			kind.Markers = append(kind.Markers, m.Definition)
-			m.Charged = append(m.Charged, &Charged{Kind: kind, Numbers: c.Limits, PerCall: c.PerCall})
+			m.Charged = append(m.Charged, &Charged{Kind: kind, Numbers: c.Limits, PerCall: c.PerCall, Plans: c.Plans})
 		}
 		for _, v := range m.Variants {
 			v.name(p)
 		}
 		if r.Cascade != schema.CascadeNone {
 			cascade(m)
+		}
+		if r.OnPlans {
+			p.Plans.need(m)
 		}
 		for chain := range longest(m) {
 			m.Scripts = append(m.Scripts, fmt.Sprintf("%sScript%d", m.Definition, chain+1))
@@ -279,15 +289,11 @@ func ResourceOf(r *schema.Resource) *Resource {
 		Benchmark:  "Benchmark" + r.GoName,
 		Width:      len(r.Limits),
 		Holds:      r.Holds(),
+		OnPlans:    r.OnPlans,
+		Currency:   r.Money(),
 	}
 	m.namePaths(private)
-	if r.Windows() {
-		m.Windows = private + declared.WindowsSuffix
-	}
-	m.Currency = r.Money()
-	if r.Usage != nil {
-		m.Usage = r.GoName + declared.UsageSuffix
-	}
+	m.nameSome(r, private)
 	for _, u := range r.Usage {
 		m.Consumes = append(m.Consumes, &Usage{Name: u.Name, Doc: u.Doc, Field: u.GoName, Price: u.Price})
 	}
@@ -312,6 +318,19 @@ func ResourceOf(r *schema.Resource) *Resource {
 	}
 	m.Variants = variants(m, r.Charged)
 	return m
+}
+
+// nameSome names what only some resources have. private begins unexported names.
+func (r *Resource) nameSome(from *schema.Resource, private string) {
+	if from.Windows() {
+		r.Windows = private + declared.WindowsSuffix
+	}
+	if from.OnPlans {
+		r.Config = from.GoName + declared.ConfigSuffix
+	}
+	if from.Usage != nil {
+		r.Usage = from.GoName + declared.UsageSuffix
+	}
 }
 
 // namePaths names r's write paths, whose constants begin with private.

@@ -39,7 +39,8 @@ func wrongValues() []string {
 		"/limits", "Ünï", strings.Repeat("x", 80),
 		".5", "1e3", "0.1234567", "2.5/M", "0.0000001/1M", "2000000", "USD", "usd",
 		"60000500us", "months", "first_use", "Europe/Berln",
-		"[]", "[text]", "[text, text]", "[one, Two]", "[1, two]", "[redis]", "{}", "{text: 1}", "{text: {}}",
+		"[]", "[text]", "[text, text]", "[one, Two]", "[one_a, one__a]", "[1, two]", "[redis]", "{}", "{text: 1}",
+		"{text: {}}",
 		"[" + strings.Join(many, ", ") + "]",
 	}
 }

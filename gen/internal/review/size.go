@@ -44,6 +44,8 @@ func sizeOf(r *model.Resource, c *model.Charged, id int) Size {
 	}
 	for _, a := range r.Attributes() {
 		switch {
+		case a.Field != nil && a.Field.ID:
+			add(a.Name, 0, stored)
 		case a.Field != nil:
 			add(a.Name, a.Field.New, a.Field.Most)
 		case a.Entity:
@@ -98,11 +100,12 @@ func numberBytes(n int64) int {
 // pairs returns the number of pairs that hold so many digits.
 func pairs(digits int) int { return (digits + 1) / 2 }
 
-// idTimes returns how many attributes of an item of r have its id: PK, for example.
+// idTimes returns how many attributes of an item of r have its id: PK, for example. The id of the entity
+// whose plan it has counts as one as long.
 func idTimes(r *model.Resource) int {
 	n := 0
 	for _, a := range r.Attributes() {
-		if a.Entity {
+		if a.Entity || a.Field != nil && a.Field.ID {
 			n++
 		}
 	}

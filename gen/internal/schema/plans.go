@@ -29,6 +29,9 @@ type Plan struct {
 	Pos    Pos    // of its name in limits.yaml
 }
 
+// PlanPrefix begins the names of plans in Go.
+const PlanPrefix = "Plan"
+
 // Index returns the index of a plan in p.Names, -1 for none. A nil p has none.
 func (p *Plans) Index(name string) int {
 	if p == nil {

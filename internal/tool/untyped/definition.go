@@ -85,6 +85,9 @@ func (d *Definition) Key(entity string) codec.Item {
 func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 	r := codec.Decoder{Item: item}
 	r.Image(dst, len(d.spec.Limits))
+	if d.spec.Plans != nil {
+		r.PlanOf(dst)
+	}
 	clear(dst.Balances)
 	clear(dst.Missing)
 	names := make([]string, len(d.statements.Limits))
@@ -164,6 +167,8 @@ func value(w *codec.Write, a gen.Attribute) types.AttributeValue {
 		return codec.N(w.CV)
 	case "Op":
 		return codec.S(w.Op)
+	case "PlanOf":
+		return codec.S(w.PlanOf)
 	default:
 		return codec.N(w.TTL)
 	}
@@ -188,6 +193,8 @@ func fill(w *codec.Write, s gen.Statement) {
 		switch o.Value {
 		case gen.OperandOp:
 			w.S(o.Placeholder, w.Op)
+		case gen.OperandPlanOf:
+			w.S(o.Placeholder, w.PlanOf)
 		case gen.OperandLo:
 			w.Bound(o.Placeholder, w.Lo[o.Limit])
 		case gen.OperandHi:

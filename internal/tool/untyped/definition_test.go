@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/gen"
 	inflight "github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
+	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
 	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/definitions"
@@ -168,6 +169,13 @@ func TestDefinitionOfHolds(t *testing.T) {
 	}
 }
 
+// TestDefinitionOnPlans: so it is with plans.
+func TestDefinitionOnPlans(t *testing.T) {
+	if checked := sameByKind(t, plans.New, "plans"); checked != 4 {
+		t.Errorf("%d kinds with a bucket, want 4", checked)
+	}
+}
+
 // withHolds gives w, which is of a kind of spec, what it does to cells.
 func withHolds(t *rapid.T, w *codec.Write, spec *store.Spec, kind int) {
 	number := func(name string) int64 { return rapid.Int64Range(0, math.MaxInt64/4).Draw(t, name) }
@@ -225,6 +233,9 @@ func sameByKind[L any](
 				w := drawn(t, len(spec.Limits))
 				inWindows(t, &w, &spec.Kinds[kind])
 				withHolds(t, &w, spec, kind)
+				if spec.Plans != nil {
+					w.PlanOf = rapid.SampledFrom([]string{"", "org-1"}).Draw(t, "po")
+				}
 				v := w
 				for _, build := range []func(codec.Resource, *codec.Write){codec.Resource.Create, codec.Resource.Normal,
 					codec.Resource.Retry, codec.Resource.Adjust, codec.Resource.Reshape} {

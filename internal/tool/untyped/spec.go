@@ -52,7 +52,25 @@ func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 			kind.Limits = append(kind.Limits, limitOf(n))
 		}
 	}
+	if r.OnPlans {
+		spec.Plans = plansOf(r, from)
+	}
 	return spec
+}
+
+// plansOf returns what plans restate of r, which is from's.
+func plansOf(r gen.Resource, from *gen.Schema) *store.Plans {
+	p := &store.Plans{Kind: from.Plans.Kind, Names: from.Plans.Names}
+	for i := range p.Names {
+		kinds := make([][]bucket.Limit, len(from.Kinds))
+		for _, c := range r.Charged {
+			for _, n := range c.Plans[i] {
+				kinds[c.Kind] = append(kinds[c.Kind], limitOf(n))
+			}
+		}
+		p.Limits = append(p.Limits, kinds)
+	}
+	return p
 }
 
 // limitOf returns n in the units of buckets.

@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sluice-go/sluice/gen"
 	inflight "github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
+	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
 	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -78,6 +81,38 @@ func TestSpecInFlight(t *testing.T) {
 	}
 	if held != 3 {
 		t.Errorf("%d kinds with holds were compared, want 3", held)
+	}
+}
+
+// TestSpecOnPlans: tools have the numbers of plans that generated code has.
+func TestSpecOnPlans(t *testing.T) {
+	loaded, err := gen.Load("../../../gen/testdata/golden/plans/limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, specs := Specs(loaded)
+	defs, err := definitions.Of(plans.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restated := 0
+	for i, def := range defs {
+		want, got := def.Spec(), specs[i]
+		if diff := cmp.Diff(want.Plans, got.Plans); diff != "" {
+			t.Errorf("%s: - generated, + ours:\n%s", want.Resource, diff)
+		}
+		for _, kinds := range want.Plans.Limits {
+			for _, limits := range kinds {
+				for _, l := range limits {
+					if !l.Absent() {
+						restated++
+					}
+				}
+			}
+		}
+	}
+	if restated != 10 {
+		t.Errorf("%d numbers of plans were compared, want 10", restated)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
 	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/definitions"
@@ -16,7 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// opened returns the resources of two packages, which have limits in common.
+// opened returns the resources of three packages, which have limits in common. Those of the last have plans.
 func opened(t *testing.T) []codec.Resource {
 	t.Helper()
 	ours, err := definitions.Of(limits.New)
@@ -27,9 +28,19 @@ func opened(t *testing.T) []codec.Resource {
 	if err != nil {
 		t.Fatal(err)
 	}
+	planned, err := definitions.Of(plans.New)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all []codec.Resource
 	for _, def := range append(ours, others...) {
 		all = append(all, def.(codec.Resource))
+	}
+	for _, def := range planned {
+		const team = 1 // whose buckets of model have no windows
+		if r, ok := codec.For(def, team); ok && def.Spec().Resource == plans.Model {
+			all = append(all, r)
+		}
 	}
 	return all
 }
@@ -56,6 +67,7 @@ func drawWrite(t *rapid.T, n int) *codec.Write {
 		CV:     number.Draw(t, "cv1"),
 		TTL:    number.Draw(t, "ttl"),
 		Op:     rapid.String().Draw(t, "op"),
+		PlanOf: rapid.String().Draw(t, "po"),
 	}
 }
 
@@ -90,6 +102,7 @@ func TestReuse(t *testing.T) {
 			w.Entity, w.Image, w.Limits, w.Cost, w.Fill = fresh.Entity, fresh.Image, fresh.Limits, fresh.Cost,
 				fresh.Fill
 			w.Lo, w.Hi, w.RF, w.CV, w.TTL, w.Op = fresh.Lo, fresh.Hi, fresh.RF, fresh.CV, fresh.TTL, fresh.Op
+			w.PlanOf = fresh.PlanOf
 			paths[path](r, fresh)
 			paths[path](r, &w)
 			if err := w.Check(); err != nil {
