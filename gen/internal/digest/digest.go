@@ -35,9 +35,13 @@ func Rules() []schema.Rule {
 	}
 }
 
-// Entry is one line of the record: the digest of a resource's numbers for one kind, or a name that its
-// removed has. Removed names stand for themselves, because only those that are added need a new revision.
+// Entry is one line of the record: the digest of a resource's numbers for one kind, or for one kind on a
+// plan, or a name that its removed has. A kind on a plan is pro.key. Removed names stand for themselves,
+// because only those that are added need a new revision.
 type Entry struct{ Resource, Kind, Sum, Removed string }
+
+// onPlan separates a plan from a kind. No name of either has it.
+const onPlan = "."
 
 // line returns e as generated code has it.
 func (e Entry) line() string {
@@ -54,6 +58,7 @@ func Of(s *schema.Schema) []Entry {
 		for _, c := range r.Charged {
 			entries = append(entries, Entry{Resource: r.Name, Kind: s.Kinds[c.Kind].Name, Sum: sum(s, r, c)})
 		}
+		entries = append(entries, ofPlans(s, r)...)
 		for _, name := range r.Removed {
 			entries = append(entries, Entry{Resource: r.Name, Removed: name})
 		}
@@ -66,13 +71,42 @@ func Of(s *schema.Schema) []Entry {
 // whether a bucket counts what open leases hold. That of a limit in flight shows in its period.
 // It ignores their starts and zones, the order of limits, and docs and per_call, which no bucket holds.
 func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
-	var lines []string
+	lines := numbers(r, c.Limits)
 	if g := s.Regions; r.Global {
 		lines = append(lines, fmt.Sprintf("regions=%s floor=%d window=%s", strings.Join(g.Names, ","), g.Floor,
 			g.Window))
 	}
-	for i, l := range r.Limits {
-		n := c.Limits[i]
+	slices.Sort(lines)
+	return hash(lines)
+}
+
+// ofPlans returns the entries of a resource's plans: for each of the schema's plans and each kind on plans,
+// also if the plan restates nothing for it. So a plan that begins to is a changed entry, and a new plan is a
+// new one.
+func ofPlans(s *schema.Schema, r *schema.Resource) []Entry {
+	if !r.OnPlans {
+		return nil
+	}
+	var entries []Entry
+	for i, plan := range s.Plans.Names {
+		for _, c := range r.Charged {
+			if !s.OnPlans(c.Kind) {
+				continue
+			}
+			lines := append(numbers(r, c.Plans[i]), "plan of "+s.Kinds[s.Plans.Kind].Name)
+			entries = append(entries, Entry{
+				Resource: r.Name, Kind: plan.Name + onPlan + s.Kinds[c.Kind].Name, Sum: hash(lines),
+			})
+		}
+	}
+	return entries
+}
+
+// numbers returns what a digest has of limits of r, sorted.
+func numbers(r *schema.Resource, all []schema.Numbers) []string {
+	var lines []string
+	for i, n := range all {
+		l := r.Limits[i]
 		if n.Absent() {
 			continue
 		}
@@ -90,7 +124,7 @@ func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 		lines = append(lines, line)
 	}
 	slices.Sort(lines)
-	return hash(lines)
+	return lines
 }
 
 // total is a digest of all entries, in their order.
@@ -212,7 +246,8 @@ func Reused(s *schema.Schema, before []Entry, report func(r *schema.Resource, l 
 	}
 }
 
-// Changes lists the entries of before that now does not have, and the names that now removes anew.
+// Changes lists the entries of before that now does not have, the names that now removes anew, and resources
+// that have their first plans.
 func Changes(now, before []Entry) string {
 	var list []string
 	for _, e := range before {
@@ -229,9 +264,16 @@ func Changes(now, before []Entry) string {
 	}
 	for _, n := range now {
 		known := slices.ContainsFunc(before, func(e Entry) bool { return e.Resource == n.Resource })
-		if n.Removed != "" && known && !slices.Contains(before, n) {
+		planned := slices.ContainsFunc(before, func(e Entry) bool {
+			return e.Resource == n.Resource && strings.Contains(e.Kind, onPlan)
+		})
+		switch {
+		case !known:
+		case n.Removed != "" && !slices.Contains(before, n):
 			list = append(list, n.Resource+" removes "+n.Removed)
+		case strings.Contains(n.Kind, onPlan) && !planned:
+			list = append(list, n.Resource+" has plans")
 		}
 	}
-	return strings.Join(list, ", ")
+	return strings.Join(slices.Compact(list), ", ")
 }

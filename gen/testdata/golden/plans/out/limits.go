@@ -88,9 +88,21 @@ var ErrSettled = runtime.ErrSettled
 // ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
 var ErrLeaseLost = runtime.ErrLeaseLost
 
-// Numbers of revision 1 (4ec6d0fc0682519e), by which sluice generate notices a change under an old revision:
+// Numbers of revision 1 (e8fced5ccb5c9b4e), by which sluice generate notices a change under an old revision:
 //
 //	model key b066e743ab71f1ca
 //	model team 62d46b63930dad00
 //	model org a811615e76ffb9e2
+//	model free.key 06dc2d388c45a142
+//	model free.team 06dc2d388c45a142
+//	model free.org 06dc2d388c45a142
+//	model pro.key c4ff41e936be88ff
+//	model pro.team 06dc2d388c45a142
+//	model pro.org fb24d5a50fbab779
+//	model enterprise.key b9d1400782f79469
+//	model enterprise.team 27aac95e59f9fb0d
+//	model enterprise.org 905d881f392b00b6
 //	api team a701b69a880b3ed6
+//	api free.team 8927a83bac61cc66
+//	api pro.team 390d64d3b2f113c8
+//	api enterprise.team 06dc2d388c45a142
