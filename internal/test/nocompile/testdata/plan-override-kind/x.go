@@ -1,0 +1,11 @@
+package x
+
+import (
+	"context"
+
+	limits "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
+)
+
+func f(ctx context.Context, lim *limits.Limiter, org limits.Org) {
+	lim.Config.API.Plan(limits.PlanPro, org).Delete(ctx, "")
+}
