@@ -167,6 +167,7 @@ type Charged struct {
 	Numbers []schema.Numbers
 	PerCall []int64
 	Plans   [][]schema.Numbers // what plans restate, by plan, as in schema.Charged
+	ToPlan  int                // parents from Kind to that whose plans change the numbers; -1 if none do
 }
 
 // Of returns the model of s, which must have no problems. source is the name of the schema's file.
@@ -209,6 +210,12 @@ func Of(s *schema.Schema, source string) *Package {
 		}
 		if r.Cascade != schema.CascadeNone {
 			cascade(m)
+		}
+		for _, c := range m.Charged {
+			c.ToPlan = -1
+			if r.OnPlans {
+				c.ToPlan = p.Plans.from(c.Kind)
+			}
 		}
 		if r.OnPlans {
 			p.Plans.need(m)

@@ -56,3 +56,29 @@ func (p *Plans) need(m *Resource) {
 		}
 	}
 }
+
+// from returns the number of parents from k to the plans' kind, -1 if k is on no plan.
+func (p *Plans) from(k *Kind) int {
+	n := 0
+	for ; k != nil; k = k.Parent {
+		if k == p.Kind {
+			return n
+		}
+		n++
+	}
+	return -1
+}
+
+// OnPlans reports whether plans change the numbers of buckets of c.
+func (c *Charged) OnPlans() bool { return c.ToPlan >= 0 }
+
+// All returns the numbers of the i-th limit of r: without a plan, then those that plans restate.
+func (c *Charged) All(i int) []schema.Numbers {
+	all := []schema.Numbers{c.Numbers[i]}
+	for _, restated := range c.Plans {
+		if restated != nil && !restated[i].Absent() {
+			all = append(all, restated[i])
+		}
+	}
+	return all
+}

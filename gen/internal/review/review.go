@@ -149,24 +149,30 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	}
 	m.table(titles...)
 	for _, c := range r.Charged {
-		for i, l := range r.Limits {
-			if !c.Has(l) {
-				continue
+		rows := func(of string, numbers []schema.Numbers) {
+			for i, l := range r.Limits {
+				if numbers == nil || numbers[i].Absent() {
+					continue
+				}
+				cells := []string{of, "`" + l.Name + "`", limit(numbers[i], l.Window)}
+				if perCall {
+					cells = append(cells, words.Count(l.Currency, c.PerCall[i]))
+				}
+				if r.Regions != nil {
+					cells = append(cells, keeps(r.Regions, numbers[i]))
+				}
+				if p.Redis {
+					cells = append(cells, lifeOf(numbers[i], l.Window))
+				}
+				m.row(cells...)
 			}
-			cells := []string{c.Kind.Name, "`" + l.Name + "`", limit(c.Numbers[i], l.Window)}
-			if perCall {
-				cells = append(cells, words.Count(l.Currency, c.PerCall[i]))
-			}
-			if r.Regions != nil {
-				cells = append(cells, keeps(r.Regions, c.Numbers[i]))
-			}
-			if p.Redis {
-				cells = append(cells, lifeOf(c.Numbers[i], l.Window))
-			}
-			m.row(cells...)
+		}
+		rows(c.Kind.Name, c.Numbers)
+		for i, numbers := range c.Plans {
+			rows(c.Kind.Name+" on `"+p.Plans.All[i].Name+"`", numbers)
 		}
 	}
-	m.print("\n%s%s", outage(r), holds(r))
+	m.print("\n%s%s%s", outage(r), holds(r), onPlans(p, r))
 	if p.DynamoDB { // a hash that nothing writes expires by itself
 		dropped(m, r)
 	}
@@ -221,6 +227,16 @@ func holds(r *model.Resource) string {
 	return fmt.Sprintf("- A lease holds what it took of %s until it ends, however long the call takes. If its "+
 		"process dies, that is back\n  1 to 2 minutes later, or up to 4 after a reset.\n",
 		words.List(limits, "and"))
+}
+
+// onPlans returns whose plans decide on calls on r; "" if none do.
+func onPlans(p *model.Package, r *model.Resource) string {
+	if !r.OnPlans {
+		return ""
+	}
+	kind := p.Plans.Kind.Name
+	return fmt.Sprintf("- Plans are those of %s. A limit that a plan does not restate is as without a plan. A bucket "+
+		"records in `po`\n  whose plan it has; a change of plan reshapes it.\n", kind)
 }
 
 // regions prints what regions keep of limits that they have in common.

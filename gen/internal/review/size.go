@@ -56,10 +56,27 @@ func sizeOf(r *model.Resource, c *model.Charged, id int) Size {
 	}
 	for i, l := range r.Limits {
 		if c.Has(l) {
-			balance(l.Attrs, c.Numbers[i], add)
+			fresh, most := balances(l.Attrs, c.All(i))
+			s.New, s.Most = s.New+fresh, s.Most+most
 		}
 	}
 	return s
+}
+
+// balances returns the bytes of the attributes of one limit, with the first of numbers as created, and the most
+// with any of them.
+func balances(a model.Attrs, numbers []schema.Numbers) (fresh, most int) {
+	for i, n := range numbers {
+		bytes := 0
+		balance(a, n, func(name string, created, longest int) {
+			if i == 0 {
+				fresh += len(name) + created
+			}
+			bytes += len(name) + longest
+		})
+		most = max(most, bytes)
+	}
+	return fresh, most
 }
 
 // balance adds the attributes of one limit.
@@ -128,9 +145,8 @@ func limitsPassing(r *model.Resource, c *model.Charged) int {
 		if !c.Has(l) {
 			continue
 		}
-		bytes := 0
-		balance(l.Attrs, c.Numbers[i], func(name string, _, most int) { bytes += len(name) + most })
-		largest = max(largest, bytes)
+		_, most := balances(l.Attrs, c.All(i))
+		largest = max(largest, most)
 	}
 	left := unitBytes - sizeOf(r, c, typicalID).Most
 	if left < 0 {

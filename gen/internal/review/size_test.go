@@ -1,7 +1,9 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,6 +106,9 @@ func TestSizes(t *testing.T) {
 				"cv": "8999900000000000000", "_tc": "0"})
 			for _, l := range r.Limits {
 				bucket[l.Attrs.Tokens] = bucket[l.Attrs.Burst]
+				if l.Window != nil {
+					bucket[l.Attrs.Ends] = bucket["rf"]
+				}
 			}
 			if got, want := measured(t, engine, bucket), sizeOf(r, c, len(uuid)).New; got != want {
 				t.Errorf("a new item takes %d bytes, the document says %d", got, want)
@@ -112,8 +117,16 @@ func TestSizes(t *testing.T) {
 			s.with(t, bucket, map[string]string{"ttl": "253402300799", "cv": "9000012345678912345",
 				"_tc": "9223372036854775000"})
 			for i, l := range r.Limits {
-				digits := len(strconv.FormatInt(c.Numbers[i].Burst*milli, 10))
+				n := slices.MaxFunc(c.All(i), func(a, b schema.Numbers) int { return cmp.Compare(a.Burst, b.Burst) })
+				for attr, number := range map[string]int64{l.Attrs.Capacity: n.Stored(n.Capacity),
+					l.Attrs.Burst: n.Stored(n.Burst), l.Attrs.Refill: n.Stored(n.Refill)} {
+					bucket[attr] = &types.AttributeValueMemberN{Value: strconv.FormatInt(number, 10)}
+				}
+				digits := len(strconv.FormatInt(n.Burst*milli, 10))
 				bucket[l.Attrs.Tokens] = &types.AttributeValueMemberN{Value: "-" + strings.Repeat("9", digits)}
+			}
+			if r.OnPlans {
+				bucket["po"] = bucket["entity_id"] // of an entity with an id as long
 			}
 			want := sizeOf(r, c, len(uuid)).Most
 			if got := measured(t, engine, bucket); got != want {

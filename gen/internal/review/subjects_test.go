@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 	chains "github.com/sluice-go/sluice/gen/testdata/golden/chains/out"
 	many "github.com/sluice-go/sluice/gen/testdata/golden/many/out"
+	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
 	"github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -114,6 +115,7 @@ func subjects() []subject {
 	const demo = "../../../limits.yaml"
 	const nested = "../../testdata/golden/chains/limits.yaml"
 	const wide = "../../testdata/golden/many/limits.yaml"
+	const planned = "../../testdata/golden/plans/limits.yaml"
 	const shared = "../../../examples/regionsync/limits.yaml"
 	opened := func(t *testing.T, err error) {
 		t.Helper()
@@ -181,6 +183,16 @@ func subjects() []subject {
 			return callsFor(t, l.GPT4, l.Config.GPT4, l.Entities(), user, user, user,
 				func(n int64) regionsync.GPT4Cost { return regionsync.GPT4Cost{RPM: n} },
 				regionsync.GPT4Limits{RPM: &runtime.Rate{Capacity: 2000, Every: time.Minute}})
+		}},
+		{planned, "api", "team", 100, 5 * time.Second, func(t *testing.T, store runtime.Store,
+			opts ...runtime.Option) calls {
+			t.Helper()
+			l, err := plans.New(store, opts...)
+			opened(t, err)
+			team := plans.APIEntity(plans.Team{ID: uuid, Org: plans.Org{ID: uuid}})
+			return callsFor(t, l.API, l.Config.API.Config, l.Entities(), team, plans.APIEntity(plans.TeamByID(uuid)),
+				team, func(n int64) plans.APICost { return plans.APICost{RPS: n} },
+				plans.APILimits{RPS: &runtime.Rate{Capacity: 200, Every: time.Second}})
 		}},
 		{wide, "api", "user", 24, time.Minute, func(t *testing.T, store runtime.Store,
 			opts ...runtime.Option) calls {

@@ -43,7 +43,7 @@ func (o outcome) happens(r *model.Resource) bool {
 	case reverse:
 		return cascades(r) && r.Cascade != cascadeAtomic
 	case parents:
-		return cascades(r)
+		return slices.ContainsFunc(r.Charged, func(c *model.Charged) bool { return links(c) > 0 })
 	}
 	return true
 }
@@ -80,15 +80,18 @@ func (o outcome) String() string {
 }
 
 // units are capacity units. A call takes at most these: a process that knows a kind's overrides reads fewer.
-type units struct{ Read, Write int }
+// HalfReads are halves of read units: an eventually consistent read of an item takes one.
+type units struct{ HalfReads, Write int }
 
 // String returns u as tables have it: 4 WCU.
 func (u units) String() string {
 	switch {
 	case u.Write > 0:
 		return strconv.Itoa(u.Write) + " WCU"
-	case u.Read > 0:
-		return strconv.Itoa(u.Read) + " RCU"
+	case u.HalfReads%2 == 1:
+		return strconv.Itoa(u.HalfReads/2) + ".5 RCU"
+	case u.HalfReads > 0:
+		return strconv.Itoa(u.HalfReads/2) + " RCU"
 	}
 	return "nothing"
 }
@@ -112,9 +115,9 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 	case denySeen:
 		return units{}
 	case deny:
-		return units{Read: len(chain)}
+		return units{HalfReads: 2 * len(chain)}
 	case overrides:
-		return units{Read: len(chain) + besides(r, len(chain))}
+		return units{HalfReads: 2*(len(chain)+besides(r, len(chain))) + ofPlans(chain, 1)}
 	case reverse:
 		if len(chain) == 1 || twice == 2 {
 			return units{}
@@ -128,9 +131,9 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 		}
 		return units{Write: twice * together}
 	case cold:
-		return units{Read: 3*len(chain) + besides(r, 0)}
+		return units{HalfReads: 2*(3*len(chain)+besides(r, 0)) + ofPlans(chain, 2)}
 	case parents:
-		return units{Read: links(c)}
+		return units{HalfReads: 2 * links(c)}
 	case expired: // a write that finds no item takes a unit, whatever its size
 		return units{Write: 2 * twice * len(chain)}
 	}
@@ -161,6 +164,16 @@ func besides(r *model.Resource, halves int) int {
 	return 1 + halves
 }
 
+// ofPlans returns the extra half units of reading overrides if a plan changes the numbers of a bucket of chain.
+// Read are the numbers of the resource's plans, which take numbers, and the plan that the entity of the plans'
+// kind is on. All buckets of the chain go by these.
+func ofPlans(chain []*model.Charged, numbers int) int {
+	if !slices.ContainsFunc(chain, (*model.Charged).OnPlans) {
+		return 0
+	}
+	return 2 + numbers
+}
+
 // cascadeAtomic is runtime's name of the cascade that needs a transaction.
 const cascadeAtomic = "CascadeAtomic"
 
@@ -178,13 +191,16 @@ func chainOf(r *model.Resource, c *model.Charged) []*model.Charged {
 	return chain
 }
 
-// links returns the number of parents from an entity of kind c to the last entity that a call for it charges.
+// links returns the number of parents from an entity of kind c to the last entity that a call for it charges,
+// or whose plan it goes by.
 func links(c *model.Charged) int {
-	n := 0
+	n := max(0, c.ToPlan)
 	if last := len(c.Along) - 1; last >= 0 {
+		charged := 0
 		for k := c.Kind; k != c.Along[last]; k = k.Parent {
-			n++
+			charged++
 		}
+		n = max(n, charged)
 	}
 	return n
 }

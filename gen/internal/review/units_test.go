@@ -155,9 +155,12 @@ func off(a act, r *model.Resource, c *model.Charged, got memdynamo.Units) string
 	if r.Regions != nil && a.outcome == reshape {
 		want.Read -= 2 // a quota that is due is read together with all that it depends on
 	}
+	if c.OnPlans() && a.outcome == reshape {
+		want.Read += 2 // so are the numbers of plans, and whose plan it is
+	}
 	for _, o := range with {
 		said := cost(o, r, c)
-		want.Read += float64(said.Read)
+		want.Read += float64(said.HalfReads) / 2
 		want.Write += float64(said.Write)
 	}
 	if got == want {

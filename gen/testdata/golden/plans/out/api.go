@@ -47,9 +47,9 @@ func (APILimit) Of(APICost) {}
 
 // APICost is the cost of one call in each limit of api, in whole tokens. A bucket holds:
 //
-//   - Team: day 1,000 per day from 00:00 in the entity's own zone; rps 20 per second, burst 100
-//   - Team on plan free: day 500 per day from 00:00 in the entity's own zone
-//   - Team on plan pro: day unlimited per day from 00:00 in the entity's own zone
+//   - Team: day 1,000 per day from 00:00 in UTC; rps 20 per second, burst 100
+//   - Team on plan free: day 500 per day from 00:00 in UTC
+//   - Team on plan pro: day unlimited per day from 00:00 in UTC
 type APICost struct {
 	_ struct{} // forces field names
 
@@ -88,8 +88,8 @@ type APIBucket struct {
 
 // apiWindows holds the calendars of the limits of api.
 var apiWindows = []*bucket.Calendar{
-	// day: window: day, starts: "00:00", zone: entity
-	{Unit: bucket.Day, OwnZone: true},
+	// day: window: day, starts: "00:00", zone: UTC
+	{Unit: bucket.Day},
 	// rps refills
 	nil,
 }
@@ -109,7 +109,7 @@ func (api) Spec() *store.Spec {
 				// free: {} is as in Kinds
 				{
 					kindTeam: {
-						// day: 500 per day from 00:00 in the entity's own zone
+						// day: 500 per day from 00:00 in UTC
 						{Capacity: 500_000, Burst: 500_000, Period: 86_400_000},
 						{},
 					},
@@ -118,7 +118,7 @@ func (api) Spec() *store.Spec {
 				// pro: {} is as in Kinds
 				{
 					kindTeam: {
-						// day: unlimited per day from 00:00 in the entity's own zone
+						// day: unlimited per day from 00:00 in UTC
 						{Capacity: 1_000_000_000_000_000, Burst: 1_000_000_000_000_000, Period: 86_400_000},
 						{},
 					},
@@ -137,7 +137,7 @@ func (api) Spec() *store.Spec {
 				Prefix: "team-",
 				Parent: kindOrg,
 				Limits: []bucket.Limit{
-					// day: 1,000 per day from 00:00 in the entity's own zone
+					// day: 1,000 per day from 00:00 in UTC
 					{Capacity: 1_000_000, Burst: 1_000_000, Period: 86_400_000},
 					// rps: 20 per second, burst 100
 					{Capacity: 20_000, Burst: 100_000, Refill: 20_000, Period: 1_000},

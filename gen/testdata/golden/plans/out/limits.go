@@ -6,8 +6,6 @@
 package limits
 
 import (
-	_ "time/tzdata"
-
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/store"
 )
