@@ -10,9 +10,9 @@ import (
 )
 
 // WriteHeaders writes RateLimit-Policy and RateLimit into h, as Headers does, and Retry-After if the call has
-// to come back. It is for a server whose answers another program turns into HTTP, such as a proxy. err is that
-// of the call, nil if it was admitted. balances are those of its leases, or what Lookup returns after an
-// error.
+// to come back. It is for a server whose answers another program turns into HTTP, such as a proxy. err is
+// that of the call, nil if it was admitted. balances are those of its leases, or those that Lookup returns
+// after an error.
 func WriteHeaders(h http.Header, err error, balances []runtime.Balance) {
 	limits := edge.Admitted(balances)
 	if err != nil {

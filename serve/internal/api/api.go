@@ -3,19 +3,17 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/serve/internal/leases"
 	"github.com/sluice-go/sluice/serve/internal/limits"
 	"github.com/sluice-go/sluice/serve/internal/once"
 	"github.com/sluice-go/sluice/serve/internal/openapi"
+	"github.com/sluice-go/sluice/serve/internal/tokens"
 )
 
 // Bounds of a request.
@@ -83,7 +81,7 @@ func New(c Config) *API {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began, seen := time.Now(), &statusWriter{ResponseWriter: w, code: http.StatusOK}
-	caller, ok := a.caller(r)
+	caller, ok := tokens.Caller(a.Tokens(), r.Header.Get("Authorization"))
 	if r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)); ok {
 		a.mux.ServeHTTP(seen, r) // sets r's Pattern
 	} else {
@@ -113,22 +111,6 @@ func (w *statusWriter) WriteHeader(code int) {
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 type callerKey struct{}
-
-// caller returns the token of a request, and reports whether that is one of Tokens. It takes the same time
-// for all wrong ones.
-func (a *API) caller(r *http.Request) (token string, ok bool) {
-	tokens := a.Tokens()
-	if len(tokens) == 0 {
-		return "", true
-	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	got, matches := sha256.Sum256([]byte(strings.TrimSpace(token))), 0
-	for _, t := range tokens {
-		want := sha256.Sum256([]byte(t))
-		matches |= subtle.ConstantTimeCompare(got[:], want[:])
-	}
-	return token, matches == 1 && strings.EqualFold(scheme, "Bearer")
-}
 
 // call is a request of the API.
 type call struct {

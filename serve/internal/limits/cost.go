@@ -116,6 +116,12 @@ func amount(n Number) (int64, string) {
 	return int64(value), ""
 }
 
+// IsMoney reports whether a name is that of a limit of money.
+func (r *Resource) IsMoney(limit string) bool {
+	i := slices.Index(r.Spec.Limits, limit)
+	return i >= 0 && r.Spec.Unit(i) != ""
+}
+
 // AppendNumber appends a number of the i-th limit as JSON has it: money is a text.
 func (r *Resource) AppendNumber(dst []byte, i int, n int64) []byte {
 	if r.Spec.Unit(i) == "" {

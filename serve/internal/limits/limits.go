@@ -80,9 +80,27 @@ func (l *Limits) Resource(name string) (*Resource, error) {
 	for i, r := range l.All {
 		names[i] = r.Name()
 	}
-	return nil, &runtime.InvalidError{
+	return nil, unknown(name, names)
+}
+
+// unknown returns the error for the name of a resource that is none of names.
+func unknown(name string, names []string) error {
+	return &runtime.InvalidError{
 		Field: "resource", Value: name, Reason: "is none of limits.yaml: " + gen.Cure(name, names),
 	}
+}
+
+// Resource returns the resource of a name for a check of what names it: it reads entities and costs, and
+// takes no calls. The error is an *runtime.InvalidError.
+func (s *Schema) Resource(name string) (*Resource, error) {
+	names := make([]string, len(s.specs))
+	for i, spec := range s.specs {
+		if spec.Resource == name {
+			return &Resource{Spec: spec, usage: s.resources[i].Usage}, nil
+		}
+		names[i] = spec.Resource
+	}
+	return nil, unknown(name, names)
 }
 
 // Lease is what an acquire took. Costs are in schema order: whole tokens, or nano-units of money.
@@ -193,7 +211,7 @@ func (r *Resource) gap(kind int, given []bool) error {
 // invalid returns an error for a field of a request.
 func (r *Resource) invalid(field, value, reason string, args ...any) error {
 	return &runtime.InvalidError{
-		Resource: r.Name(), Field: field, Value: value, Reason: fmt.Sprintf(reason, args...),
+		Resource: r.Spec.Resource, Field: field, Value: value, Reason: fmt.Sprintf(reason, args...),
 	}
 }
 

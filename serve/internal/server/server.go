@@ -39,6 +39,8 @@ type Config struct {
 	Metrics http.Handler // nil serves none
 	// Measure is called for each request that was answered; it may be nil.
 	Measure func(ctx context.Context, route string, status int, took time.Duration)
+	// End ends what serves other protocols, at the latest with ctx; it may be nil.
+	End func(ctx context.Context)
 }
 
 // Server serves clients. It is safe for concurrent use.
@@ -103,10 +105,13 @@ func (s *Server) Draining() context.Context { return s.draining }
 // Run ends leases whose clients are gone, until ctx ends.
 func (s *Server) Run(ctx context.Context) { s.Leases.Run(ctx) }
 
+// Bound returns l with a bound on the connections of all protocols together.
+func (s *Server) Bound(l net.Listener) net.Listener { return &listener{l, s} }
+
 // Serve answers the connections of l, with TLS unless config is nil, until Drain has ended. It fails if l
 // does.
 func (s *Server) Serve(l net.Listener, config *tls.Config) error {
-	l = &listener{l, s}
+	l = s.Bound(l)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
@@ -125,6 +130,9 @@ func (s *Server) Drain(ctx context.Context) error {
 	defer cancel()
 	if err := s.http.Shutdown(end); err != nil {
 		_ = s.http.Close()
+	}
+	if s.config.End != nil {
+		s.config.End(end)
 	}
 	if left != nil {
 		s.config.Logger.Warn("leases are open at the end: what they hold comes back, and the rest stays charged",

@@ -1,0 +1,88 @@
+package envoy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluice-go/sluice/serve/internal/tokens"
+)
+
+// Bounds of connections. They hold off clients that are slow, or ask for too much at once.
+const (
+	mostStreams = 1_000    // of a connection
+	mostHeader  = 16 << 10 // bytes
+	handshake   = 5 * time.Second
+	idleConn    = 10 * time.Minute
+	deadConn    = time.Minute // without a sign of life, a connection is asked for one
+)
+
+// Server serves a Service by gRPC, beside gRPC's health service.
+type Server struct {
+	grpc   *grpc.Server
+	health *health.Server
+}
+
+// NewServer returns a Server, with TLS unless secure is nil. valid returns the tokens that clients may send;
+// without any, they need none.
+func NewServer(s *Service, secure *tls.Config, valid func() []string) *Server {
+	opts := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(mostMessage),
+		grpc.MaxConcurrentStreams(mostStreams), grpc.MaxHeaderListSize(mostHeader),
+		grpc.ConnectionTimeout(handshake),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleConn, Time: deadConn}),
+		grpc.UnaryInterceptor(authorize(valid)),
+	}
+	if secure != nil {
+		secure = secure.Clone()
+		secure.NextProtos = []string{"h2"}
+		opts = append(opts, grpc.Creds(credentials.NewTLS(secure)))
+	}
+	served := &Server{grpc: grpc.NewServer(opts...), health: health.NewServer()}
+	ratelimit.RegisterRateLimitServiceServer(served.grpc, s)
+	healthpb.RegisterHealthServer(served.grpc, served.health)
+	context.AfterFunc(s.Draining, served.health.Shutdown)
+	return served
+}
+
+// authorize refuses calls without a valid token, those for health aside.
+func authorize(valid func() []string) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		header := ""
+		if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) == 1 {
+			header = values[0]
+		}
+		_, ok := tokens.Caller(valid(), header)
+		if !ok && info.FullMethod != healthpb.Health_Check_FullMethodName {
+			return nil, status.Error(codes.Unauthenticated,
+				"the request has no valid token: send it as `authorization: Bearer TOKEN`")
+		}
+		return next(ctx, req)
+	}
+}
+
+// Serve answers the connections of l until End. It fails if l does.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.grpc.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// End waits for requests under way, for as long as ctx, and ends connections.
+func (s *Server) End(ctx context.Context) {
+	defer context.AfterFunc(ctx, s.grpc.Stop)()
+	s.grpc.GracefulStop()
+}
