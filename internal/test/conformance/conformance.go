@@ -94,8 +94,8 @@ func Run(t *testing.T, open Open) {
 	run(t, open, func(testing.TB) {})
 }
 
-// Again is Run for a variant of a store. In the usual form it leaves out controls, and histories on engines
-// in the process: the reason says what test runs those of the store itself.
+// Again is Run for a variant of a store. In the usual form it leaves out controls and, on engines in the
+// process, holds, money, crowds and histories: the reason says what test runs those of the store itself.
 func Again(t *testing.T, open Open, reason string) {
 	t.Helper()
 	run(t, open, func(t testing.TB) { t.Helper(); longform.Only(t, reason) })
@@ -104,6 +104,12 @@ func Again(t *testing.T, open Open, reason string) {
 // run calls rare in those parts that a variant seldom needs.
 func run(t *testing.T, open Open, rare func(testing.TB)) {
 	t.Helper()
+	inProcess := func(t *testing.T) {
+		t.Helper()
+		if !open(t).Server {
+			rare(t)
+		}
+	}
 	for _, b := range slices.Concat(behaviours, alike()) {
 		t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 	}
@@ -113,19 +119,23 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 		}
 	})
 	t.Run("holds", func(t *testing.T) {
+		inProcess(t)
 		for _, b := range heldBehaviours() {
 			t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
 		}
 	})
-	t.Run("money", func(t *testing.T) { runMoney(t, open) })
-	t.Run("histories", func(t *testing.T) {
-		store := open(t)
-		if !store.Server {
-			rare(t)
-		}
-		runHistories(t, store)
+	t.Run("money", func(t *testing.T) {
+		inProcess(t)
+		runMoney(t, open)
 	})
-	t.Run("crowds", func(t *testing.T) { runCrowds(t, open) })
+	t.Run("histories", func(t *testing.T) {
+		inProcess(t)
+		runHistories(t, open(t))
+	})
+	t.Run("crowds", func(t *testing.T) {
+		inProcess(t)
+		runCrowds(t, open)
+	})
 	t.Run("controls", func(t *testing.T) {
 		rare(t)
 		longform.NoRace(t, "controls, whose broken variants ship nowhere")
