@@ -3,6 +3,7 @@ package dynamo
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -262,9 +263,7 @@ func TestPlanItem(t *testing.T) {
 	}
 	with := func(ver int64, more ...string) map[string]string {
 		all := map[string]string{"ver": fmt.Sprint("N ", t0+ver)}
-		for attr, v := range pro {
-			all[attr] = v
-		}
+		maps.Copy(all, pro)
 		for _, prefix := range more {
 			for field, n := range map[string]string{"cp": "5000", "bx": "5000", "ra": "5000", "rp": "60000"} {
 				all["l_"+prefix+"_"+field] = "N " + n

@@ -116,22 +116,30 @@ type office struct {
 	spec    *store.Spec
 }
 
-// opened keeps the session of a store.
+// opened keeps the session of a store, which may be wrapped.
 type opened struct {
 	*Store
+	wrap    func(store.Session) store.Session
 	session store.Session
 }
 
 // Open implements store.Store.
 func (o *opened) Open(env *store.Env, defs ...store.Definition) (s store.Session, err error) {
-	o.session, err = o.Store.Open(env, defs...)
-	return o.session, err
+	if o.session, err = o.Store.Open(env, defs...); err != nil || o.wrap == nil {
+		return o.session, err
+	}
+	return o.wrap(o.session), nil
 }
 
 func (e *engine) office(t testing.TB, api wire.API, def store.Definition, opts ...runtime.Option) *office {
 	t.Helper()
+	return e.officeOn(t, &opened{Store: newStore(api, e.table)}, def, opts...)
+}
+
+// officeOn is office with a store of any kind.
+func (e *engine) officeOn(t testing.TB, s *opened, def store.Definition, opts ...runtime.Option) *office {
+	t.Helper()
 	o := &office{events: &events{}, spec: def.Spec()}
-	s := &opened{Store: newStore(api, e.table)}
 	l, resources := storetest.Open[key](t, s, append(e.options(o.events), opts...), def)
 	o.Limiter, o.Resource, o.session = l, resources[0], s.session
 	return o

@@ -34,7 +34,8 @@ var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
 // Reader reads buckets, overrides, and the heartbeat of regional sync. It is safe for concurrent use.
 type Reader struct {
 	Conn     *wire.Conn
-	KeepIdle int64 // how long the item of an idle bucket stays at least, ms
+	KeepIdle int64   // how long the item of an idle bucket stays at least, ms
+	Resolve  Resolve // nil, or in place of override.Resolve
 
 	heartbeat atomic.Pointer[override.Heartbeat] // as last read; nil before, and if no resource has regions
 	notices   override.Notices
@@ -240,7 +241,7 @@ func (r *Reader) apply(v *View, read *fetched) error {
 			return err
 		}
 	}
-	next, err := override.Resolve(spec, v.Kind, &from, read.at)
+	next, err := r.resolve(v, &from, read.at)
 	if err != nil {
 		return err
 	}

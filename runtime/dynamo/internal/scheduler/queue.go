@@ -128,6 +128,7 @@ func (s *scheduler) resource(def store.Definition) *known.Resource {
 type Seams struct {
 	Jitter  func() float64 // in [0, 1)
 	Choose  func(*plan.Demand, plan.State, int64) plan.Plan
+	Resolve known.Resolve                                     // nil, or in place of override.Resolve
 	OnWrite func(context.Context, []*Request) context.Context // nil, or called before each attempt for requests
 	OnQueue func(*sync.Mutex, *[]*Request)                    // nil, or called with each bucket's lock and queue
 

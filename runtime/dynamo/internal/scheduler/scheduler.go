@@ -45,7 +45,9 @@ func New(c *Config) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &Scheduler{scheduler{
-		conn: c.Conn, reader: &known.Reader{Conn: c.Conn, KeepIdle: c.Seams.KeepIdle, Stale: c.OnStale},
+		conn: c.Conn, reader: &known.Reader{
+			Conn: c.Conn, KeepIdle: c.Seams.KeepIdle, Resolve: c.Seams.Resolve, Stale: c.OnStale,
+		},
 		cache: &cache{buckets, c.Seams.OnQueue}, background: c.Background,
 		closing: c.Closing, attempts: c.Attempts,
 		turns: semaphore.NewWeighted(int64(c.InFlight)), onReshape: c.OnReshape,
