@@ -85,8 +85,8 @@ type planHistory struct {
 // stayRemembered is how long a process may go by a stored parent that has changed, ms.
 const stayRemembered = 60_000
 
-// note notes what the bucket of a key is to be after an edit at now. A process may still go by an org that the
-// key has left.
+// note notes what the bucket of a key is to be after an edit at now. A process may still go by an org that
+// the key has left.
 func (h *planHistory) note(m *planModel, key string, edit int, now int64) {
 	org, open := m.org(key), false
 	for i := range h.stays {

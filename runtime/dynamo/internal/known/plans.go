@@ -170,15 +170,12 @@ func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error)
 	return from, nil
 }
 
-// Resolve is like override.Resolve.
-type Resolve func(*store.Spec, int, *override.Sources, int64) (*override.Resolved, error)
-
-// resolve returns the shape that v's bucket gets from what was read at an instant, in ms.
-func (r *Reader) resolve(v *View, from *override.Sources, at int64) (*override.Resolved, error) {
-	if r.Resolve != nil {
-		return r.Resolve(v.Resource.Spec, v.Kind, from, at)
+// of returns the shape that v's bucket gets from what was read at an instant, in ms.
+func (f Resolve) of(v *View, from *override.Sources, at int64) (*override.Resolved, error) {
+	if f == nil {
+		f = override.Resolve
 	}
-	return override.Resolve(v.Resource.Spec, v.Kind, from, at)
+	return f(v.Resource.Spec, v.Kind, from, at)
 }
 
 // keepPlans keeps plans as they were read, unless the known ones were read after more writes.

@@ -31,6 +31,9 @@ const (
 
 var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
 
+// Resolve is like override.Resolve.
+type Resolve func(*store.Spec, int, *override.Sources, int64) (*override.Resolved, error)
+
 // Reader reads buckets, overrides, and the heartbeat of regional sync. It is safe for concurrent use.
 type Reader struct {
 	Conn     *wire.Conn
@@ -241,7 +244,7 @@ func (r *Reader) apply(v *View, read *fetched) error {
 			return err
 		}
 	}
-	next, err := r.resolve(v, &from, read.at)
+	next, err := r.Resolve.of(v, &from, read.at)
 	if err != nil {
 		return err
 	}
