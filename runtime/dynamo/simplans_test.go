@@ -103,12 +103,17 @@ func (h *planHistory) note(m *planModel, key string, edit int, now int64) {
 			left int64
 		}{org: org})
 	}
+	add := func(org string, stay int) {
+		s := m.of(key, org)
+		h.model[s] = append(h.model[s], place{edit, stay})
+	}
 	for i, stay := range h.stays {
-		if stay.left != 0 && now-stay.left > stayRemembered && (org != "" || stay.org != h.last.of) {
-			continue
+		if stay.left == 0 || now-stay.left <= stayRemembered {
+			add(stay.org, i)
 		}
-		s := m.of(key, stay.org)
-		h.model[s] = append(h.model[s], place{edit, i})
+		if org == "" { // without a link, the bucket keeps the plan that it has
+			add(h.last.of, i)
+		}
 	}
 }
 
