@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -67,54 +68,58 @@ func (m *planModel) of(key, org string) (s planState) {
 // org returns the org that a key is in, "" for none.
 func (m *planModel) org(key string) string { return m.parents[m.parents[key]] }
 
-// place is the model after an edit, for a process that remembers the key's stay in an org.
-type place struct{ edit, stay int }
-
-// planHistory is what a test has seen of one bucket, and what it was to be.
-type planHistory struct {
-	stays []struct {
-		org  string
-		left int64 // when, ms; 0 for not yet
-	}
-	model  map[planState][]place // where the bucket was to be like that
-	places []place               // where it may be: the least ones; later ones come next
-	last   planState
-	cv     map[string]int64 // the last version, by whose plan the bucket has
+// stay is the time for which an entity had a parent.
+type stay struct {
+	parent string
+	left   int64 // when it ended, ms; 0 for not yet
 }
 
 // stayRemembered is how long a process may go by a stored parent that has changed, ms.
 const stayRemembered = 60_000
 
-// note notes what the bucket of a key is to be after an edit at now. A process may still go by an org that
-// the key has left.
-func (h *planHistory) note(m *planModel, key string, edit int, now int64) {
-	org, open := m.org(key), false
-	for i := range h.stays {
-		stay := &h.stays[i]
-		if here := stay.left == 0 && stay.org == org; here {
-			open = true
-		} else if stay.left == 0 {
-			stay.left = now
+// stays are those of one entity, in order.
+type stays []stay
+
+// note notes the parent that the entity has at now, "" for none.
+func (all stays) note(parent string, now int64) stays {
+	if n := len(all); n > 0 && all[n-1].left == 0 {
+		if all[n-1].parent == parent {
+			return all
+		}
+		all[n-1].left = now
+	}
+	if parent == "" {
+		return all
+	}
+	return append(all, stay{parent: parent})
+}
+
+// remembered yields the stays that a process may go by at now, and their indexes.
+func (all stays) remembered(now int64) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for i, one := range all {
+			if (one.left == 0 || now-one.left <= stayRemembered) && !yield(i, one.parent) {
+				return
+			}
 		}
 	}
-	if !open && org != "" {
-		h.stays = append(h.stays, struct {
-			org  string
-			left int64
-		}{org: org})
-	}
-	add := func(org string, stay int) {
-		s := m.of(key, org)
-		h.model[s] = append(h.model[s], place{edit, stay})
-	}
-	for i, stay := range h.stays {
-		if stay.left == 0 || now-stay.left <= stayRemembered {
-			add(stay.org, i)
-		}
-		if org == "" { // without a link, the bucket keeps the plan that it has
-			add(h.last.of, i)
-		}
-	}
+}
+
+// place is the model after an edit, for a process that remembers a stay of the key in a team, and one of that
+// team in an org.
+type place struct{ edit, team, org int }
+
+// before reports whether a bucket may go from p to q: edits and links are later, or the same.
+func (p place) before(q place) bool {
+	return p.edit <= q.edit && (p.team < q.team || p.team == q.team && p.org <= q.org)
+}
+
+// planHistory is what a test has seen of one bucket, and what it was to be.
+type planHistory struct {
+	model  map[planState][]place // where the bucket was to be like that
+	places []place               // where it may be: the least ones; later ones come next
+	last   planState
+	cv     map[string]int64 // the last version, by whose plan the bucket has
 }
 
 // see notes the bucket as it is. The error says that it went back, or that it has what never was.
@@ -131,7 +136,7 @@ func (h *planHistory) see(key string, img *bucket.Image) error {
 	}
 	var places []place
 	for _, p := range h.model[next] {
-		after := func(q place) bool { return q.edit <= p.edit && q.stay <= p.stay }
+		after := func(q place) bool { return q.before(p) }
 		if slices.ContainsFunc(h.places, after) && !slices.ContainsFunc(places, after) {
 			places = append(places, p)
 		}
@@ -158,6 +163,7 @@ type planWorld struct {
 	rand      *rand.Rand
 	processes []*office
 	seen      map[string]*planHistory // by key
+	stays     map[string]stays        // by key and team
 	edits     int
 	put       func(ctx context.Context, o *office, m store.Member) error
 	wrong     error
@@ -183,6 +189,7 @@ func newPlanWorld(t testing.TB, seed uint64, fault planFault) *planWorld {
 	e, _ := newFaulty(t)
 	w := &planWorld{
 		engine: e, t: t, rand: rand.New(rand.NewPCG(seed, 1)), seen: map[string]*planHistory{}, put: fault.put,
+		stays:     map[string]stays{},
 		planModel: planModel{map[string]string{}, map[string]string{}, map[string][2]int64{}, fault.blind},
 	}
 	if w.put == nil {
@@ -268,11 +275,29 @@ func (w *planWorld) edit() {
 	w.note()
 }
 
-// note notes what the buckets are to be.
+// note notes what the buckets are to be. A process may still go by a parent that a key or a team has left.
 func (w *planWorld) note() {
 	w.edits++
+	now := w.clock.Since.Load()
+	for _, entity := range slices.Concat(simTeams, simKeys) {
+		w.stays[entity] = w.stays[entity].note(w.parents[entity], now)
+	}
 	for _, key := range simKeys {
-		w.seen[key].note(&w.planModel, key, w.edits, w.clock.Since.Load())
+		h := w.seen[key]
+		add := func(org string, p place) {
+			s := w.of(key, org)
+			h.model[s] = append(h.model[s], p)
+		}
+		for i, team := range w.stays[key].remembered(now) {
+			for j, org := range w.stays[team].remembered(now) {
+				add(org, place{w.edits, i, j})
+			}
+		}
+		if w.org(key) == "" { // without a link, the bucket keeps the plan that it has
+			for _, p := range h.places {
+				add(h.last.of, place{w.edits, p.team, p.org})
+			}
+		}
 	}
 }
 
