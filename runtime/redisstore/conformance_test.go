@@ -29,25 +29,6 @@ func TestConformanceOnCluster(t *testing.T) {
 	})
 }
 
-// TestConformanceOfPlans runs what it has of plans.
-func TestConformanceOfPlans(t *testing.T) {
-	conformance.Plans(t, func(t testing.TB) conformance.Store {
-		t.Helper()
-		return conformant(t, redistest.New(t))
-	})
-}
-
-// TestConformanceOfPlansOnCluster runs that where keys are on several nodes.
-func TestConformanceOfPlansOnCluster(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	conformance.Plans(t, func(t testing.TB) conformance.Store {
-		t.Helper()
-		store := conformant(t, cluster.New(t))
-		store.Rooted = true
-		return store
-	})
-}
-
 // TestFailOver runs it where a server crashes, and another one takes its place.
 func TestFailOver(t *testing.T) {
 	server := redistest.StartServer(t)

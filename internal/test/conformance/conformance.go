@@ -28,6 +28,9 @@
 // Limits of money are charged by the usage of another schema, and compared with bills in whole numbers of
 // pico-units.
 //
+// Plans have behaviours and a model of their own, with several processes: each goes by its own changes at
+// once, and by those of others once its cache has expired.
+//
 // The model does not cover limit changes that a process has not noticed yet, nor the refill of the time
 // before a change. With two fields to a limit, a store cannot know what was in force then.
 package conformance
@@ -128,6 +131,10 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 		inProcess(t)
 		runMoney(t, open)
 	})
+	t.Run("plans", func(t *testing.T) {
+		inProcess(t)
+		runPlans(t, open)
+	})
 	t.Run("histories", func(t *testing.T) {
 		inProcess(t)
 		runHistories(t, open(t))
@@ -144,6 +151,7 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 		}
 		runControls(t, open)
 		t.Run("money", func(t *testing.T) { runMoneyControls(t, open) })
+		t.Run("plans", func(t *testing.T) { runPlanControls(t, open) })
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -34,7 +35,7 @@ var planFaults = []planFault{
 		want: `^user-1 has 9\d of 100 rpm, want \d of 100`},
 	{name: "an unknown plan on free numbers", only: "an unknown plan", found: onFree,
 		want: `has the bursts \[5 \d+\] by the older program, want \[100 2000\]`},
-	{name: "a plan that no other process notices", only: "a plan raised", member: forever, writes: true,
+	{name: "a plan that no other process notices", only: "a plan noticed", member: forever, writes: true,
 		want: `^1 rpm and 40 tpm of user-1 of project-a: denied .*, want admitted`},
 	{name: "a plan that this process does not notice", only: "a plan raised", member: forATime,
 		want: `^1 rpm and 400 tpm of user-1 of project-a: too large .*, want admitted`},
@@ -209,7 +210,7 @@ func onFree(_ context.Context, _ *wrongSession, part *store.Part, b *store.Bucke
 // lookedUp reads the plan for each bucket of a call, of which one has it.
 func lookedUp(ctx context.Context, s *wrongSession, _ *store.Part, b *store.Bucket) {
 	if b.Entity == b.Plan.Of {
-		_ = s.Session.Members().SetPlan(ctx, b.Plan.Of, b.Plan.Name, nil) // it forgets what was read
+		_ = s.Session.Members().SetCalendar(ctx, b.Plan.Of, time.UnixMilli(0).UTC()) // it forgets what was read
 		_, _, _ = s.Session.Member(ctx, b.Plan.Of)
 	}
 }

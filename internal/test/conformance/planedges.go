@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/test/conformance/windowed"
+	"github.com/sluice-go/sluice/internal/test/conformance/planned"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -21,7 +21,7 @@ func planSettled(w *planWorld) {
 			w.Fatalf("denied on %q", planOf(move[0]))
 		}
 		w.put(w.here, "a", move[1])
-		if err := lease.Settle(w.Context(), windowed.GPT4Cost{RPM: 1, TPM: 4}); err != nil {
+		if err := lease.Settle(w.Context(), planned.GPT4Cost{RPM: 1, TPM: 4}); err != nil {
 			w.Fatalf("settle: %v", err)
 		}
 		w.take(who, []int64{0, -6000})
@@ -35,7 +35,7 @@ func planReset(w *planWorld) {
 	w.put(w.here, "a", pro)
 	w.call(w.here, who, 90, 400)
 	w.store.Advance(2 * time.Second) // another process may deny by what it saw before
-	for _, entity := range []windowed.GPT4Entity{who, who.Project} {
+	for _, entity := range []planned.GPT4Entity{who, who.Project} {
 		if err := w.here.config.Reset(w.Context(), entity); err != nil {
 			w.Fatalf("reset: %v", err)
 		}
@@ -73,22 +73,22 @@ func planConflicts(w *planWorld) {
 	w.plans["project-a"] = free
 	w.call(w.here, userOf("1", "a"), 1, 1)
 
-	edit := func(on string, kind windowed.GPT4Entity) *runtime.Override[windowed.GPT4Limits] {
+	edit := func(on string, kind planned.GPT4Entity) *runtime.Override[planned.GPT4Limits] {
 		return runtime.PlanOverride(w.here.config, on, kind)
 	}
-	rev, err := edit("pro", windowed.User{}).Set(ctx, numbers{60, 0}.override(), "")
+	rev, err := edit("pro", planned.User{}).Set(ctx, numbers{60, 0}.override(), "")
 	if err != nil {
 		w.Fatalf("%v", err)
 	}
-	if _, err = edit("free", windowed.User{}).Set(ctx, numbers{6, 0}.override(), rev); err != nil {
+	if _, err = edit("free", planned.User{}).Set(ctx, numbers{6, 0}.override(), rev); err != nil {
 		w.Errorf("by the revision of all plans: %v", err)
 	}
-	_, err = edit("pro", windowed.User{}).Set(ctx, numbers{70, 0}.override(), rev)
+	_, err = edit("pro", planned.User{}).Set(ctx, numbers{70, 0}.override(), rev)
 	conflict, ok := errors.AsType[*store.ConflictError](err)
 	if !ok || conflict.At != "pro.user" {
 		w.Errorf("after an edit of another plan: %v, want a ConflictError", err)
 	}
-	_, now, err := edit("free", windowed.Project{}).Get(ctx)
+	_, now, err := edit("free", planned.Project{}).Get(ctx)
 	if err != nil || now <= rev {
 		w.Errorf("revision %q after %q, %v", now, rev, err)
 	}
@@ -98,7 +98,7 @@ func planConflicts(w *planWorld) {
 
 // planKept: what else is stored of a project leaves its plan, and the plan leaves that.
 func planKept(w *planWorld) {
-	ctx, project := w.Context(), windowed.Project{ID: "a"}
+	ctx, project := w.Context(), planned.Project{ID: "a"}
 	since := time.Date(2027, 1, 5, 9, 0, 0, 0, time.UTC)
 	w.put(w.here, "a", pro)
 	for i, change := range []func() error{
@@ -146,15 +146,15 @@ func planErased(w *planWorld) {
 // keep their numbers if the store has any there. Otherwise, and for a new bucket, each limit is the most that
 // any plan gives. The newer program's numbers are those of the plan all the while.
 func planUnknown(w *planWorld) {
-	newer, older := w.program(planNames...), w.here
+	newer, older := w.program(gold), w.here
 	who, fresh := userOf("1", "a"), userOf("2", "a")
 	w.put(newer, "a", pro)
 	w.call(newer, who, 1, 1)
 	w.put(newer, "a", gold)
 	w.call(newer, who, 1, 1)
 	for range 3 {
-		for _, one := range []windowed.User{who, fresh} {
-			if _, err := older.gpt4.Acquire(w.Context(), one, windowed.GPT4Cost{RPM: 1, TPM: 2}); err != nil {
+		for _, one := range []planned.User{who, fresh} {
+			if _, err := older.gpt4.Acquire(w.Context(), one, planned.GPT4Cost{RPM: 1, TPM: 2}); err != nil {
 				w.Fatalf("by the older program: %v", err)
 			}
 			w.assumed(older, one, one == fresh)
@@ -178,7 +178,7 @@ func planUnknown(w *planWorld) {
 
 // assumed holds the bursts by which a program goes that does not know the plan of a user's project. If isNew,
 // that program has made the user's bucket.
-func (w *planWorld) assumed(p *program, who windowed.User, isNew bool) {
+func (w *planWorld) assumed(p *program, who planned.User, isNew bool) {
 	w.Helper()
 	seen, err := p.gpt4.Peek(w.Context(), who)
 	if err != nil {
@@ -207,7 +207,7 @@ func planUnread(w *planWorld) {
 	const calls = 30
 	for i := range calls {
 		who := userOf([]string{"1", "2"}[i%2], "a")
-		if _, err := w.here.gpt4.Acquire(w.Context(), who, windowed.GPT4Cost{RPM: 1, TPM: 1}); err != nil {
+		if _, err := w.here.gpt4.Acquire(w.Context(), who, planned.GPT4Cost{RPM: 1, TPM: 1}); err != nil {
 			w.Fatalf("%v", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/test/conformance/windowed"
+	"github.com/sluice-go/sluice/internal/test/conformance/planned"
 	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
@@ -22,6 +22,7 @@ type planBehaviour struct {
 var planBehaviours = []planBehaviour{
 	{"numbers of a plan", planFollowed},
 	{"a plan raised", planRaised},
+	{"a plan noticed", planNoticed},
 	{"a plan lowered", planLowered},
 	{"numbers changed", planChanged},
 	{"an edited plan and one that is not", planEdited},
@@ -40,9 +41,8 @@ var planBehaviours = []planBehaviour{
 	{"random changes", planRandom},
 }
 
-// Plans holds a store to the behaviours of resources with plans, and the suite to stores that are wrong about
-// them.
-func Plans(t *testing.T, open Open) {
+// runPlans holds a store to the behaviours of resources with plans.
+func runPlans(t *testing.T, open Open) {
 	t.Helper()
 	for _, b := range planBehaviours {
 		t.Run(b.name, func(t *testing.T) {
@@ -51,13 +51,6 @@ func Plans(t *testing.T, open Open) {
 			b.run(w)
 		})
 	}
-	t.Run("controls", func(t *testing.T) {
-		longform.NoRace(t, "controls, whose broken variants ship nowhere")
-		if open(t).Server {
-			t.Skip("the suite is the same on the engine in the process, where its controls are caught")
-		}
-		runPlanControls(t, open)
-	})
 }
 
 // planFollowed: users have the numbers of the plan that their project is on, and those of the schema for what
@@ -73,7 +66,7 @@ func planFollowed(w *planWorld) {
 	w.call(w.here, userOf("1", "a"), 6, 1)
 	w.call(w.here, userOf("new", "a"), 5, 1)
 	w.call(w.here, userOf("new", "a"), 1, 1)
-	if got, err := w.here.plans.Of(w.Context(), windowed.Project{ID: "a"}); got != free || err != nil {
+	if got, err := w.here.plans.Of(w.Context(), planned.Project{ID: "a"}); got != free || err != nil {
 		w.Errorf("on %q, %v", planOf(got), err)
 	}
 }
@@ -95,6 +88,23 @@ func planRaised(w *planWorld) {
 	w.call(w.elsewhere, who, 1, 11)
 	w.call(w.here, who, 1, 10)
 	w.call(w.here, who, 1, 1)
+}
+
+// planNoticed: a process that has cached a plan goes by the next one in time, though no other process has
+// charged the buckets meanwhile.
+func planNoticed(w *planWorld) {
+	who := userOf("1", "a")
+	w.put(w.here, "a", free)
+	w.call(w.elsewhere, who, 1, 50)
+	w.put(w.here, "a", pro)
+	w.later()
+	w.call(w.elsewhere, who, 1, 40)
+	w.put(w.here, "a", free)
+	w.later()
+	w.call(w.elsewhere, who, 1, 1)
+	w.put(w.here, "a", 0)
+	w.later()
+	w.call(w.elsewhere, who, 1, 10)
 }
 
 // planLowered: usage of a larger plan stays, and so what is beyond the smaller one is denied until the window
@@ -223,9 +233,9 @@ func planMovedStored(w *planWorld) {
 		if err := w.here.Entities().Put(w.Context(), who); err != nil {
 			w.Fatalf("put: %v", err)
 		}
-		w.callAs(w.here, windowed.UserByID("1"), who, 1, 1)
+		w.callAs(w.here, planned.UserByID("1"), who, 1, 1)
 		w.later()
-		w.callAs(w.elsewhere, windowed.UserByID("1"), who, 1, 1)
+		w.callAs(w.elsewhere, planned.UserByID("1"), who, 1, 1)
 	}
 }
 
@@ -258,7 +268,7 @@ func planCrowd(w *planWorld) {
 		p := []*program{w.here, w.elsewhere}[i%2]
 		done.Go(func() {
 			for range 20 {
-				_, err := p.gpt4.Acquire(w.Context(), userOf(fmt.Sprint(i), "a"), windowed.GPT4Cost{RPM: 1, TPM: 7})
+				_, err := p.gpt4.Acquire(w.Context(), userOf(fmt.Sprint(i), "a"), planned.GPT4Cost{RPM: 1, TPM: 7})
 				switch outcome(err) {
 				case "admitted":
 					tpm.Add(7)
@@ -270,7 +280,7 @@ func planCrowd(w *planWorld) {
 	}
 	done.Go(func() {
 		for i := range 20 {
-			if err := w.here.plans.Set(w.Context(), windowed.Project{ID: "a"}, free+plan(i%2)); err != nil {
+			if err := w.here.plans.Set(w.Context(), planned.Project{ID: "a"}, free+plan(i%2)); err != nil {
 				failure <- err
 			}
 		}

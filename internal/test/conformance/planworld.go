@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/test/conformance/windowed"
+	"github.com/sluice-go/sluice/internal/test/conformance/planned"
 	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -59,7 +59,7 @@ func (n numbers) limit(i int) bucket.Limit {
 func (n numbers) limits() []bucket.Limit { return []bucket.Limit{n.limit(0), n.limit(1)} }
 
 // override returns n as the typed override.
-func (n numbers) override() (l windowed.GPT4Limits) {
+func (n numbers) override() (l planned.GPT4Limits) {
 	if n[0] > 0 {
 		l.RPM = rate(n.limit(0))
 	}
@@ -69,32 +69,17 @@ func (n numbers) override() (l windowed.GPT4Limits) {
 	return l
 }
 
-// planned returns the generated gpt-4 with projects on the first of the plans, as a program knows them.
-func planned(t T, plans []string) *variant {
+// planning returns the generated gpt-4, as a program has it that knows the first of the plans.
+func planning(t T, plans int) *variant {
 	t.Helper()
-	defs, err := definitions.Of(windowed.New)
+	defs, err := definitions.Of(planned.New)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	i := slices.IndexFunc(defs, func(d store.Definition) bool { return d.Spec().Resource == windowed.GPT4 })
-	v := &variant{Resource: defs[i].(codec.Resource), spec: defs[i].Spec()}
-	v.spec.Plans = &store.Plans{Names: plans}
-	for i := range v.spec.Kinds {
-		kind := &v.spec.Kinds[i]
-		kind.Limits, kind.Windows = planNumbers[""][kind.Name].limits(), calendars(planMonth)
-		if kind.Name == "project" {
-			v.spec.Plans.Kind = i
-		}
-	}
-	for _, name := range plans {
-		kinds := make([][]bucket.Limit, len(v.spec.Kinds))
-		for i := range kinds {
-			if n, restates := planNumbers[name][v.spec.Kinds[i].Name]; restates {
-				kinds[i] = n.limits()
-			}
-		}
-		v.spec.Plans.Limits = append(v.spec.Plans.Limits, kinds)
-	}
+	v := &variant{Resource: defs[0].(codec.Resource), spec: defs[0].Spec()}
+	known := *v.spec.Plans
+	known.Names, known.Limits = known.Names[:plans], known.Limits[:plans]
+	v.spec.Plans = &known
 	return v
 }
 
@@ -104,9 +89,9 @@ var planMonth = calendar(bucket.Month, time.UTC, 1, 0)
 type program struct {
 	*runtime.Limiter
 
-	gpt4   *runtime.Resource[windowed.GPT4Entity, windowed.GPT4Cost]
-	config *runtime.Config[windowed.GPT4Entity, windowed.GPT4Limits]
-	plans  *runtime.Plans[windowed.Project, plan]
+	gpt4   *runtime.Resource[planned.GPT4Entity, planned.GPT4Cost]
+	config *runtime.Config[planned.GPT4Entity, planned.GPT4Limits]
+	plans  *runtime.Plans[planned.Project, plan]
 
 	session store.Session
 	events  atomic.Int64 // requests to the store
@@ -129,29 +114,29 @@ type opener struct {
 // planCacheTTL is the time after which a change is in force everywhere.
 const planCacheTTL = time.Minute
 
-// program opens w's store as a process of its own, whose limits.yaml has these plans.
-func (w *planWorld) program(plans ...string) *program {
+// program opens w's store as a process of its own, whose limits.yaml has the plans up to the last one.
+func (w *planWorld) program(last plan) *program {
 	w.Helper()
-	p, def := &program{}, planned(w, plans)
+	p, def := &program{}, planning(w, int(last))
 	b := runtime.NewBuilder(opener{w.store.Store, p}, runtime.WithClock(w.store.Clock),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithCacheTTL(planCacheTTL),
 		runtime.WithObserver(&store.Observer{Store: func(_ context.Context, e store.StoreEvent) {
 			p.events.Add(1)
-			if e.Path != "acquire" && e.Path != "settle" {
+			if slices.Contains([]string{"member", "levels", "read"}, e.Path) {
 				p.reads.Add(1)
 			}
 		}}),
 		runtime.WithCallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)))
-	p.gpt4 = runtime.Bind[windowed.GPT4Entity](b, def,
-		func(c windowed.GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) },
-		func(v []int64) windowed.GPT4Cost { return windowed.GPT4Cost{RPM: v[0], TPM: v[1]} })
-	p.config = runtime.BindConfig[windowed.GPT4Entity](b, def,
-		func(l windowed.GPT4Limits, dst []*runtime.Rate) []*runtime.Rate {
+	p.gpt4 = runtime.Bind[planned.GPT4Entity](b, def,
+		func(c planned.GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) },
+		func(v []int64) planned.GPT4Cost { return planned.GPT4Cost{RPM: v[0], TPM: v[1]} })
+	p.config = runtime.BindConfig[planned.GPT4Entity](b, def,
+		func(l planned.GPT4Limits, dst []*runtime.Rate) []*runtime.Rate {
 			return append(dst, l.RPM, runtime.InWindow(l.TPM))
-		}, func(v []*runtime.Rate) windowed.GPT4Limits {
-			return windowed.GPT4Limits{RPM: v[0], TPM: v[1].InWindow()}
+		}, func(v []*runtime.Rate) planned.GPT4Limits {
+			return planned.GPT4Limits{RPM: v[0], TPM: v[1].InWindow()}
 		})
-	p.plans = runtime.BindPlans[windowed.Project, plan](b, plans...)
+	p.plans = runtime.BindPlans[planned.Project, plan](b, planNames[:last]...)
 	var err error
 	if p.Limiter, err = b.Limiter(); err != nil {
 		w.Fatalf("%v", err)
@@ -176,7 +161,7 @@ func newPlanWorld(t T, store Store) *planWorld {
 	t.Helper()
 	w := &planWorld{T: t, store: store, buckets: map[string]*ideal{}, plans: map[string]plan{},
 		changed: map[string]numbers{}}
-	w.here, w.elsewhere = w.program(planNames[:trial]...), w.program(planNames[:trial]...)
+	w.here, w.elsewhere = w.program(trial), w.program(trial)
 	return w
 }
 
@@ -230,7 +215,7 @@ func (w *planWorld) bucket(entity, project string) *ideal {
 }
 
 // take has the model take cost, in millitokens, for a user.
-func (w *planWorld) take(who windowed.User, cost []int64) {
+func (w *planWorld) take(who planned.User, cost []int64) {
 	chain := planChain(who)
 	for _, entity := range chain {
 		b := w.bucket(entity, chain[1])
@@ -240,29 +225,29 @@ func (w *planWorld) take(who windowed.User, cost []int64) {
 }
 
 // userOf returns a user of a project, which the call gives.
-func userOf(id, project string) windowed.User {
-	return windowed.User{ID: id, Project: windowed.Project{ID: project}}
+func userOf(id, project string) planned.User {
+	return planned.User{ID: id, Project: planned.Project{ID: project}}
 }
 
 // planChain returns the stored ids that a call of a user charges.
-func planChain(who windowed.User) [2]string {
+func planChain(who planned.User) [2]string {
 	return [2]string{"user-" + who.ID, "project-" + who.Project.ID}
 }
 
 // call has a process take rpm and tpm for a user. It holds the outcome, and what is left, against the model.
-func (w *planWorld) call(p *program, who windowed.User, rpm, tpm int64) *windowed.GPT4Lease {
+func (w *planWorld) call(p *program, who planned.User, rpm, tpm int64) *planned.GPT4Lease {
 	w.Helper()
 	return w.callAs(p, who, who, rpm, tpm)
 }
 
 // callAs is call of an entity that becomes who by look-ups.
 func (w *planWorld) callAs(
-	p *program, as windowed.GPT4Entity, who windowed.User, rpm, tpm int64,
-) *windowed.GPT4Lease {
+	p *program, as planned.GPT4Entity, who planned.User, rpm, tpm int64,
+) *planned.GPT4Lease {
 	w.Helper()
 	chain := planChain(who)
 	what := fmt.Sprintf("%d rpm and %d tpm of %v of %v", rpm, tpm, chain[0], chain[1])
-	lease, err := p.gpt4.Acquire(w.Context(), as, windowed.GPT4Cost{RPM: rpm, TPM: tpm})
+	lease, err := p.gpt4.Acquire(w.Context(), as, planned.GPT4Cost{RPM: rpm, TPM: tpm})
 	want, cost := "admitted", []int64{rpm * bucket.Milli, tpm * bucket.Milli}
 	now := w.store.Decided()
 	for _, entity := range chain {
@@ -302,7 +287,7 @@ func outcome(err error) string {
 }
 
 // look holds what a process sees of the buckets of a user against the model.
-func (w *planWorld) look(p *program, as windowed.GPT4Entity, who windowed.User) {
+func (w *planWorld) look(p *program, as planned.GPT4Entity, who planned.User) {
 	w.Helper()
 	seen, err := p.gpt4.Peek(w.Context(), as)
 	if err != nil {
@@ -330,7 +315,7 @@ func (w *planWorld) later() { w.store.Advance(planCacheTTL) }
 // put puts a project on a plan, as a process does.
 func (w *planWorld) put(p *program, project string, on plan) {
 	w.Helper()
-	if err := p.plans.Set(w.Context(), windowed.Project{ID: project}, on); err != nil {
+	if err := p.plans.Set(w.Context(), planned.Project{ID: project}, on); err != nil {
 		w.Fatalf("set plan: %v", err)
 	}
 	w.plans["project-"+project] = on
@@ -340,20 +325,20 @@ func (w *planWorld) put(p *program, project string, on plan) {
 func (w *planWorld) change(p *program, at string, to numbers) {
 	w.Helper()
 	ctx := w.Context()
-	var o *runtime.Override[windowed.GPT4Limits]
+	var o *runtime.Override[planned.GPT4Limits]
 	on, kind, ofPlan := store.SplitPlanAt(at)
-	kinds := map[string]windowed.GPT4Entity{"user": windowed.User{}, "project": windowed.Project{}}
+	kinds := map[string]planned.GPT4Entity{"user": planned.User{}, "project": planned.Project{}}
 	switch {
 	case ofPlan:
 		o = runtime.PlanOverride(p.config, on, kinds[kind])
 	case kinds[at] != nil:
 		o = p.config.Kind(kinds[at])
 	default:
-		entity, err := windowed.ParseEntity(at)
+		entity, err := planned.ParseEntity(at)
 		if err != nil {
 			w.Fatalf("%v", err)
 		}
-		o = p.config.Entity(entity.(windowed.GPT4Entity))
+		o = p.config.Entity(entity.(planned.GPT4Entity))
 	}
 	_, rev, err := o.Get(ctx)
 	if err == nil {
