@@ -13,4 +13,5 @@ const (
 	WindowQuarter  = window.Quarter
 	WindowYear     = window.Year
 	WindowFirstUse = window.FirstUse
+	WindowNever    = window.Never
 )

@@ -76,6 +76,7 @@ func TestBreakingWindows(t *testing.T) {
 		{"window and zone", "window: day}", "window: month, zone: entity}", "WINDOW_CHANGED WINDOW_ZONE_CHANGED"},
 		{"a calendar's to one of first use", "window: day}", "window: 1d, starts: first_use}", "WINDOW_CHANGED"},
 		{"refills now", "window: day}", "every: 1d}", "HOW_LONG_CHANGED"},
+		{"prepaid now", "window: day}", "window: never}", "HOW_LONG_CHANGED"},
 		{"has windows now", "every: 1s}", "window: 1m, starts: first_use}", "HOW_LONG_CHANGED"},
 		{"lowered capacity", "daily: {capacity: 20}", "daily: {capacity: 19}", "BURST_LOWERED"},
 		{"refills fast now", "capacity: 30, in_flight: true}", "capacity: 30, every: 1ms, per_call: 1}",

@@ -19,10 +19,11 @@ type Balance struct {
 	Available int64        // rounded down, 0 in debt
 
 	// Full is the time until the bucket has its burst again. If the region's quota is 0, it is the time until
-	// the quota may be raised. It is 0 for an in-flight limit: nobody knows when its calls end.
+	// the quota may be raised. It is 0 for an in-flight limit: nobody knows when its calls end. So it is with
+	// window: never, which time does not fill.
 	Full time.Duration
 
-	// Resets is the end of the open window. It is zero if none is open, or if the limit has no windows.
+	// Resets is the end of the open window. It is zero if none is open, or if the limit has none that ends.
 	Resets time.Time
 }
 

@@ -227,7 +227,7 @@ func TestExceeds(t *testing.T) {
 		{"a limit that is not there", missing, []int64{61_000, 0}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			check(t, store.Exceeds(spec, "user-1", test.img, test.cost), test.want)
+			check(t, store.Exceeds(spec, "user-1", test.img, test.cost, 0), test.want)
 		})
 	}
 }

@@ -257,7 +257,7 @@ func (f *fake) Acquire(ctx context.Context, call *store.Call) error {
 	all := f.demands(call)
 	var denied *runtime.DeniedError
 	for _, s := range all {
-		if err := store.Exceeds(s.spec, s.of[0].Entity, s.img, s.cost); err != nil {
+		if err := store.Exceeds(s.spec, s.of[0].Entity, s.img, s.cost, f.now()); err != nil {
 			return err
 		}
 		denied = store.Refuse(denied, s.spec, s.of[0].Entity, s.img, s.cost, f.now())

@@ -22,7 +22,7 @@ const Milli = 1000
 //
 // A windowed limit has a Refill of 0: its whole Burst comes back when the window ends. Its Period is the
 // nominal length of a window. An in-flight limit has a Refill of 0 and a Period of 1: tokens come back when
-// their lease ends.
+// their lease ends. A prepaid limit is a windowed one whose window does not end: only grants add to it.
 type Limit struct{ Capacity, Burst, Refill, Period int64 }
 
 // Absent reports whether l is the zero Limit, of a bucket that does not have the limit: nothing is stored of
@@ -31,6 +31,15 @@ func (l Limit) Absent() bool { return l.Period == 0 }
 
 // Windowed reports whether l comes back when a window ends, and does not refill.
 func (l Limit) Windowed() bool { return l.Refill == 0 && l.Period > inFlightPeriod }
+
+// neverPeriod is the Period of a prepaid limit, in ms: 100 years, longer than any window.
+const neverPeriod = 100 * 365 * day
+
+// NeverEnds is the end of the window of a prepaid limit, in ms: the end of year 9999, as that of its ttl.
+const NeverEnds = LastExpiry * 1000
+
+// Prepaid reports whether l is a windowed limit whose window does not end.
+func (l Limit) Prepaid() bool { return l.Refill == 0 && l.Period == neverPeriod }
 
 // InWindows returns a limit of capacity whole tokens in each window. period is the nominal length of a
 // window. It saturates; parts of a millisecond are dropped.
@@ -53,11 +62,15 @@ func (l Limit) WithBurst(tokens int64) Limit {
 }
 
 // String writes l in whole tokens: 5 per 1m0s, burst 8, refill 2, where burst and refill stand only if they
-// are not the capacity. A windowed limit is 5 in windows of 24h0m0s, and an in-flight one 5 in flight.
+// are not the capacity. A windowed limit is 5 in windows of 24h0m0s, a prepaid one 5 prepaid, and an
+// in-flight one 5 in flight.
 // A Limit does not know its unit: one of money, in nano-units, is written as if those were millitokens.
 func (l Limit) String() string {
 	if l.InFlight() {
 		return tokens(l.Capacity) + " in flight"
+	}
+	if l.Prepaid() {
+		return tokens(l.Capacity) + " prepaid"
 	}
 	if l.Windowed() {
 		return fmt.Sprintf("%s in windows of %v", tokens(l.Capacity), milliseconds(l.Period))
@@ -172,15 +185,22 @@ func Available(b Balance, rf, now int64) int64 {
 	return min(Add(b.Tokens, Refill(b.Limit, rf, now)), b.Burst)
 }
 
+// TooLarge reports whether b never holds cost, in millitokens: neither now, in ms, nor when it is full. A
+// grant may lift a window above the burst, and a prepaid limit to any height.
+func (b Balance) TooLarge(cost, now int64) bool {
+	granted := b.Windowed() && !b.Over(now) && cost <= b.Tokens
+	return cost > b.Burst && !b.Prepaid() && !granted
+}
+
 // RetryAfter returns the time from now until b can serve cost (millitokens): in whole milliseconds, rounded
-// up, never early, and 0 if it can now. It saturates, and is math.MaxInt64 if b never can, its burst being
-// below cost. It is FullRetry, a hint, for an in-flight limit.
+// up, never early, and 0 if it can now. It saturates, and is math.MaxInt64 if time does not help: the burst
+// of b is below cost, or b is prepaid. It is FullRetry, a hint, for an in-flight limit.
 func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 	switch {
-	case cost > b.Burst:
-		return math.MaxInt64
 	case Available(b, rf, now) >= cost:
 		return 0
+	case cost > b.Burst, b.Prepaid():
+		return math.MaxInt64
 	case b.InFlight():
 		return FullRetry
 	}
@@ -189,7 +209,7 @@ func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 
 // ReadyAt returns the first instant, in milliseconds, at which b holds tokens (millitokens), if burst does
 // not cap it. That is rf if it does already, math.MaxInt64 if it never will. A windowed limit has its tokens
-// at the end of its window.
+// at the end of its window, unless that never ends.
 func ReadyAt(b Balance, rf, tokens int64) int64 {
 	switch {
 	case tokens <= b.Tokens, b.InFlight():

@@ -10,7 +10,8 @@ import (
 // Unit is the kind of a window: how long it is, and what its ends follow.
 type Unit uint8
 
-// The units. A window of FirstUse lasts a fixed time from the call that opens it; others follow a calendar.
+// The units. A window of FirstUse lasts a fixed time from the call that opens it, and that of Never does not
+// end. Others follow a calendar.
 const (
 	FirstUse Unit = iota + 1
 	Day
@@ -18,6 +19,7 @@ const (
 	Month
 	Quarter
 	Year
+	Never
 )
 
 // units holds what differs between units: lengths in milliseconds, and how many months a window has.
@@ -32,20 +34,21 @@ var units = [...]struct {
 	Month:    {name: "month", nominal: 30 * day, half: 14 * day, months: 1},
 	Quarter:  {name: "quarter", nominal: 91 * day, half: 45 * day, months: 3},
 	Year:     {name: "year", nominal: 365 * day, half: 182 * day, months: 12},
+	Never:    {name: "never", nominal: neverPeriod},
 }
 
-// String returns u as the schema writes it: first_use, day, week, month, quarter or year.
+// String returns u as the schema writes it: first_use, day, week, month, quarter, year or never.
 func (u Unit) String() string {
-	if u < FirstUse || u > Year {
+	if u < FirstUse || u > Never {
 		return fmt.Sprintf("unit %d", uint8(u))
 	}
 	return units[u].name
 }
 
-// Nominal returns the length that windows of u have in name, in milliseconds: 24 h, 7 d, 30 d, 91 d or 365 d.
-// It is 0 for FirstUse, where each limit has its own.
+// Nominal returns the length that windows of u have in name, in milliseconds: 24 h, 7 d, 30 d, 91 d or 365 d,
+// and 100 years for Never. It is 0 for FirstUse, where each limit has its own.
 func (u Unit) Nominal() int64 {
-	if !u.dated() {
+	if u > Never {
 		return 0
 	}
 	return units[u].nominal
@@ -91,7 +94,10 @@ func (c *Calendar) Half() int64 {
 // End is exact for years far beyond 9999 too, by the last rules of the zone. It saturates at math.MaxInt64,
 // the only end that may not be above now.
 func (c *Calendar) End(now, old int64) int64 {
-	if !c.Unit.dated() {
+	switch {
+	case c.Unit == Never:
+		return NeverEnds
+	case !c.Unit.dated():
 		return Add(now, max(1, c.Length))
 	}
 	after := now
@@ -105,8 +111,17 @@ func (c *Calendar) End(now, old int64) int64 {
 	}
 }
 
+// First returns when the first window of a limit ends, for a write at now that takes cost. It is 0 if that
+// opens no window: the cost is 0. A window of Never opens with the first write, whatever its cost.
+func (c *Calendar) First(cost, now int64) int64 {
+	if cost <= 0 && c.Unit != Never {
+		return 0
+	}
+	return c.End(now, 0)
+}
+
 // Next returns the first n boundaries after an instant, ascending, in milliseconds since the Unix epoch.
-// There are fewer only at the end of int64, and none for FirstUse.
+// There are fewer only at the end of int64, and none for FirstUse and Never.
 func (c *Calendar) Next(after int64, n int) []int64 {
 	if !c.Unit.dated() || n <= 0 {
 		return nil
@@ -167,6 +182,8 @@ func (c *Calendar) zone() *time.Location {
 // has a time only if it is not midnight.
 func (c *Calendar) String() string {
 	switch {
+	case c.Unit == Never:
+		return c.Unit.String()
 	case !c.Unit.dated():
 		return fmt.Sprintf("%v from first use", milliseconds(c.Length))
 	case c.OwnStarts && c.OwnZone:

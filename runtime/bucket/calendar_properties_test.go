@@ -126,7 +126,7 @@ func TestAnyNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := dated().Draw(t, "calendar")
 		if rapid.Bool().Draw(t, "wild") {
-			c.Unit = bucket.Unit(rapid.Uint8Range(0, 7).Draw(t, "unit"))
+			c.Unit = bucket.Unit(rapid.Uint8Range(0, 8).Draw(t, "unit"))
 			c.Length = numbers.Draw(t, "length")
 			c.At = time.Duration(numbers.Draw(t, "at"))
 			c.Weekday = time.Weekday(numbers.Draw(t, "weekday"))
@@ -135,7 +135,11 @@ func TestAnyNumbers(t *testing.T) {
 				time.FixedZone("back", math.MinInt32)}).Draw(t, "zone")
 		}
 		now, old := numbers.Draw(t, "now"), numbers.Draw(t, "old")
-		if end := c.End(now, old); end <= now && end != math.MaxInt64 {
+		end, latest := c.End(now, old), int64(math.MaxInt64)
+		if c.Unit == bucket.Never {
+			latest = bucket.NeverEnds
+		}
+		if end <= now && end != latest {
 			t.Fatalf("%+v opened at %d after %d ends at %d", c, now, old, end)
 		}
 		n := rapid.IntRange(-1, 5).Draw(t, "n")

@@ -50,7 +50,8 @@ func TestUnits(t *testing.T) {
 		{bucket.Quarter, "quarter", 91 * allDay, 45 * allDay},
 		{bucket.Year, "year", 365 * allDay, 182 * allDay},
 		{0, "unit 0", 0, 0},
-		{bucket.Year + 1, "unit 7", 0, 0},
+		{bucket.Never, "never", 100 * 365 * allDay, 0},
+		{bucket.Never + 1, "unit 8", 0, 0},
 	} {
 		c := bucket.Calendar{Unit: test.unit}
 		if c.Unit.String() != test.name || c.Unit.Nominal() != test.nominal || c.Half() != test.half {

@@ -48,6 +48,7 @@ func (l Limit) check(perCall int64, of scale) string {
 	}
 	for _, n := range numbers {
 		switch {
+		case n.milli == 0 && l.Prepaid(): // grants fill it
 		case n.milli <= 0:
 			return fmt.Sprintf("%s %s is not above 0: a limit that admits nothing is none, raise it",
 				n.what, of.text(n.milli))
@@ -60,12 +61,12 @@ func (l Limit) check(perCall int64, of scale) string {
 	switch {
 	case l.Period < 1:
 		return fmt.Sprintf("period %dms is below 1ms: raise it", l.Period)
-	case l.Period > maxPeriodDays*day:
+	case l.Period > maxPeriodDays*day && !l.Prepaid():
 		return fmt.Sprintf("period %dms is above %d days: shorten it", l.Period, maxPeriodDays)
 	case l.Burst < l.Capacity:
 		return fmt.Sprintf("burst %s is below the capacity %s: raise the burst or lower the capacity",
 			of.text(l.Burst), of.text(l.Capacity))
-	case l.Burst < Mul(perCall, of.unit):
+	case l.Burst < Mul(perCall, of.unit) && !l.Prepaid():
 		return fmt.Sprintf("burst %s is below the %s that a call takes (per_call), so that none could be served: "+
 			"raise it", of.text(l.Burst), of.text(Mul(perCall, of.unit)))
 	case l.Windowed(), l.InFlight():

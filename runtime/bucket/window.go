@@ -45,7 +45,7 @@ func (b Balance) Reshape(c *Calendar, l Limit, cost, now int64) (s Step, ok bool
 	if c.Half() > 0 {
 		longest += day
 	}
-	if b.Ends > Add(now, longest) {
+	if b.Ends > Add(now, longest) && !l.Prepaid() {
 		reshaped.Ends = c.End(now, 0)
 	}
 	s, ok = reshaped.Step(c, cost, cost, 0, now)

@@ -46,7 +46,7 @@ func statusOf(a *edge.Answer) *status.Status {
 	if len(a.Limits) > 0 {
 		details = append(details, violations(a))
 	}
-	if retryable(a.Reason) {
+	if retryable(a.Reason) && a.RetryAfter != store.UntilGrant {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(wholeMillis(a.RetryAfter))})
 	}
 	// there is nothing in them that could not be written
@@ -82,8 +82,8 @@ func violations(a *edge.Answer) *errdetails.QuotaFailure {
 		v := &errdetails.QuotaFailure_Violation{Subject: l.Resource, QuotaId: l.Limit}
 		switch {
 		case a.Reason == edge.Denied:
-			v.Description = fmt.Sprintf("%s of the %s that the request needs: retry after %d s",
-				edge.Number(l.Unit, l.Available), store.Text(l.Unit, l.Requested), edge.Seconds(l.RetryAfter))
+			v.Description = fmt.Sprintf("%s of the %s that the request needs%s",
+				edge.Number(l.Unit, l.Available), store.Text(l.Unit, l.Requested), edge.When(l.RetryAfter))
 			if !l.Resets.IsZero() {
 				v.Description += ", resets " + l.Resets.UTC().Format(time.RFC3339)
 			}

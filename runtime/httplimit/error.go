@@ -3,17 +3,19 @@ package httplimit
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/edge"
 	"github.com/sluice-go/sluice/runtime/money"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // WriteError writes the answer to r for the error of an acquire, a wait or a settle. It reports whether err
 // was such an error: if not, it writes nothing. Nothing but headers may have been written before.
 //
 //   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early. Status sets another
-//     status for some limits.
+//     status for some limits. A limit with window: never has no Retry-After: time does not fill it.
 //   - A *runtime.CostTooLargeError or *runtime.InvalidError: 400 without Retry-After, since repeating
 //     does not help.
 //   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or
@@ -53,7 +55,7 @@ func problemOf(a *edge.Answer) problem {
 	p := problem{Status: statusOf(a.Reason), Resource: a.Resource, Detail: a.Detail}
 	switch a.Reason {
 	case edge.Denied, edge.Unavailable, edge.Late:
-		p.RetryAfter = new(edge.Seconds(a.RetryAfter))
+		p.RetryAfter = seconds(a.RetryAfter)
 	}
 	if a.Reason == edge.Denied {
 		p.Type = quotaExceeded
@@ -82,7 +84,7 @@ func (p *limitProblem) add(reason edge.Reason, l *edge.Limit) {
 	field, n := &p.Burst, l.Burst
 	if reason == edge.Denied {
 		field, n = &p.Available, l.Available
-		p.RetryAfter, p.Resets = new(edge.Seconds(l.RetryAfter)), l.Resets.UTC()
+		p.RetryAfter, p.Resets = seconds(l.RetryAfter), l.Resets.UTC()
 	}
 	switch {
 	case p.Money == nil:
@@ -92,6 +94,14 @@ func (p *limitProblem) add(reason edge.Reason, l *edge.Limit) {
 	default:
 		p.Money.Capacity = new(money.Amount(n))
 	}
+}
+
+// seconds returns when to come back, nil if that depends on a grant.
+func seconds(retryAfter time.Duration) *int64 {
+	if retryAfter == store.UntilGrant {
+		return nil
+	}
+	return new(edge.Seconds(retryAfter))
 }
 
 // statusOf returns the status that Status has set for err, or 0.

@@ -69,8 +69,13 @@ func TestWriteError(t *testing.T) {
 		{"denied, time up", late, denied, 429, "5", deniedBody},
 		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), 503, "1",
 			strings.Replace(failedBody, `"resource":"gpt-4",`, "", 1)},
-		{"denied for ever", nil, &runtime.DeniedError{Resource: "r", Limit: "l", RetryAfter: math.MaxInt64}, 429,
-			"9223372037",
+		{"denied until a grant", nil, &runtime.DeniedError{Resource: "r", Limit: "l", RetryAfter: math.MaxInt64},
+			429, "",
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many ` +
+				`Requests","status":429,` +
+				`"detail":"l has 0 of the 0 that the request needs, until more is granted.","resource":"r"}` + "\n"},
+		{"denied for very long", nil,
+			&runtime.DeniedError{Resource: "r", Limit: "l", RetryAfter: math.MaxInt64 - 1}, 429, "9223372037",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many ` +
 				`Requests","status":429,` +
 				`"detail":"l has 0 of the 0 that the request needs: retry after 9223372037 s.","resource":"r",` +

@@ -41,7 +41,9 @@ func triple(h http.Header, limits []edge.Standing) {
 		h.Set("X-RateLimit-Limit", scarcest.Number(quota))
 	}
 	h.Set("X-RateLimit-Remaining", scarcest.Number(scarcest.Available))
-	h.Set("X-RateLimit-Reset", edge.Integer(edge.Seconds(scarcest.Wait)))
+	if scarcest.Wait != store.UntilGrant {
+		h.Set("X-RateLimit-Reset", edge.Integer(edge.Seconds(scarcest.Wait)))
+	}
 }
 
 // scarcer reports that s has refused, for longer than o, or has less of its burst left.
@@ -78,7 +80,9 @@ func pair(what string, limit store.LimitName) style {
 			h.Set("X-Ratelimit-Limit-"+what, s.Number(quota))
 		}
 		h.Set("X-Ratelimit-Remaining-"+what, s.Number(s.Available))
-		h.Set("X-Ratelimit-Reset-"+what, duration(edge.Seconds(s.Wait)))
+		if s.Wait != store.UntilGrant {
+			h.Set("X-Ratelimit-Reset-"+what, duration(edge.Seconds(s.Wait)))
+		}
 	}
 }
 

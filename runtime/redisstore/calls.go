@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -45,20 +46,34 @@ func (s *session) prepare(r *request) error {
 	if r.path != pathAcquire {
 		return nil
 	}
-	for i := range r.portions {
-		if err := r.portions[i].checkBurst(); err != nil {
-			return err
+	for i := range r.portions { // of a limit with windows, the script decides: a grant may have lifted it
+		if r.portions[i].above(func(l bucket.Limit) bool { return !l.Windowed() }) {
+			return r.exceeds()
 		}
 	}
 	return nil
 }
 
-// checkBurst returns an error if the bucket can never hold the portion's cost.
-func (p *portion) checkBurst() error {
+// above reports whether the portion's cost is more than a full bucket has of one of its limits.
+func (p *portion) above(one func(bucket.Limit) bool) bool {
 	for i, l := range p.inForce.Limits {
-		if p.cost[i] > l.Burst {
-			full := &bucket.Image{Balances: bucket.Full(p.inForce.Limits), Missing: make([]bool, len(p.cost))}
-			return store.Exceeds(p.spec, p.entity, full, p.cost)
+		if p.cost[i] > l.Burst && one(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// exceeds returns an error for the first limit of which r asks more than a full bucket has, or nil.
+func (r *request) exceeds() error {
+	for i := range r.portions {
+		p := &r.portions[i]
+		if !p.above(func(l bucket.Limit) bool { return !l.Prepaid() }) {
+			continue
+		}
+		full := &bucket.Image{Balances: bucket.Full(p.inForce.Limits), Missing: make([]bool, len(p.cost))}
+		if err := store.Exceeds(p.spec, p.entity, full, p.cost, math.MaxInt64); err != nil {
+			return err
 		}
 	}
 	return nil

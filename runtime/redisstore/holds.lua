@@ -32,7 +32,7 @@ local function shorten(k)
   if length > 0 then
     longest = 2 * length
   end
-  if ends[k] <= now + longest or not (ends[k] < math.huge) then
+  if ends[k] <= now + longest or ends[k] == ARGV[w + 3] + 0 or not (ends[k] < math.huge) then
     return
   end
   if length > 0 then
@@ -262,7 +262,7 @@ for _, each in ipairs(outcomes) do
     if each.extended or wait == 0 then
       -- as it is
     elseif window[k] then
-      wait = ends[k] - now
+      wait = math.max(1, ends[k] - now)
     elseif low[k] then
       wait = 1000 -- a hint: nobody knows when a call ends
     else

@@ -436,7 +436,7 @@ func TestHoldsModelSpoilt(t *testing.T) {
 		"life":                        {"(low[k] + 2) * 60000", "(low[k] + 1) * 60000"},
 		"life of a window":            {"life = math.max(life, ends[k] + ARGV[window[k]])", "life = life"},
 		"hint of a wait":              {"wait = 1000", "wait = 999"},
-		"wait for a window":           {"wait = ends[k] - now", "wait = 1000"},
+		"wait for a window":           {"math.max(1, ends[k] - now)", "1000"},
 		"epoch in the reply":          {"low[k], last[k], swept[k]}", "low[k], low[k], swept[k]}"},
 		"outcome of an extension":     {"(each.refused or each.extended)", "each.refused"},
 	} {

@@ -225,6 +225,9 @@ func (r *request) result() error {
 	case r.err != nil:
 		return r.failure(r.err)
 	case r.retryAfter != nil:
+		if err := r.exceeds(); err != nil {
+			return err
+		}
 		return r.deniedError()
 	}
 	return nil
@@ -251,22 +254,26 @@ func (r *request) deniedError() *store.DeniedError {
 			// A smaller request after it in the same script call, or a settle, may have changed the balance
 			// since.
 			available := min(r.images[i].Balances[j].Tokens, p.cost[j]-1)
-			e = store.AddRefusal(e, store.Refusal{
+			refusal := store.Refusal{
 				Resource: p.spec.Resource, Template: p.spec.Template, Entity: p.entity, Limit: p.spec.Limits[j],
 				Unit: p.spec.Unit(j), Requested: p.spec.Whole(j, p.cost[j]),
 				Available:  p.spec.Whole(j, max(0, available)),
 				RetryAfter: text.Milliseconds(retryAfter[key]), Resets: resets(r.images[i].Balances[j]),
-			})
+			}
+			if r.images[i].Balances[j].Prepaid() {
+				refusal.RetryAfter = store.UntilGrant
+			}
+			e = store.AddRefusal(e, refusal)
 		}
 		retryAfter = retryAfter[len(p.has):]
 	}
 	return e
 }
 
-// resets returns the end of the window of b that has refused a request, zero if b refills. Redis's clock has
-// decided that it is open.
+// resets returns the end of the window of b that has refused a request, zero if b refills or is prepaid.
+// Redis's clock has decided that it is open.
 func resets(b bucket.Balance) time.Time {
-	if !b.Windowed() {
+	if !b.Windowed() || b.Prepaid() {
 		return time.Time{}
 	}
 	return time.UnixMilli(b.Ends)

@@ -23,14 +23,15 @@ local window, ends, opened = {}, {}, {} -- window is where ARGV has half; it is 
 local of, whose, none = {}, {}, {} -- whose plan it is, and that as fields of the hash
 
 -- Ends an open window of a key that is too long for the limit: it is of longer ones that the limit had. The usage
--- stays. Two windows, and a day for a zone that moves, are the longest that a changed start or zone makes.
+-- stays. Two windows, and a day for a zone that moves, are the longest that a changed start or zone makes. One that
+-- ends at the first boundary is right, even if that is never.
 local function shorten(k)
   local w = window[k]
   local length, longest = ARGV[w + 1] + 0, 4 * ARGV[w] + 86400000
   if length > 0 then
     longest = 2 * length
   end
-  if ends[k] <= now + longest or not (ends[k] < math.huge) then -- the reply tells of what is no time
+  if ends[k] <= now + longest or ends[k] == ARGV[w + 3] + 0 or not (ends[k] < math.huge) then -- the reply tells of what is no time
     return
   end
   if length > 0 then
@@ -171,7 +172,7 @@ for _, denied in ipairs(outcomes) do
   for k = 1, denied and n or 0 do
     local wait = 0
     if denied[k] > 0 and window[k] then
-      wait = ends[k] - now
+      wait = math.max(1, ends[k] - now) -- no window is open if the cost is above the burst
     elseif denied[k] > 0 then
       wait = math.min(1e14, math.max(1, math.ceil((denied[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now))
       while wait < 1e14 and stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < denied[k] do wait = wait + 1 end

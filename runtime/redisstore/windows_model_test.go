@@ -276,7 +276,7 @@ func TestWindowsModelSpoilt(t *testing.T) {
 		"window that is too long":        {"    shorten(k)\n", ""},
 		"end of a shortened window":      {"if ARGV[i] + 0 > now then", "if true then"},
 		"shortened window by its time":   {"elseif now >= ARGV[w + 2] + 0 then", "else"},
-		"wait":                           {"wait = ends[k] - now", "wait = ends[k]"},
+		"wait":                           {"math.max(1, ends[k] - now)", "ends[k]"},
 		"burst of the call":              {"'used', burst[k] - tokens[k]", "'used', tokens[k]"},
 	} {
 		spoilt, caught := strings.Replace(windowsScript, part[0], part[1], 1), false

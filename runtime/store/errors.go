@@ -22,9 +22,10 @@ type DeniedError struct {
 	Unit      string // of both numbers: a currency, with which they are money.Amounts, or "" for whole tokens
 	Requested int64
 	Available int64 // rounded down, 0 in debt
-	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early.
+	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early. It is UntilGrant,
+	// the longest Duration, if a limit with window: never refuses.
 	RetryAfter time.Duration
-	// Resets is the end of the window of Limit. It is zero if Limit refills.
+	// Resets is the end of the window of Limit. It is zero if Limit refills, or if its window never ends.
 	Resets   time.Time
 	Refusals []Refusal // every limit that refused: by claim, nearest bucket first, schema order
 	// Unsynced says that a refusal is due to a region's floor, since regional sync has never run in the region.
@@ -48,8 +49,12 @@ func (e *DeniedError) Error() string {
 	if e.Unit != "" { // 0.25 of 0.5 USD
 		left, tokens = money.Amount(e.Available).String(), ""
 	}
-	s := fmt.Sprintf("sluice: %s denied for %s: %s has %s of %s%s, retry after %v",
-		e.Resource, Quote(e.Entity), e.Limit, left, Text(e.Unit, e.Requested), tokens, e.RetryAfter)
+	retry := fmt.Sprintf("retry after %v", e.RetryAfter)
+	if e.RetryAfter == UntilGrant {
+		retry = "until a Grant adds to it"
+	}
+	s := fmt.Sprintf("sluice: %s denied for %s: %s has %s of %s%s, %s",
+		e.Resource, Quote(e.Entity), e.Limit, left, Text(e.Unit, e.Requested), tokens, retry)
 	if e.Unsynced {
 		s += ", by the floor of a region in which regional sync has never run"
 	}
@@ -107,10 +112,11 @@ func (e *CostTooLargeError) Error() string {
 		"served: split the call, or raise the limit", e.Resource, Quote(e.Entity), e.Requested, e.Limit, e.Burst)
 }
 
-// Exceeds returns an error for the first limit whose cost is above its burst, or nil. Stores call it.
-func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64) error {
+// Exceeds returns an error for the first limit that never holds its cost, as far as img says at now, in ms,
+// or nil. At math.MaxInt64 all windows are over, and grants with them. Stores call it.
+func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64, now int64) error {
 	for i, b := range img.Balances {
-		if !img.Missing[i] && cost[i] > b.Burst {
+		if !img.Missing[i] && b.TooLarge(cost[i], now) {
 			return &CostTooLargeError{
 				Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
 				Unit: spec.Unit(i), Requested: spec.Whole(i, cost[i]), Burst: spec.Whole(i, b.Burst),

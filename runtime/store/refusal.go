@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -38,9 +39,13 @@ func Refuse(
 	return e
 }
 
-// Resets returns the end of b's open window. It is zero if none is open at now, in ms, or if b refills.
+// UntilGrant is the RetryAfter of a prepaid limit, to which time brings nothing. It is the longest Duration.
+const UntilGrant time.Duration = math.MaxInt64
+
+// Resets returns the end of b's open window. It is zero if none is open at now, in ms, or if b refills or is
+// prepaid.
 func Resets(b bucket.Balance, now int64) time.Time {
-	if !b.Windowed() || b.Over(now) {
+	if !b.Windowed() || b.Prepaid() || b.Over(now) {
 		return time.Time{}
 	}
 	return time.UnixMilli(b.Ends)

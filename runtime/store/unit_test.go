@@ -33,7 +33,7 @@ func TestUnits(t *testing.T) {
 	if denied.Unit != "" || denied.Requested != 4 {
 		t.Errorf("%+v, want it to name the first", denied)
 	}
-	large := store.Exceeds(budgets(), "user-1", img, []int64{0, 5_001})
+	large := store.Exceeds(budgets(), "user-1", img, []int64{0, 5_001}, 0)
 	wantText(t, large, "sluice: gpt-4 for user-1: cost of 0.000005001 USD exceeds 0.000005 USD, the capacity "+
 		"of "+
 		"day, and can never be served: split the call, or raise the capacity")

@@ -69,6 +69,12 @@ func burstLowered(c *comparison) {
 					"many run at the same time, and that none asks for more", l.Name, n.Name, list)
 			return
 		}
+		if never(l) {
+			c.report(pos, schema.Place(n.Name, l.Name),
+				"capacity of limit %s of %s is %s: balances fall by the difference, and calls are denied until a Grant "+
+					"if that is more than what is left; see first what is left (sluice top)", l.Name, n.Name, list)
+			return
+		}
 		if l.Window != nil {
 			c.report(pos, schema.Place(n.Name, l.Name),
 				"capacity of limit %s of %s is %s: an open window keeps its usage, so that calls may be denied until it "+

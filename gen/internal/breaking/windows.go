@@ -13,11 +13,14 @@ func sameWindows(was, is *window.Window) bool {
 	return *was == *is
 }
 
+// never reports whether l has a window that does not end.
+func never(l *schema.Limit) bool { return l.Window != nil && l.Window.Unit == window.Never }
+
 func howLongChanged(c *comparison) {
 	for o, n := range c.resources() {
 		for i, j := range limits(o, n) {
 			was, is := o.Limits[i], n.Limits[j]
-			if (was.Window == nil) == (is.Window == nil) && was.InFlight == is.InFlight {
+			if (was.Window == nil) == (is.Window == nil) && was.InFlight == is.InFlight && never(was) == never(is) {
 				continue
 			}
 			c.report(is.Pos, schema.Place(n.Name, is.Name),
@@ -29,12 +32,13 @@ func howLongChanged(c *comparison) {
 	}
 }
 
-// windows calls changed with each limit that has windows in both schemas.
+// windows calls changed with each limit that has windows that end in both schemas.
 func (c *comparison) windows(changed func(n *schema.Resource, l *schema.Limit, was, is window.Window)) {
 	for o, n := range c.resources() {
 		for i, j := range limits(o, n) {
-			if was, is := o.Limits[i].Window, n.Limits[j].Window; was != nil && is != nil {
-				changed(n, n.Limits[j], *was, *is)
+			was, is := o.Limits[i], n.Limits[j]
+			if was.Window != nil && is.Window != nil && !never(was) && !never(is) {
+				changed(n, is, *was.Window, *is.Window)
 			}
 		}
 	}

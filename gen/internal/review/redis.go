@@ -77,6 +77,8 @@ func lifeOf(n schema.Numbers, w *window.Window) string {
 		return words.Digits(life(n), ",") + " s"
 	case w.Unit == window.FirstUse:
 		return "its window, and 1 min"
+	case w.Unit == window.Never:
+		return "does not expire"
 	}
 	return "its window, and half of one"
 }

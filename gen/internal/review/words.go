@@ -17,6 +17,8 @@ func limit(n schema.Numbers, w *window.Window) string {
 	switch {
 	case n.InFlight():
 		return words.Limit(n, w) + ": what a call takes comes back when its lease ends"
+	case w != nil && w.Unit == window.Never:
+		return words.Limit(n, w) + ": time brings nothing back, a Grant adds to it"
 	case w != nil:
 		return words.Limit(n, w) + ": all of it comes back when the window ends"
 	}

@@ -150,7 +150,8 @@ func meaningRules() []Rule {
 		{ID: Starts, Purpose: "starts fits window: a time of the day, a day of the week or of the month, or " +
 			"entity. A window that is a duration has starts: first_use."},
 		{ID: WindowKeys, Purpose: "refill, burst and refills go with every alone, starts and zone with " +
-			"window; zone does not go with starts: first_use.", At: "resources.<resource>.limits.<limit>"},
+			"a window that ends; zone does not go with starts: first_use.",
+			At: "resources.<resource>.limits.<limit>"},
 		{ID: UnlimitedKeys, Purpose: "refill and burst do not go with capacity: unlimited.",
 			At: "resources.<resource>.limits.<limit>"},
 		{ID: UnknownZone, Purpose: "zone is a name of the IANA's time zones, or entity."},

@@ -26,7 +26,8 @@ func FuzzRead(f *testing.F) {
 }
 
 // mutable names the valid texts that TestReadMutated changes.
-var mutable = []string{"demo", "regions_good", "windows_good", "in_flight_good", "money_good", "plans_good"}
+var mutable = []string{"demo", "regions_good", "windows_good", "in_flight_good", "money_good", "plans_good",
+	"credits_good"}
 
 var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
 
@@ -63,7 +64,7 @@ func TestReadMutated(t *testing.T) {
 					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle",
 					"now", "lazy", "shadow",
 					"limits", "entities", "global", "regions", "names", "floor", "window",
-					"day", "week", "month", "year", "5h", "starts", "first_use", "entity", "monday", "zone", "UTC",
+					"day", "week", "month", "year", "never", "5h", "starts", "first_use", "entity", "monday", "zone", "UTC",
 					"in_flight", "on_crash", "release", "charge",
 					"money", "counts", "usage", "price", "input", "USD", "EUR", "0.50", ".5", "1e3", "2.5/1M",
 					"drift", "horizon", "50", "51", "eu-central-1", "unlimited", "plans", "kind", "free", "pro",
@@ -304,10 +305,10 @@ func checkWindow(t tester, l *Limit) {
 	if w == nil {
 		return
 	}
-	own := w.OwnStarts || w.OwnZone
+	own, none := w.OwnStarts || w.OwnZone, w.Unit == window.FirstUse || w.Unit == window.Never
 	if w.Length != l.Period || l.Refills || w.At < 0 || w.At >= 24*time.Hour ||
 		(w.Unit == window.Month) != (w.Date >= 1 && w.Date <= 31) ||
-		(w.Unit == window.FirstUse) != (w.Zone == "") || w.Unit == window.FirstUse && own ||
+		none != (w.Zone == "") || none && own ||
 		w.Zone != "" && !window.KnownZone(w.Zone) {
 		t.Errorf("limit %s has bad windows: %+v", l.Name, *w)
 	}
@@ -318,6 +319,12 @@ func checkNumbers(t tester, n Numbers, perCall int64) {
 	const tokens = 1e12
 	if n.Absent() {
 		return
+	}
+	if n.Period == window.Of("never").Length { // it may begin with nothing, and a call may cost more than that
+		if n.Capacity == 0 && n.Burst == 0 {
+			n.Capacity, n.Burst = 1000, 1000
+		}
+		n.Period, perCall = time.Hour, min(perCall, n.Capacity)
 	}
 	if n.Currency != "" {
 		if !n.Windowed() || len(n.Currency) != 3 || n.Capacity < 1000 || n.Burst != n.Capacity ||

@@ -77,7 +77,7 @@ func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
 	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good",
 		"region_floor_none", "model_names", "kinds_good", "windows_good", "in_flight_good",
-		"money_good", "unlimited_good", "plans_good"} {
+		"money_good", "unlimited_good", "plans_good", "credits_good"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}
@@ -96,7 +96,7 @@ func TestJSONSchema(t *testing.T) {
 		"region_window_unit",
 		"regions_empty", "regions_names", "regions_null", "regions_types",
 		"how_long", "starts", "window_unknown", "window_keys", "restated_window", "unknown_zone",
-		"in_flight", "crash_refills", "money", "unlimited",
+		"in_flight", "crash_refills", "money", "credits", "unlimited",
 		"plans", "plans_types", "plans_without_kind", "plan_count",
 	} {
 		if validate(t, s, texts[name]) == nil {

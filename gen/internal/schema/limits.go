@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/duration"
+	"github.com/sluice-go/sluice/gen/internal/number"
 	"github.com/sluice-go/sluice/gen/internal/rules"
 	"github.com/sluice-go/sluice/gen/internal/window"
 )
@@ -47,6 +48,17 @@ func (l limit) of(kind string) bool {
 
 // evenly reports whether l refills, and so can have a refill and a burst of its own.
 func (l limit) evenly() bool { return !l.windowed && !l.inFlight }
+
+// prepaid reports whether l has a window that does not end, so that it may begin with a capacity of 0.
+func (l limit) prepaid() bool { return l.window != nil && l.window.Unit == window.Never }
+
+// least returns the least value of a number of l by its key. A window with a mistake may be meant as never.
+func (l limit) least(key string) int64 {
+	if key == "capacity" && (l.prepaid() || l.windowed && l.window == nil) {
+		return 0
+	}
+	return 1
+}
 
 // plain returns l's numbers without their places. A limit that does not refill has no other burst.
 func (l limit) plain() Numbers {
@@ -119,11 +131,9 @@ func (r *resourceReader) numbers(f fields, l limit, needCapacity string) limit {
 func (r *resourceReader) checkLimit(l limit) {
 	if pos, ok := ownPlace(l.burst, l.capacity); ok && l.burst.n < l.capacity.n {
 		r.add(pos, rules.BurstCapacity, "burst %s of %s is below its capacity %s: raise burst, or leave it out "+
-			"(it "+
-			"is capacity then)",
-			grouped(l.burst.n), l.what, grouped(l.capacity.n))
+			"(it is capacity then)", number.Grouped(l.burst.n), l.what, number.Grouped(l.capacity.n))
 	}
-	if pos, ok := ownPlace(l.perCall, l.burst); ok && l.perCall.n > l.burst.n {
+	if pos, ok := ownPlace(l.perCall, l.burst); ok && l.perCall.n > l.burst.n && !l.prepaid() {
 		most := "burst"
 		if !l.evenly() {
 			most = "capacity"
@@ -136,13 +146,13 @@ func (r *resourceReader) checkLimit(l limit) {
 	if pos, ok := ownPlace(l.refill, every); ok && l.refill.n > maxPerMilli*every.n { // at most 3.2*10^14
 		r.add(pos, rules.RefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, %slower "+
 			"refill",
-			l.what, grouped(l.refill.n), duration.Written(l.every.d), ifOwn(every, "raise every or "))
+			l.what, number.Grouped(l.refill.n), duration.Written(l.every.d), ifOwn(every, "raise every or "))
 	}
 	if pos, ok := ownPlace(l.refill, l.burst, every); ok && !fillsInTime(l.burst.n, l.refill.n, every.n) {
 		r.add(pos, rules.FillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every "+
 			"%s): raise refill, or lower burst%s",
-			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), duration.Written(l.every.d), ifOwn(every,
-				" or every"))
+			l.what, maxFillDays, number.Grouped(l.burst.n), number.Grouped(l.refill.n), duration.Written(l.every.d),
+			ifOwn(every, " or every"))
 	}
 }
 

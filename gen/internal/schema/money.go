@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/decimal"
 	"github.com/sluice-go/sluice/gen/internal/goname"
 	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/number"
 	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
@@ -194,7 +195,7 @@ func (r moneyReader) checkCounts(l limit) {
 // number reads a number of l: an amount if l is a limit of money, else tokens.
 func (r moneyReader) number(l limit, e entry, name string) count {
 	if !l.money {
-		return r.count(e, name, maxTokens)
+		return r.countFrom(e, name, l.least(name), maxTokens)
 	}
 	c := count{own: true, pos: r.pos(e.value)}
 	text, ok := r.scalar(e.value, name, "an amount, such as 50 or 0.25")
@@ -207,7 +208,7 @@ func (r moneyReader) number(l limit, e entry, name string) count {
 		r.add(c.pos, rules.BadNumber, "%s: %s %s", name, hint.Quote(text), why)
 	case n == 0 && name == "per_call":
 		r.add(c.pos, rules.ZeroNumber, "%s is 0: leave it out if a cost of 0 is to take nothing", name)
-	case n == 0:
+	case n == 0 && l.least(name) > 0:
 		r.add(c.pos, rules.ZeroNumber, "%s is 0: it must be at least 0.000001", name)
 	case n > maxMoney:
 		r.add(c.pos, rules.NumberRange, "%s is %s: it can be at most %s", name, hint.Short(text), amount(maxMoney))
@@ -226,7 +227,7 @@ func (l limit) written(n int64) string {
 	if l.money {
 		return amount(n)
 	}
-	return grouped(n)
+	return number.Grouped(n)
 }
 
 // amount writes an amount in nano-units as limits.yaml may have it: 10_000.5.

@@ -1,14 +1,11 @@
 package schema
 
 import (
-	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/duration"
 	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/number"
 	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
@@ -57,23 +54,27 @@ func (p period) inherited() period {
 }
 
 // count reads the number of e, 1 to most.
-func (r *reader) count(e entry, what string, most int64) count {
+func (r *reader) count(e entry, what string, most int64) count { return r.countFrom(e, what, 1, most) }
+
+// countFrom reads the number of e, least to most. least is 0 or 1.
+func (r *reader) countFrom(e entry, what string, least, most int64) count {
 	c := count{own: true, pos: r.pos(e.value)}
 	text, ok := r.scalar(e.value, what, "digits, such as "+example(e.name))
 	if !ok {
 		return c
 	}
-	n, why := parseCount(text, 1, most)
+	n, why := number.Parse(text, least, most)
 	switch {
 	case why != "":
 		r.add(c.pos, rules.BadNumber, "%s: %s %s", what, hint.Quote(text), why)
 	case n == 0 && e.name == "per_call":
 		r.add(c.pos, rules.ZeroNumber, "%s is 0: write at least 1, or leave it out: then a cost of 0 takes "+
 			"nothing, or a slot of a limit with in_flight", what)
-	case n == 0:
+	case n < least:
 		r.add(c.pos, rules.ZeroNumber, "%s is 0: it must be at least 1", what)
 	case n > most:
-		r.add(c.pos, rules.NumberRange, "%s is %s: it can be at most %s", what, hint.Short(text), grouped(most))
+		r.add(c.pos, rules.NumberRange, "%s is %s: it can be at most %s", what, hint.Short(text),
+			number.Grouped(most))
 	default:
 		c.n, c.ok = n, true
 	}
@@ -91,40 +92,6 @@ func example(name string) string {
 		return "2"
 	}
 	return "100"
-}
-
-// parseCount reads digits, which may be grouped by single '_'. Numbers that int64 does not hold are MaxInt64,
-// above every bound. why is the mistake in text, or "". least and most are in messages only.
-//
-// It reads the text, not YAML's value: in yaml.v3, 0100 is 64 and 1_0 is 10; in YAML 1.2 they are 100 and
-// text.
-func parseCount(text string, least, most int64) (n int64, why string) {
-	digits := strings.ReplaceAll(text, "_", "")
-	switch {
-	case text == "":
-		return 0, "is no number: write digits"
-	case strings.Trim(digits, "0123456789") != "" || digits == "":
-		return 0, fmt.Sprintf("is not a whole number from %d to %s: write digits, and '_' between digits if you "+
-			"like", least, grouped(most))
-	case text[0] == '_', text[len(text)-1] == '_', strings.Contains(text, "__"):
-		return 0, "has a '_' that is not between two digits"
-	case text[0] == '0' && len(text) > 1:
-		return 0, "starts with 0, which is octal to some readers of YAML: remove the 0"
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil { // out of range: there are only digits
-		return math.MaxInt64, ""
-	}
-	return n, ""
-}
-
-// grouped returns n as people write it: 1_000_000.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "_" + s[i:]
-	}
-	return s
 }
 
 // span is the values of a duration: from least to most, in whole steps.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen/internal/goname"
 	"github.com/sluice-go/sluice/gen/internal/hint"
+	"github.com/sluice-go/sluice/gen/internal/number"
 	"github.com/sluice-go/sluice/gen/internal/rules"
 )
 
@@ -112,7 +113,7 @@ func (r regionReader) floor(e entry) int64 {
 	if !ok {
 		return 0
 	}
-	switch n, why := parseCount(text, 0, maxFloor); {
+	switch n, why := number.Parse(text, 0, maxFloor); {
 	case why != "":
 		r.add(r.pos(e.value), rules.BadNumber, "floor of regions: %s %s", hint.Quote(text), why)
 	case n > maxFloor:

@@ -133,8 +133,11 @@ func (r windowReader) noCrash(because string) {
 // notEvenly reports keys of a limit that has windows, or is in flight, and does not refill.
 func (r windowReader) notEvenly(l limit, keys ...string) {
 	because := "a window brings all of capacity back when it ends"
-	if l.inFlight {
+	switch {
+	case l.inFlight:
 		because = "tokens of a limit with in_flight come back when calls end"
+	case l.prepaid():
+		because = "with window: never, only a Grant adds to the balance"
 	}
 	r.only("every", because, keys...)
 }
@@ -151,10 +154,14 @@ func (r windowReader) only(with, because string, keys ...string) {
 
 // window reads the windows of a limit, nil if they have a mistake.
 func (r windowReader) window(e entry) *window.Window {
-	text, ok := r.scalar(e.value, "window", "day, week, month, quarter, year or a duration, such as 5h")
+	text, ok := r.scalar(e.value, "window", "day, week, month, quarter, year, never or a duration, such as 5h")
 	switch {
 	case !ok:
 		return nil
+	case text == string(window.Never):
+		r.only("a window that ends", "credits stay until they are used", "starts", "zone")
+		w := window.Of(text)
+		return &w
 	case !window.IsUnit(text):
 		return r.firstUse(e, text)
 	}
@@ -174,9 +181,9 @@ func (r windowReader) window(e entry) *window.Window {
 // firstUse reads a window that is a duration, whose text it is given: it starts with the first use.
 func (r windowReader) firstUse(e entry, text string) *window.Window {
 	if text == "" || strings.Trim(text[:1], goname.Digits+".+-") != "" {
-		how := "it can be " + strings.Join(window.Units(), ", ") + ", or a duration with starts: first_use, such " +
-			"as 5h"
-		if k, ok := r.Nearest(text, window.Units()); ok {
+		units := append(window.Units(), string(window.Never))
+		how := "it can be " + strings.Join(units, ", ") + ", or a duration with starts: first_use, such as 5h"
+		if k, ok := r.Nearest(text, units); ok {
 			how = "did you mean " + hint.Quote(k) + "?"
 		}
 		r.add(r.pos(e.value), rules.UnknownValue, "there is no window %s: %s", hint.Quote(text), how)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen/internal/decimal"
 	"github.com/sluice-go/sluice/gen/internal/duration"
+	"github.com/sluice-go/sluice/gen/internal/number"
 )
 
 // Cure returns the end of a message about text that is none of known: the probable name, or else all of them.
@@ -18,10 +19,10 @@ func (n Numbers) String() string {
 		return s
 	}
 	if n.Refill != n.Capacity {
-		s += ", refill " + grouped(n.Refill)
+		s += ", refill " + number.Grouped(n.Refill)
 	}
 	if n.Burst != n.Capacity {
-		s += ", burst " + grouped(n.Burst)
+		s += ", burst " + number.Grouped(n.Burst)
 	}
 	return s
 }
@@ -46,11 +47,11 @@ func (l *Limit) Written(n Numbers) string {
 }
 
 // Count writes a number of a limit as limits.yaml has it: 10_000, or 12.5 of money.
-func (n Numbers) Count(number int64) string {
+func (n Numbers) Count(of int64) string {
 	if n.Currency != "" {
-		return amount(number)
+		return amount(of)
 	}
-	return grouped(number)
+	return number.Grouped(of)
 }
 
 // ParseAmount reads an amount of money as limits.yaml has it, in nano-units: 12.50. One that int64 does not
@@ -61,14 +62,14 @@ func ParseAmount(text string) (nanos int64, why string) { return decimal.Amount(
 func Amount(nanos int64) string { return amount(nanos) }
 
 // Count writes n as limits.yaml has it: 10_000.
-func Count(n int64) string { return grouped(n) }
+func Count(n int64) string { return number.Grouped(n) }
 
 // Period writes d as limits.yaml has it: 90s, 12h, 1d.
 func Period(d time.Duration) string { return duration.Written(d) }
 
 // ParseCount reads a whole number as limits.yaml has it: digits, and '_' between digits. A number that int64
 // does not hold becomes math.MaxInt64. why is the mistake in text, in words that follow it, or "".
-func ParseCount(text string) (n int64, why string) { return parseCount(text, 1, maxTokens) }
+func ParseCount(text string) (n int64, why string) { return number.Parse(text, 1, maxTokens) }
 
 // ParsePeriod reads a period as the key every of limits.yaml has it: 90s, 1h30m, 1d12h. why is the mistake in
 // text, in words that follow it, or "".

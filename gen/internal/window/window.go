@@ -22,13 +22,13 @@ type Window struct {
 	At      time.Duration // for Day: after midnight, whole minutes
 	Weekday time.Weekday  // for Week
 	Date    int           // for Month: 1 to 31
-	Zone    string        // an IANA name; "" for FirstUse
+	Zone    string        // an IANA name; "" for FirstUse and Never
 
 	// OwnStarts and OwnZone say that an entity has its own, where one is stored: the keys are entity.
 	OwnStarts, OwnZone bool
 }
 
-// Unit is the value of the key window, or FirstUse where that is a duration.
+// Unit is the value of the key window, or FirstUse where that is a duration. A window of Never does not end.
 type Unit string
 
 // The units.
@@ -39,9 +39,10 @@ const (
 	Quarter  Unit = "quarter"
 	Year     Unit = "year"
 	FirstUse Unit = "first_use"
+	Never    Unit = "never"
 )
 
-// Units returns the values of window that are no durations, shortest first.
+// Units returns the values of window that are no durations, shortest first, but for Never.
 func Units() []string {
 	return []string{string(Day), string(Week), string(Month), string(Quarter), string(Year)}
 }
@@ -66,14 +67,18 @@ func (u Unit) nominal() time.Duration {
 		return 30 * duration.Day
 	case Quarter:
 		return 91 * duration.Day
+	case Never: // as package bucket of the runtime has it
+		return 100 * 365 * duration.Day
 	}
 	return 365 * duration.Day
 }
 
-// Of returns the window of a unit of Units, with the defaults of starts and zone.
+// Of returns the window of a unit of Units, with the defaults of starts and zone, or of Never.
 func Of(unit string) Window {
 	w := Window{Unit: Unit(unit), Length: Unit(unit).nominal(), Zone: UTC}
 	switch w.Unit {
+	case Never:
+		w.Zone = ""
 	case Week:
 		w.Weekday = time.Monday
 	case Month:
@@ -130,13 +135,16 @@ func (w *Window) startOn(text string) (why string) {
 
 // String returns w as limits.yaml has it, with every default.
 func (w Window) String() string {
-	if w.Unit == FirstUse {
+	switch w.Unit {
+	case FirstUse:
 		return "window: " + duration.Written(w.Length) + ", starts: first_use"
+	case Never:
+		return "window: " + string(w.Unit)
 	}
 	return "window: " + string(w.Unit) + w.starts() + ", zone: " + w.ZoneKey()
 }
 
-// ZoneKey returns the value of the key zone, "" for FirstUse.
+// ZoneKey returns the value of the key zone, "" for FirstUse and Never.
 func (w Window) ZoneKey() string {
 	if w.OwnZone {
 		return Entity

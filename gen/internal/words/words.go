@@ -30,13 +30,15 @@ func Numbers(n schema.Numbers) string {
 }
 
 // Limit returns a limit's numbers in words: those of Numbers, or of windows: 5 per month from day 15 in UTC,
-// or 20 in flight.
+// or 20 in flight, or 5 prepaid.
 func Limit(n schema.Numbers, w *window.Window) string {
 	switch {
 	case n.InFlight():
 		return capacity(n) + " in flight"
 	case w == nil:
 		return Numbers(n)
+	case w.Unit == window.Never:
+		return Count(n.Currency, n.Capacity) + " prepaid"
 	}
 	return capacity(n) + " per " + windows(*w)
 }

@@ -38,6 +38,8 @@ func calendar(w gen.Window) *bucket.Calendar {
 		c.Unit, c.Date, c.Month = bucket.Quarter, 1, time.January
 	case gen.WindowYear:
 		c.Unit, c.Date, c.Month = bucket.Year, 1, time.January
+	case gen.WindowNever:
+		c.Unit = bucket.Never
 	default:
 		c.Unit = bucket.FirstUse
 	}

@@ -198,9 +198,14 @@ func (d *Decoder) balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, 
 	}
 	d.seen += len(item.LimitFields)
 	b.Tokens, b.Consumed = d.bounded(tk, d.integer(tk, tokens)), d.bounded(tc, d.Int(tc))
-	// a closed limit has capacity 0
-	b.Capacity, b.Burst = d.atLeast(0, cp, "a number that is not negative"), d.Positive(bx)
+	const whole = "a number that is not negative"
 	b.Period = d.Positive(rp)
+	b.Capacity = d.atLeast(0, cp, whole) // a closed limit has capacity 0
+	if b.Prepaid() {                     // only grants may fill it
+		b.Burst = d.atLeast(0, bx, whole)
+	} else {
+		b.Burst = d.Positive(bx)
+	}
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 type View struct {
 	Entity                     string        // as stored: user-123
 	Available, Capacity, Burst []int64       // Available is rounded down, 0 in debt
-	Full                       time.Duration // until the slowest limit is full; slots do not count
+	Full                       time.Duration // until the slowest limit is full; slots and credits do not count
 	Exists                     bool
 }
 
@@ -38,9 +38,10 @@ func Views(spec *store.Spec, buckets []store.Bucket, now int64) []View {
 	return views
 }
 
-// Full returns the time from now (ms) until b is full: 0 for an in-flight limit, of which nobody knows it.
+// Full returns the time from now (ms) until b is full. It is 0 for an in-flight limit, of which nobody knows
+// it, and for a prepaid one, which time does not fill.
 func Full(b bucket.Balance, refilled, now int64) time.Duration {
-	if b.InFlight() {
+	if b.InFlight() || b.Prepaid() {
 		return 0
 	}
 	return bucket.RetryAfter(b, refilled, now, b.Burst)

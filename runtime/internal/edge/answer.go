@@ -152,17 +152,25 @@ func refusal(denied *store.DeniedError, more time.Duration) Answer {
 		}
 		a.RetryAfter, a.Limits = max(a.RetryAfter, l.RetryAfter), append(a.Limits, l)
 	}
-	a.Detail = fmt.Sprintf("%s has %s of the %s that the request needs: retry after %d s.", denied.Limit,
-		Number(denied.Unit, denied.Available), store.Text(denied.Unit, denied.Requested), Seconds(a.RetryAfter))
+	a.Detail = fmt.Sprintf("%s has %s of the %s that the request needs%s.", denied.Limit,
+		Number(denied.Unit, denied.Available), store.Text(denied.Unit, denied.Requested), When(a.RetryAfter))
 	return a
+}
+
+// When says when to come back after a denial, in words that follow what is missing.
+func When(retryAfter time.Duration) string {
+	if retryAfter == store.UntilGrant {
+		return ", until more is granted"
+	}
+	return fmt.Sprintf(": retry after %d s", Seconds(retryAfter))
 }
 
 // after returns wait, and more if it is for the end of a window.
 func after(wait time.Duration, resets time.Time, more time.Duration) time.Duration {
-	if resets.IsZero() {
+	if resets.IsZero() || wait == store.UntilGrant {
 		return wait
 	}
-	return time.Duration(bucket.Add(int64(wait), int64(more)))
+	return min(time.Duration(bucket.Add(int64(wait), int64(more))), store.UntilGrant-1)
 }
 
 // longest returns the longest refusal of each limit, in the order in which the limits come.

@@ -90,11 +90,11 @@ func Lookup[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime
 // Policy returns the limit as whole tokens in whole seconds. That is the capacity and the time in which it
 // refills, if this is whole seconds. Otherwise the seconds are rounded up, and the tokens are what refills in
 // them. Of a windowed limit it is the capacity and the nominal length of a window. Money is in
-// nano-units. An in-flight limit has no window: its window is 0.
+// nano-units. An in-flight limit has no window: its window is 0. A prepaid limit has no policy.
 func (s *Standing) Policy() (quota, window int64, ok bool) {
 	l := s.Params
 	switch {
-	case l.Period <= 0 || l.Refill < 0:
+	case l.Period <= 0 || l.Refill < 0 || l.Prepaid():
 		return 0, 0, false
 	case l.Closed():
 		return 0, max(1, ceilSeconds(l.Period)), true
@@ -107,6 +107,12 @@ func (s *Standing) Policy() (quota, window int64, ok bool) {
 	}
 	window = max(1, ceilSeconds(bucket.MulDiv(l.Period, l.Capacity, l.Refill)))
 	return bucket.MulDiv(l.Refill, bucket.Mul(window, 1000), l.Period) / bucket.Milli, window, true
+}
+
+// Timed reports whether time brings tokens back: nobody knows when calls in flight end, or credits are
+// granted.
+func (s *Standing) Timed() bool {
+	return !s.Params.InFlight() && !s.Params.Prepaid() && s.Wait != store.UntilGrant
 }
 
 func ceilSeconds(ms int64) int64 { return ms/1000 + min(1, ms%1000) }
@@ -132,7 +138,7 @@ func Fields(limits []Standing) (policy, left string) {
 			}
 			policies = append(policies, policy)
 		}
-		if !s.Params.InFlight() { // nobody knows when its calls end
+		if s.Timed() {
 			balance += ";t=" + Integer(Seconds(s.Wait))
 		}
 		balances = append(balances, balance)

@@ -71,7 +71,7 @@ func (l *Buckets) Acquire(call *store.Call) (*Held, error) {
 	now := l.clock.Now().UnixMilli()
 	demands := l.demands(call, now)
 	for _, s := range demands {
-		if err := store.Exceeds(s.spec, s.entity, s.most(), s.cost); err != nil {
+		if err := store.Exceeds(s.spec, s.entity, s.most(), s.cost, now); err != nil {
 			return nil, err
 		}
 	}

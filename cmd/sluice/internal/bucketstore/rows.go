@@ -38,6 +38,9 @@ func (l Limit) fullIn() string {
 		return l.Slots() + until(": ", l.Held, l.Unit, time.UTC)
 	}
 	full, zone := format.FullIn(l.FullIn), time.UTC
+	if l.Prepaid() {
+		full = "never"
+	}
 	if !l.Resets.IsZero() {
 		full, zone = format.Resets(l.Resets, l.ResetsIn), l.Resets.Location()
 	}

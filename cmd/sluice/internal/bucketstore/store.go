@@ -57,7 +57,8 @@ type Limit struct {
 	Unit string
 	bucket.Limit
 	Available int64 // millitokens
-	// FullIn is the time until the balance is full if nothing is taken and nobody extends a hold.
+	// FullIn is the time until the balance is full if nothing is taken and nobody extends a hold. It is 0 for a
+	// prepaid limit, which time does not fill.
 	FullIn time.Duration
 	// Held is what open leases hold, the hold that ends first coming first.
 	Held []Hold
@@ -92,11 +93,11 @@ func nowOf(name string, b bucket.Balance, refilled, now int64) Limit {
 	if b.Windowed() && b.Over(now) {
 		return l // nothing that was held counts any more
 	}
-	if l.Held = heldOf(b, now); b.InFlight() {
+	if l.Held = heldOf(b, now); b.InFlight() || b.Prepaid() {
 		l.FullIn = 0
-		if n := len(l.Held); n > 0 {
-			l.FullIn = l.Held[n-1].Until.Sub(time.UnixMilli(now))
-		}
+	}
+	if n := len(l.Held); b.InFlight() && n > 0 {
+		l.FullIn = l.Held[n-1].Until.Sub(time.UnixMilli(now))
 	}
 	if at := store.Resets(b, now); !at.IsZero() {
 		l.Resets, l.ResetsIn = at.UTC(), at.Sub(time.UnixMilli(now))

@@ -16,11 +16,13 @@ const First = 10
 
 // Limit returns the columns of a limit in a table: capacity, burst, refill. unit is its currency, "" for
 // tokens. In place of the refill, a limit
-// with windows has their nominal length, and one of calls in flight says so.
+// with windows has their nominal length, and one that is prepaid or of calls in flight says so.
 func Limit(l bucket.Limit, unit string) []string {
 	period := Span(time.Duration(l.Period) * time.Millisecond)
 	refill := Tokens(l.Refill) + " every " + period
 	switch {
+	case l.Prepaid():
+		refill = "prepaid"
 	case l.Windowed():
 		refill = "windows of " + period
 	case l.InFlight():

@@ -74,7 +74,7 @@ func payable(plan *load.Plan) error {
 		for kind := portion.Kind; kind != store.NoParent; kind = spec.Kinds[kind].Parent {
 			k := spec.Kinds[kind]
 			for j, limit := range k.Limits {
-				if !k.Has(j) {
+				if !k.Has(j) || limit.Prepaid() { // a Grant may fill it
 					continue
 				}
 				if burst := spec.Whole(j, limit.Burst); portion.Cost[j].Least > burst {

@@ -46,6 +46,8 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 // noRefill says why a limit has no refill, or returns an empty string.
 func noRefill(l bucket.Limit) string {
 	switch {
+	case l.Prepaid():
+		return "is prepaid"
 	case l.Windowed():
 		return "has windows"
 	case l.InFlight():
@@ -72,7 +74,7 @@ func (l Scope) capacityOf(i int, beside, value string) (limit bucket.Limit, wron
 		wrong = fmt.Sprintf("capacity %q %s", capacity, why)
 	case capacity != value:
 		which := ""
-		if own.Windowed() {
+		if own.Windowed() && !own.Prepaid() {
 			which = ", which are those of limits.yaml"
 		}
 		wrong = fmt.Sprintf("%s %s%s: there is no every, burst or refill to change, write %s=%s", name, beside,

@@ -56,8 +56,9 @@ type row struct {
 	Held  []bucketstore.HoldJSON `json:"held,omitempty"` // by open leases
 	Money *bucketstore.MoneyJSON `json:"money,omitempty"`
 
-	unit  string // the currency of a limit of money, else empty
-	slots string // how many are taken; empty but for an in-flight limit
+	unit    string // the currency of a limit of money, else empty
+	untimed string // stands for FullIn: the slots taken of an in-flight limit, or that it is prepaid; else empty
+	prepaid bool
 }
 
 // add adds the buckets of a page.
@@ -86,8 +87,11 @@ func (b *board) add(page bucketstore.Page) {
 func rowOf(b bucketstore.Bucket, l bucketstore.Limit) row {
 	r := row{Entity: b.Entity, Limit: l.Name, Available: l.Available, Burst: l.Burst,
 		FullIn: l.FullIn.Milliseconds(), Held: l.HeldJSON(), Money: l.MoneyJSON(), unit: l.Unit}
-	if l.InFlight() {
-		r.slots = l.Slots()
+	switch {
+	case l.InFlight():
+		r.untimed = l.Slots()
+	case l.Prepaid():
+		r.untimed, r.prepaid = prepaid, true
 	}
 	if b.Root != b.Entity {
 		r.Root = b.Root
@@ -108,12 +112,19 @@ func (b *board) insert(r row) {
 	b.Rows = b.Rows[:min(len(b.Rows), b.most)]
 }
 
-// used returns the used tokens and the burst. A burst of 0 counts as used up.
+// prepaid stands in place of the time until a limit is full.
+const prepaid = "prepaid"
+
+// used returns the used tokens and the burst. A burst of 0 counts as used up, and one that grants exceed as
+// unused. Of a prepaid limit, nobody knows what it began with and was granted: it is used up, or not.
 func (r row) used() (used, burst uint64) {
-	if r.Burst <= 0 {
+	switch {
+	case r.prepaid && r.Available > 0:
+		return 0, 1
+	case r.prepaid, r.Burst <= 0:
 		return 1, 1
 	}
-	return uint64(bucket.Sub(r.Burst, r.Available)), uint64(r.Burst)
+	return uint64(max(0, bucket.Sub(r.Burst, r.Available))), uint64(r.Burst)
 }
 
 // compareRows orders rows by the exact used portion, the largest first, and then by name.
@@ -185,10 +196,10 @@ func (b *board) table(w io.Writer, bar term.Bar) error {
 	return texttable.Write(w, "", "lllrrrl", rows)
 }
 
-// fullIn says when the limit is full, or how many slots are taken: nobody knows when a call ends.
+// fullIn says when the limit is full. Nobody knows when a call ends, or when credits are granted.
 func (r row) fullIn() string {
-	if r.slots != "" {
-		return r.slots
+	if r.untimed != "" {
+		return r.untimed
 	}
 	return format.FullIn(time.Duration(r.FullIn) * time.Millisecond)
 }

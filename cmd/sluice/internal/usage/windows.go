@@ -67,6 +67,8 @@ func endOf(u usage.WindowUsage) string {
 	switch {
 	case u.End.IsZero():
 		return windowNone
+	case u.End.UnixMilli() == bucket.NeverEnds:
+		return bucket.Never.String()
 	case u.End.Equal(u.End.Truncate(time.Minute)):
 		layout = "2006-01-02 15:04"
 	case u.End.Equal(u.End.Truncate(time.Second)):

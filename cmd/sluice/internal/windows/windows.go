@@ -166,12 +166,12 @@ type limitJSON struct {
 	Entity   string       `json:"entity,omitempty"`
 	From     string       `json:"calendar_of,omitempty"` // the entity whose calendar it is; none is the default
 	Calendar string       `json:"calendar"`
-	Zone     string       `json:"zone,omitempty"`      // none for windows from the first use
+	Zone     string       `json:"zone,omitempty"`      // none for windows from the first use, and never
 	Length   int64        `json:"length_ms,omitempty"` // of windows from the first use
 	Starts   []windowJSON `json:"starts"`
 }
 
-// starts returns the next n windows after now. There are none for windows from the first use.
+// starts returns the next n windows after now. There are none for windows from the first use, and for never.
 func (l limit) starts(n int, now time.Time) []windowJSON {
 	all := []windowJSON{}
 	next := l.byDefault().Next(now.UnixMilli(), n+1)
@@ -204,9 +204,11 @@ func (l limit) json(n int, now time.Time) limitJSON {
 	if l.own {
 		out.From = l.from
 	}
-	if l.calendar.Unit == bucket.FirstUse {
+	switch l.calendar.Unit {
+	case bucket.FirstUse:
 		out.Length = l.calendar.Length
-	} else {
+	case bucket.Never:
+	default:
 		out.Zone = l.zone().String()
 	}
 	return out

@@ -45,7 +45,7 @@ func (r *Reader) Refused(res *Resource, chain []*Bucket, cost []int64, now int64
 			case cost[j] <= 0, b.Absent(): // it is not charged
 			case shape.Ceiling != nil && store.ExceedsQuota(b.Limit, cost[j]) && cost[j] <= shape.Ceiling[j].Burst:
 				denies = true
-			case cost[j] > b.Burst: // it can never be served: an error of its own
+			case b.TooLarge(cost[j], now): // it can never be served: an error of its own
 				return nil
 			case !denies:
 				denies = bucket.Available(*b, img.Refilled, now) < cost[j]

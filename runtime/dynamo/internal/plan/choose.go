@@ -50,7 +50,12 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 		return Plan{Decision: Read}
 	}
 	cost := make([]int64, len(d.Shape.Limits))
-	full := &bucket.Image{Balances: bucket.Full(d.Shape.Limits), Missing: make([]bool, len(cost))}
+	full := &bucket.Image{
+		Refilled: now, Balances: bucket.Full(d.Shape.Limits), Missing: make([]bool, len(cost)),
+	}
+	if decision := overFull(full, d.Take, now); decision != Write {
+		return Plan{Decision: decision, Image: full}
+	}
 	after := slices.Clone(full.Balances)
 	var ends []int64
 	if windowed(d.Shape.Limits) {
@@ -65,15 +70,12 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 			holds[i] = bucket.NewHold(cost[i], 0, now)
 			after[i] = after[i].Apply(holds[i])
 		}
-		if cost[i] > full.Balances[i].Burst {
-			return Plan{Decision: TooLarge, Image: full}
-		}
 		if d.Change != nil {
 			cost[i] = bucket.Add(cost[i], max(d.Change[i], 0))
 		}
 		after[i].Tokens = bucket.Sub(after[i].Tokens, cost[i])
-		if after[i].Windowed() && cost[i] > 0 {
-			ends[i] = d.calendar(i).End(now, 0)
+		if after[i].Windowed() {
+			ends[i] = d.calendar(i).First(cost[i], now)
 			after[i].Ends = ends[i]
 		}
 	}
@@ -81,6 +83,21 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 		Path: Create, Cost: cost, Limits: d.Shape.Limits, Ends: ends, Holds: holds,
 		Refilled: now, Version: d.Shape.created(), PlanOf: d.Shape.PlanOf, TTL: Expiry(after, now),
 	}
+}
+
+// overFull decides on acquires that take more than full, a full bucket, has at now: Write if they do not. A
+// prepaid limit waits for a grant.
+func overFull(full *bucket.Image, take []int64, now int64) Decision {
+	decision := Write
+	for i, n := range take {
+		switch b := full.Balances[i]; {
+		case b.TooLarge(n, now):
+			return TooLarge
+		case n > b.Burst:
+			decision = Deny
+		}
+	}
+	return decision
 }
 
 // windowed reports whether any of limits has windows.
@@ -307,7 +324,7 @@ func (d *Demand) LeastLeft(s State, now int64) float64 {
 	for i, b := range s.Image.Balances {
 		if d.Take[i] > 0 && !s.Image.Missing[i] {
 			left := bucket.Sub(bucket.Available(b, s.Image.Refilled, now), d.Take[i])
-			least = min(least, float64(left)/float64(b.Burst))
+			least = min(least, float64(left)/float64(max(1, b.Burst)))
 		}
 	}
 	return least
@@ -346,7 +363,7 @@ func choose(d *Demand, s State, now int64) Plan {
 	b := BalancesOf(s.Image)
 	d.Pool.reset()
 	net := b.Net(d)
-	if b.exceeds(net.take) {
+	if b.exceeds(net.take, now) {
 		return Plan{Decision: readUnlessConfirmed(TooLarge, s), Image: s.Image}
 	}
 	if p, ok := NewRetry(d, b, net, now); ok {

@@ -18,7 +18,9 @@ type Headroom struct {
 func NewHeadroom(img *bucket.Image, s *Shape, windows []*bucket.Calendar, now int64) Headroom {
 	whole, most := make([]int64, len(s.Limits)), make([]int64, len(s.Limits))
 	for i, limit := range s.Limits {
-		whole[i], most[i] = limit.Burst, limit.Burst
+		if whole[i], most[i] = limit.Burst, limit.Burst; limit.Windowed() {
+			most[i] = math.MaxInt64 // a grant may have lifted it above the burst
+		}
 	}
 	switch {
 	case img == nil:
@@ -30,8 +32,11 @@ func NewHeadroom(img *bucket.Image, s *Shape, windows []*bucket.Calendar, now in
 	default:
 		for i, b := range img.Balances {
 			whole[i], most[i] = math.MaxInt64, math.MaxInt64
-			if !img.Missing[i] {
-				whole[i], most[i] = bucket.Available(b, img.Refilled, now), b.Burst
+			if img.Missing[i] {
+				continue
+			}
+			if whole[i] = bucket.Available(b, img.Refilled, now); !b.Windowed() {
+				most[i] = b.Burst
 			}
 		}
 	}

@@ -144,14 +144,17 @@ func NewReshape(cost []int64, img *bucket.Image, s *Shape, windows []*bucket.Cal
 	}
 	after := bucket.Full(s.Limits)
 	full := &bucket.Image{Balances: slices.Clone(after), Missing: make([]bool, n)}
+	for i, old := range img.Balances {
+		next := bucket.Balance{Limit: s.Limits[i], Ends: old.Ends}
+		if next.Tokens = bucket.Add(old.Tokens, bucket.Sub(next.Burst, old.Burst)); next.TooLarge(cost[i], now) {
+			return Plan{Decision: TooLarge, Image: full}
+		}
+	}
 	if windowed(s.Limits) {
 		p.Ends = make([]int64, n)
 	}
 	p.Generic = !s.HasPlans && img.PlanOf != "" // the generated text does not remove it
 	for i, old := range img.Balances {
-		if cost[i] > s.Limits[i].Burst {
-			return Plan{Decision: TooLarge, Image: full}
-		}
 		p.Generic = p.Generic || old.Holds() && !s.holds(i) // the generated text does not remove its cells
 		fits := true
 		if s.holds(i) {
@@ -182,10 +185,10 @@ func (p *Plan) reshape(i int, windows []*bucket.Calendar, now int64) bool {
 	switch {
 	case p.Image.Missing[i]:
 		p.Lo[i], p.Hi[i] = math.MaxInt64, math.MaxInt64 // it must still be missing
-		if p.Limits[i].Windowed() && cost > 0 {
-			p.Ends[i] = windows[i].End(now, 0)
+		if p.Limits[i].Windowed() {
+			p.Ends[i] = windows[i].First(cost, now)
 		}
-		return true
+		return cost <= burst
 	case old.InFlight(): // what is held stays held
 		p.Fill[i], p.Lo[i], p.Hi[i] = bucket.Sub(burst, old.Burst), math.MinInt64, math.MaxInt64
 		if cost > 0 {

@@ -288,10 +288,10 @@ func (b Balances) overAll(pool *VectorPool, cost []int64) []int64 {
 	return all
 }
 
-// exceeds reports whether take is above a burst.
-func (b Balances) exceeds(take []int64) bool {
+// exceeds reports whether take is more than a limit ever holds, as far as b says at now.
+func (b Balances) exceeds(take []int64, now int64) bool {
 	for i, balance := range b.All {
-		if !b.missing[i] && take[i] > balance.Burst {
+		if !b.missing[i] && balance.TooLarge(take[i], now) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -256,7 +257,7 @@ func (s *scheduler) completeDenial(r *Request, err error, others []int) error {
 	b.plan([]*Request{&rest}, now)
 	for _, t := range b.targets {
 		if t.plan.Decision == plan.TooLarge {
-			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take)
+			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take, math.MaxInt64)
 		}
 		if img := t.plan.DeniedImage(); img != nil {
 			denied = t.refuse(denied, img, t.demand.Take, now)

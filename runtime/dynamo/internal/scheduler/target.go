@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -304,7 +305,7 @@ func (ts targets) denied(now int64) (denied *store.DeniedError) {
 func (ts targets) tooLarge() error {
 	for _, t := range ts {
 		if t.plan.Decision == plan.TooLarge {
-			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take)
+			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take, math.MaxInt64)
 		}
 	}
 	return nil

@@ -70,10 +70,15 @@ func Held(held []bool, i int) bool { return held != nil && held[i] }
 func (a *Args) add(burst int64, kind int, c *bucket.Calendar) {
 	var next [boundaries]int64 // 0 opens no window
 	half, length := c.Half(), int64(0)
-	if c.Unit == bucket.FirstUse {
+	switch c.Unit {
+	case bucket.FirstUse:
 		half, length = kept, c.Length
-	} else if copy(next[:], c.Next(a.after, boundaries)) > 0 {
-		a.until = min(a.until, next[0])
+	case bucket.Never:
+		next[0] = bucket.NeverEnds
+	default:
+		if copy(next[:], c.Next(a.after, boundaries)) > 0 {
+			a.until = min(a.until, next[0])
+		}
 	}
 	a.List = append(a.List, burst, kind, half, length, a.after, next[0], next[1], next[2])
 }
