@@ -99,10 +99,10 @@ func (r *record) settle(ctx context.Context, actual []int64, v *vectors) error {
 	part := &call.Parts[0]
 	part.Actual = append(part.Actual, actual...)
 	core.vectorPool.Put(v)
-	ignoreSlots(spec, part.Actual, nil)
+	tokens.IgnoreSlots(spec, part.Actual, nil)
 	_, err := tokens.Scale(spec, part.Buckets[0].Kind, true, part.Actual)
 	if err == nil {
-		ignoreSlots(spec, part.Actual, part.Cost)
+		tokens.IgnoreSlots(spec, part.Actual, part.Cost)
 		r.end()
 	}
 	r.Unlock()
@@ -114,19 +114,6 @@ func (r *record) settle(ctx context.Context, actual []int64, v *vectors) error {
 		f(ctx, observers.Event(store.OperationSettle, call, core.env.Clock.Now(), err))
 	}
 	return err
-}
-
-// ignoreSlots puts in place of actual, for in-flight limits, what was taken: nothing if taken is nil.
-func ignoreSlots(spec *store.Spec, actual, taken []int64) {
-	for i := range spec.Held { // nil if there is no such limit
-		switch {
-		case !spec.InFlight(i):
-		case taken == nil:
-			actual[i] = 0
-		default:
-			actual[i] = taken[i]
-		}
-	}
 }
 
 // keep ends the lease as it is, unless it has ended.

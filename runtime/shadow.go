@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/sluice-go/sluice/runtime/internal/outage"
+	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -52,7 +53,8 @@ func (r *resource) glance(ctx context.Context, call *request, o *callOptions) (o
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
 	by, err := r.attempt(ctx, call, o.until(ctx, waiting))
-	if denied, ok := errors.AsType[*DeniedError](err); ok && pastDeadline(waiting, atLeast(r.spec, denied)) {
+	denied, ok := errors.AsType[*DeniedError](err)
+	if ok && pastDeadline(waiting, waitlist.AtLeast(r.spec, denied)) {
 		err = store.PastDeadline(denied)
 	}
 	return by, err

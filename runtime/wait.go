@@ -107,7 +107,7 @@ func (w *waiter) join() (ok bool) {
 	if bounded(w.waiting) {
 		tooLate = func(view *waitlist.View) bool {
 			denied := w.behind(view)
-			return denied != nil && pastDeadline(w.waiting, atLeast(w.spec, denied))
+			return denied != nil && pastDeadline(w.waiting, waitlist.AtLeast(w.spec, denied))
 		}
 	}
 	w.ticket, ok = w.core.waiters.Join(w.spec, w.part, tooLate)
@@ -131,7 +131,7 @@ func (w *waiter) step() (by outage.Settler, done bool, err error) {
 	}
 	switch {
 	case w.last == nil:
-	case pastDeadline(w.waiting, atLeast(w.spec, w.last)):
+	case pastDeadline(w.waiting, waitlist.AtLeast(w.spec, w.last)):
 		return nil, true, store.PastDeadline(w.last)
 	case w.last.RetryAfter > longestWait && !bounded(w.waiting):
 		return nil, true, w.last
@@ -180,20 +180,6 @@ func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 
 // isSlots reports whether the i-th limit is one of calls in flight.
 func isSlots(spec *store.Spec, i int) bool { return spec.Held != nil && spec.InFlight(i) }
-
-// atLeast returns how long denied, by limits of spec, lasts at least. A slot may be free at any moment,
-// whatever the hint.
-func atLeast(spec *store.Spec, denied *DeniedError) (wait time.Duration) {
-	if spec.Held == nil {
-		return denied.RetryAfter
-	}
-	for _, one := range denied.Refusals {
-		if i := slices.Index(spec.Limits, one.Limit); i < 0 || !isSlots(spec, i) {
-			wait = max(wait, one.RetryAfter)
-		}
-	}
-	return wait
-}
 
 // blockedBy returns the bucket of the chain, and its limit, that refuse w for longest.
 func (w *waiter) blockedBy() (i, limit int) {

@@ -69,3 +69,16 @@ func ErrEmpty(spec *store.Spec) error {
 		Resource: spec.Resource, Field: "cost", Reason: "is empty: set at least one limit's cost",
 	}
 }
+
+// IgnoreSlots puts in place of actual, for in-flight limits, what was taken: nothing if taken is nil.
+func IgnoreSlots(spec *store.Spec, actual, taken []int64) {
+	for i := range spec.Held { // nil if there is no such limit
+		switch {
+		case !spec.InFlight(i):
+		case taken == nil:
+			actual[i] = 0
+		default:
+			actual[i] = taken[i]
+		}
+	}
+}
