@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/internal/contexts"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
+	"github.com/sluice-go/sluice/runtime/internal/parked"
 )
 
 // Lease holds what an acquire took, until it is settled, kept or released. Its methods are safe for
@@ -98,6 +99,38 @@ func (l *Lease[C]) Shadowed() error {
 		return nil
 	}
 	return l.record.shadowed
+}
+
+// Park puts an open lease aside in a few bytes, which it appends to dst, for a server that has many leases.
+// Unpark makes a lease of them that ends as l would; l has ended for callers. Park returns false, and changes
+// nothing, if l has ended, took nothing, or holds something; also for some leases in windows.
+func (l *Lease[C]) Park(dst []byte) (text []byte, ok bool) {
+	if (*lease)(l).isZero() {
+		return dst, false
+	}
+	r := l.record
+	r.Lock()
+	defer r.Unlock()
+	if r.Spent() || r.holder != nil || r.shadowed != nil || outage.Degraded(r.by) {
+		return dst, false
+	}
+	if dst, ok = parked.Append(dst, r.Part()); ok {
+		r.end()
+	}
+	return dst, ok
+}
+
+// Unpark returns the lease that Park has put aside, of this resource. It fails with an *InvalidError for
+// anything else. Several of one Park would each give all of it back: the caller uses one.
+func (r *Resource[E, C]) Unpark(text []byte) (*Lease[C], error) {
+	part, ok := parked.Read(r.untyped.def, r.untyped.spec, text)
+	if !ok {
+		return nil, &InvalidError{Resource: r.Name(), Field: "parked lease", Reason: "is not what Park returns"}
+	}
+	l := &lease{own: record{resource: r.untyped, by: r.untyped.core.session, options: &r.untyped.defaults}}
+	l.record = &l.own
+	l.own.Begin(part, false)
+	return (*Lease[C])(l), nil
 }
 
 // isZero reports that no acquire made l.
