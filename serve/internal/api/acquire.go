@@ -122,10 +122,7 @@ func (c *call) grantOnce(ctx context.Context, key string, text []byte,
 	for i := range result.Count {
 		one := leases.Granted{Number: result.First + uint64(i)}
 		one.Name = c.Leases.Name(one.Number)
-		if one.Open, err = c.Leases.Find(one.Name); err == nil {
-			err = c.Leases.Adopt(one.Name, c.client())
-		}
-		_ = err // it has ended, and calls on it say so
+		_ = c.Leases.Adopt(one.Name, c.client()) // if it has ended, calls on it say so
 		granted = append(granted, one)
 	}
 	return granted, nil
@@ -134,10 +131,10 @@ func (c *call) grantOnce(ctx context.Context, key string, text []byte,
 // appendGranted appends what a client gets of a lease.
 func appendGranted(dst []byte, g *leases.Granted) []byte {
 	dst = append(append(append(dst, `{"lease":"`...), g.Name...), '"')
-	if g.Lease == nil { // it has ended
+	if g.Lease == nil { // of an acquire before
 		return append(dst, '}')
 	}
-	dst = appendRemaining(append(dst, ','), &g.Open)
+	dst = appendRemaining(append(dst, ','), g.On, g.Lease)
 	if g.Lease.Degraded() {
 		dst = append(dst, `,"degraded":true`...)
 	}
@@ -148,11 +145,11 @@ func appendGranted(dst []byte, g *leases.Granted) []byte {
 }
 
 // appendRemaining appends what the lease's last write left of each limit, as far as that is known.
-func appendRemaining(dst []byte, o *leases.Open) []byte {
+func appendRemaining(dst []byte, on *limits.Resource, lease *limits.Lease) []byte {
 	dst = append(dst, `"remaining":{`...)
-	left := o.Lease.Balances()
+	left := lease.Balances()
 	first := true
-	for i, name := range o.On.Spec.Limits {
+	for i, name := range on.Spec.Limits {
 		least, known := leastOf(left, name)
 		if !known {
 			continue
@@ -162,7 +159,7 @@ func appendRemaining(dst []byte, o *leases.Open) []byte {
 		}
 		first = false
 		dst = append(strconv.AppendQuote(dst, name), ':')
-		dst = o.On.AppendNumber(dst, i, least)
+		dst = on.AppendNumber(dst, i, least)
 	}
 	return append(dst, '}')
 }

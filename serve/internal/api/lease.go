@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/serve/internal/leases"
+	"github.com/sluice-go/sluice/serve/internal/limits"
 )
 
 // settle is POST /v1/leases/{lease}/settle.
@@ -13,7 +14,7 @@ func (c *call) settle() error {
 	if err != nil {
 		return err
 	}
-	err = c.Leases.Settle(c.r.Context(), name, cost)
+	lease, err := c.Leases.Settle(c.r.Context(), name, cost)
 	if _, failed := errors.AsType[*runtime.UnavailableError](err); failed {
 		return errUnsettled
 	}
@@ -23,7 +24,7 @@ func (c *call) settle() error {
 	if err != nil {
 		return err
 	}
-	return c.replyRemaining(open)
+	return c.replyRemaining(open.On, lease)
 }
 
 // more is POST /v1/leases/{lease}/more.
@@ -32,13 +33,14 @@ func (c *call) more() error {
 	if err == nil && c.Draining.Err() != nil {
 		err = errDraining
 	}
-	if err == nil {
-		err = c.Leases.More(c.r.Context(), name, cost)
-	}
 	if err != nil {
 		return err
 	}
-	return c.replyRemaining(open)
+	lease, err := c.Leases.More(c.r.Context(), name, cost)
+	if err != nil {
+		return err
+	}
+	return c.replyRemaining(open.On, lease)
 }
 
 // leaseCost reads the cost of a call on a lease.
@@ -60,8 +62,8 @@ func (c *call) leaseCost() (name string, open leases.Open, cost []int64, err err
 }
 
 // replyRemaining answers with what the last write of a lease left.
-func (c *call) replyRemaining(open leases.Open) error {
-	c.reply(append(appendRemaining([]byte{'{'}, &open), "}\n"...))
+func (c *call) replyRemaining(on *limits.Resource, lease *limits.Lease) error {
+	c.reply(append(appendRemaining([]byte{'{'}, on, lease), "}\n"...))
 	return nil
 }
 

@@ -135,7 +135,8 @@ func (c *call) settleOne(ctx context.Context, d *descriptor, name string) error 
 	if err != nil {
 		return err
 	}
-	return c.Leases.Settle(ctx, name, cost)
+	_, err = c.Leases.Settle(ctx, name, cost)
+	return err
 }
 
 // unsettled returns the error for a request that has settled nothing but leases, and some of them not. Envoy

@@ -52,14 +52,14 @@ type Claim struct {
 type Granted struct {
 	Name   string
 	Number uint64
+	Lease  *limits.Lease // to be read alone: calls by Name end it
 	Open
 }
 
 // Open is an open lease.
 type Open struct {
-	Lease *limits.Lease
-	On    *limits.Resource
-	Kind  int // of its entity
+	On   *limits.Resource
+	Kind int // of its entity
 }
 
 // Holder holds leases. It is safe for concurrent use.
@@ -117,14 +117,15 @@ func (h *Holder) Acquire(
 	for i, lease := range all {
 		number++
 		e := &entry{
-			Open: Open{Lease: lease, On: claims[i].On, Kind: claims[i].Entity.Kind()}, in: in.Hold(),
+			Open: Open{On: claims[i].On, Kind: claims[i].Entity.Kind()}, in: in.Hold(),
 			from: terms.From, number: number, until: now.Add(terms.Most).UnixMilli(),
 		}
+		e.put(lease)
 		if terms.From != nil {
 			e.until = now.Add(Grace).UnixMilli()
 		}
 		h.part(e.number).add(e, now.UnixMilli())
-		granted[i] = Granted{Name: h.names.Name(number), Number: number, Open: e.Open}
+		granted[i] = Granted{h.names.Name(number), number, lease, e.Open}
 	}
 	return granted, nil
 }
@@ -162,7 +163,8 @@ func acquire(
 	return taken, nil
 }
 
-// Find returns the open lease of a name. It fails with ErrForged, ErrElsewhere, ErrDied or an *EndedError.
+// Find returns what is known of the open lease of a name. It fails with ErrForged, ErrElsewhere, ErrDied or
+// an *EndedError.
 func (h *Holder) Find(name string) (Open, error) {
 	e, err := h.find(name)
 	if err != nil {
@@ -179,38 +181,33 @@ func (h *Holder) find(name string) (*entry, error) {
 	return h.part(number).find(number)
 }
 
-// Settle settles a lease at actual. It fails as Find does, and as runtime.Lease.Settle: after an
-// *runtime.InvalidError alone, the lease is open as before.
-func (h *Holder) Settle(ctx context.Context, name string, actual []int64) error {
-	return h.end(ctx, name, Settled, func(l *limits.Lease) error { return l.Settle(ctx, actual) })
+// Settle settles a lease at actual, and returns it to be read. It fails as Find does, and as
+// runtime.Lease.Settle: after an *runtime.InvalidError alone, the lease is open as before.
+func (h *Holder) Settle(ctx context.Context, name string, actual []int64) (*limits.Lease, error) {
+	return h.call(ctx, name, Settled, func(l *limits.Lease) error { return l.Settle(ctx, actual) })
 }
 
-// More takes more for a lease. It fails as Find does, and as runtime.Lease.More.
-func (h *Holder) More(ctx context.Context, name string, more []int64) error {
-	e, err := h.find(name)
-	if err != nil {
-		return err
-	}
-	if err = e.Lease.More(ctx, more); errors.Is(err, runtime.ErrSettled) {
-		return &EndedError{}
-	}
-	return err
+// More takes more for a lease, and returns it to be read. It fails as Find does, and as runtime.Lease.More.
+func (h *Holder) More(ctx context.Context, name string, more []int64) (*limits.Lease, error) {
+	return h.call(ctx, name, Unknown, func(l *limits.Lease) error { return l.More(ctx, more) })
 }
 
 // Keep ends a lease as it is. It fails as Find does.
 func (h *Holder) Keep(ctx context.Context, name string) error {
-	return h.end(ctx, name, Kept, func(l *limits.Lease) error {
+	_, err := h.call(ctx, name, Kept, func(l *limits.Lease) error {
 		l.Keep(ctx)
 		return nil
 	})
+	return err
 }
 
 // Release ends a lease and gives all of it back. It fails as Find does.
 func (h *Holder) Release(ctx context.Context, name string) error {
-	return h.end(ctx, name, Released, func(l *limits.Lease) error {
+	_, err := h.call(ctx, name, Released, func(l *limits.Lease) error {
 		l.Release(ctx)
 		return nil
 	})
+	return err
 }
 
 // Alive keeps a lease open for Grace from now on, at least. It fails as Find does, and with
@@ -225,37 +222,47 @@ func (h *Holder) alive(name string, from *Client) error {
 	if err != nil {
 		return err
 	}
-	h.part(e.number).extend(e, from, time.Now().Add(Grace).UnixMilli())
+	lease := h.part(e.number).extend(e, from, time.Now().Add(Grace).UnixMilli())
+	if lease == nil { // it holds nothing that could be lost
+		return nil
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if cause := context.Cause(e.Lease.Context(ctx)); errors.Is(cause, runtime.ErrLeaseLost) {
+	if cause := context.Cause(lease.Context(ctx)); errors.Is(cause, runtime.ErrLeaseLost) {
 		return runtime.ErrLeaseLost
 	}
 	return nil
 }
 
-// end ends a lease by a call on it. Of several ends, the first takes effect: the others wait for it, and fail
-// with an *EndedError.
-func (h *Holder) end(ctx context.Context, name string, how End, by func(*limits.Lease) error) error {
+// call makes a call on a lease, which ends it so, unless how is Unknown. Calls on a lease are made one after
+// the other. Of several that end it, the first takes effect: the others fail with an *EndedError.
+func (h *Holder) call(
+	ctx context.Context, name string, how End, by func(*limits.Lease) error,
+) (*limits.Lease, error) {
 	e, err := h.find(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := h.part(e.number)
 	if err := p.begin(ctx, e); err != nil {
-		return err
+		return nil, err
 	}
-	err = by(e.Lease)
+	lease, err := e.take()
+	if err != nil {
+		p.finish(e, Unknown, nil)
+		return nil, err
+	}
+	err = by(lease)
 	if _, invalid := errors.AsType[*runtime.InvalidError](err); invalid {
-		p.finish(e, Unknown)
-		return err
+		how = Unknown
 	}
-	p.finish(e, how)
-	h.ended(e, how)
+	if p.finish(e, how, lease); how != Unknown {
+		h.ended(e, how)
+	}
 	if errors.Is(err, runtime.ErrSettled) { // its Limiter was closed
-		return &EndedError{}
+		err = &EndedError{}
 	}
-	return err
+	return lease, err
 }
 
 // ended counts the end of e.

@@ -35,6 +35,8 @@ const (
 type entry struct {
 	Open
 
+	lease  *limits.Lease // nil if it is parked
+	parked string        // it takes a tenth of the memory
 	in     *limits.Limits
 	from   *Client // nil for none
 	number uint64
@@ -43,6 +45,24 @@ type entry struct {
 	next, prev *entry // in its slot
 	hasEnded   bool
 	ending     chan struct{} // is closed once the end under way has ended; nil if there is none
+}
+
+// put puts the lease aside. It stays as it is if it cannot be parked.
+func (e *entry) put(lease *limits.Lease) {
+	var short [128]byte
+	if text, ok := lease.Park(short[:0]); ok {
+		e.lease, e.parked = nil, string(text)
+	} else {
+		e.lease, e.parked = lease, ""
+	}
+}
+
+// take returns the lease, for the call under way: no other one puts or takes it.
+func (e *entry) take() (*limits.Lease, error) {
+	if e.lease != nil {
+		return e.lease, nil
+	}
+	return e.On.Unpark([]byte(e.parked))
 }
 
 // end returns when e ends if its client does not call, in ms, as it looks at now.
@@ -108,14 +128,16 @@ func (p *part) find(number uint64) (*entry, error) {
 	return nil, &EndedError{How: p.ended[number]}
 }
 
-// extend keeps e open until an instant, in ms, and while from is open, unless that is nil.
-func (p *part) extend(e *entry, from *Client, until int64) {
+// extend keeps e open until an instant, in ms, and while from is open, unless that is nil. It returns the
+// lease, or nil if that is parked.
+func (p *part) extend(e *entry, from *Client, until int64) *limits.Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.until = max(e.until, until)
 	if from != nil {
 		e.from = from
 	}
+	return e.lease
 }
 
 // begin begins the end of e, once none is under way any more. It fails with an *EndedError, or with ctx's
@@ -148,15 +170,18 @@ func (p *part) tryBegin(e *entry) (under <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// finish ends what begin began. An unknown end is none: e stays open.
-func (p *part) finish(e *entry, how End) {
+// finish ends what begin began. An unknown end is none: e stays open, with lease unless that is nil.
+func (p *part) finish(e *entry, how End, lease *limits.Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(e.ending)
 	e.ending = nil
-	if how != Unknown {
+	switch {
+	case how != Unknown:
 		e.unlink()
 		p.drop(e, how)
+	case lease != nil:
+		e.put(lease)
 	}
 }
 

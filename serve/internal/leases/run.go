@@ -31,7 +31,9 @@ func (h *Holder) Run(ctx context.Context) {
 					turns <- struct{}{}
 					under.Go(func() {
 						defer func() { <-turns }()
-						e.Lease.Keep(context.WithoutCancel(ctx))
+						if e.lease != nil { // a parked one holds nothing, so there is nothing to write
+							e.lease.Keep(context.WithoutCancel(ctx))
+						}
 						h.ended(e, Expired)
 					})
 				}

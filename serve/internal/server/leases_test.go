@@ -168,7 +168,7 @@ func TestIdempotency(t *testing.T) {
 		const key = "Idempotency-Key"
 		first := r.acquire("100", key, "k1")
 		again := r.acquire("100", key, "k1")
-		if again.Lease != first.Lease || again.Left["tpm"] != 900. {
+		if again.Lease != first.Lease || again.Left != nil || r.left("api", user, "tpm") != 900. {
 			r.Errorf("%s, want %s", again.body, first.body)
 		}
 		if other := r.acquire("100", key, "k2"); other.Lease == first.Lease {
