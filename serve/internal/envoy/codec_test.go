@@ -3,6 +3,7 @@ package envoy_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,12 +28,10 @@ func TestSizes(t *testing.T) {
 		wide := make([]string, 2*1_001)
 		r.fails(codes.Internal, "more than 1000 entries: send fewer", descriptor(wide...))
 		r.fails(codes.ResourceExhausted, "larger than max", address(strings.Repeat("x", 2<<20)))
-		r.fails(codes.ResourceExhausted, "larger than max", many(1_000_000)...)
+		r.fails(codes.ResourceExhausted, "larger than max", slices.Repeat(many(1), 1_000_000)...)
 
-		empty := make([]*common.RateLimitDescriptor, 500_000) // 1 MB on the wire, 50 MB once decoded
-		for i := range empty {
-			empty[i] = &common.RateLimitDescriptor{}
-		}
+		// 1 MB on the wire, 50 MB once decoded
+		empty := slices.Repeat([]*common.RateLimitDescriptor{{}}, 500_000)
 		request := &ratelimit.RateLimitRequest{Descriptors: empty}
 		synctest.Wait()
 		var before, after runtime.MemStats

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/serve/internal/envoy"
 	"github.com/sluice-go/sluice/serve/internal/limits"
 	"github.com/sluice-go/sluice/serve/internal/logs"
 	"github.com/sluice-go/sluice/serve/internal/telemetry"
@@ -17,7 +18,7 @@ import (
 // watched is how often files are looked at.
 const watched = time.Second
 
-// files are the schema and the tokens, which are read again while the server runs.
+// files are the schema, the rules for Envoy and the tokens, which are read again while the server runs.
 type files struct {
 	flags     *Flags
 	place     *place
@@ -27,28 +28,46 @@ type files struct {
 
 	tokens  atomic.Pointer[[]string]
 	current *limits.Current
+	envoy   *envoy.Current // nil without --envoy
+}
+
+// content is what the files have.
+type content struct {
+	limits *limits.Limits
+	rules  *envoy.Rules // nil without --envoy
+	tokens []string
 }
 
 // read reads the files, and opens the limits. Nothing is changed by that.
-func (f *files) read() (*limits.Limits, []string, error) {
-	schema, err := limits.Read(f.flags.File)
+func (f *files) read() (c content, err error) {
+	schema, rules, err := f.flags.readRules()
 	if err == nil {
 		err = f.place.fits(f.flags.File, schema.Stores)
 	}
 	if err != nil {
-		return nil, nil, err
+		return c, err
 	}
-	tokens, err := f.flags.readTokens()
-	if err != nil {
-		return nil, nil, err
+	c.rules = rules
+	if c.tokens, err = f.flags.readTokens(); err != nil {
+		return c, err
 	}
-	l, err := schema.Open(f.place.open(), f.options...)
-	return l, tokens, err
+	c.limits, err = schema.Open(f.place.open(), f.options...)
+	return c, err
+}
+
+// readRules reads the schema and, with --envoy, the rules for it.
+func (f *Flags) readRules() (*limits.Schema, *envoy.Rules, error) {
+	schema, err := limits.Read(f.File)
+	if err != nil || f.Envoy == "" {
+		return schema, nil, err
+	}
+	rules, err := envoy.Read(f.Envoy, schema)
+	return schema, rules, err
 }
 
 // checkFiles reads the files, and opens nothing.
 func (f *Flags) checkFiles() error {
-	if _, err := limits.Read(f.File); err != nil {
+	if _, _, err := f.readRules(); err != nil {
 		return err
 	}
 	_, err := f.readTokens()
@@ -57,23 +76,26 @@ func (f *Flags) checkFiles() error {
 
 // start reads the files for the first time.
 func (f *files) start() error {
-	l, tokens, err := f.read()
+	c, err := f.read()
 	if err != nil {
 		return err
 	}
-	f.tokens.Store(&tokens)
-	f.current = limits.NewCurrent(l, func(err error) {
+	f.tokens.Store(&c.tokens)
+	f.current = limits.NewCurrent(c.limits, func(err error) {
 		f.log.Warn("limits of before are not closed properly", slog.Any("error", err))
 	})
+	if c.rules != nil {
+		f.envoy = envoy.NewCurrent(f.current, c.rules)
+	}
 	return nil
 }
 
 // reload reads the files again. If they have a mistake, all stays as it was.
 func (f *files) reload(ctx context.Context) {
-	l, tokens, err := f.read()
+	c, err := f.read()
 	if err == nil {
-		if err = l.Check(ctx); err != nil {
-			_ = l.Close(ctx) // it has made no calls
+		if err = c.limits.Check(ctx); err != nil {
+			_ = c.limits.Close(ctx) // it has made no calls
 		}
 	}
 	f.telemetry.Reloaded(ctx, err == nil)
@@ -82,8 +104,12 @@ func (f *files) reload(ctx context.Context) {
 			logs.OperatorError{Err: err}))
 		return
 	}
-	f.tokens.Store(&tokens)
-	f.current.Replace(l)
+	f.tokens.Store(&c.tokens)
+	if f.envoy != nil {
+		f.envoy.Replace(c.limits, c.rules)
+	} else {
+		f.current.Replace(c.limits)
+	}
 	f.log.Info("the files were read again", slog.String("file", f.flags.File))
 }
 
@@ -96,7 +122,7 @@ type mark struct {
 // marks returns those of all files; of a missing file, the zero mark.
 func (f *files) marks() []mark {
 	var all []mark
-	for _, name := range []string{f.flags.File, f.flags.TokenFile} {
+	for _, name := range []string{f.flags.File, f.flags.Envoy, f.flags.TokenFile} {
 		var m mark
 		if info, err := os.Stat(name); name != "" && err == nil {
 			m = mark{info.ModTime(), info.Size()}

@@ -27,6 +27,8 @@ type Flags struct {
 	Prefix    *string `env:"SLUICE_REDIS_PREFIX" placeholder:"sluice:" help:"With --redis: prefix of all keys."`
 
 	HTTP        string `name:"http" default:"127.0.0.1:8080" help:"${http}"`
+	Envoy       string `placeholder:"envoy.yaml" help:"Path of the rules for Envoy, which --grpc serves."`
+	GRPC        string `name:"grpc" default:"127.0.0.1:8081" help:"${grpc}"`
 	TokenFile   string `placeholder:"FILE" help:"File of tokens that clients send, one in a line."`
 	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server, for TLS."`
 	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
@@ -34,6 +36,7 @@ type Flags struct {
 
 	Replica   string        `placeholder:"NAME" help:"${replica}"`
 	MaxLeases int           `default:"100000" help:"Number of leases that may be open at once."`
+	LeaseMax  time.Duration `default:"10m" help:"Envoy's leases run out after so long."`
 	Drain     time.Duration `default:"30s" help:"At SIGTERM, wait for open leases for as long."`
 
 	Version bool `help:"Print the version."`
@@ -42,6 +45,7 @@ type Flags struct {
 // help has the help texts that are too long for a tag.
 var help = map[string]string{
 	"http": "Address of the HTTP API, or unix:/path/to/socket.",
+	"grpc": "With --envoy: address of Envoy's rate limit service, or unix:/path/to/socket.",
 	"redis": "URL of a Redis to use instead of a table: redis://:password@host:6379/0, rediss://..., " +
 		"unix://... ?master_name=NAME is for a Sentinel, ?addr=host:port adds nodes of a cluster.",
 	"replica": "Name of the place where this process runs, unique among replicas. By default it is the host's " +
@@ -96,6 +100,8 @@ func (f *Flags) check() error {
 		return fmt.Errorf("--region %q is not the name of an AWS region: pass one, such as eu-west-1", f.Region)
 	case f.MaxLeases < 1 || f.MaxLeases > 100_000_000:
 		return fmt.Errorf("--max-leases %d is out of range: pass 1 to 100000000", f.MaxLeases)
+	case f.LeaseMax < time.Second || f.LeaseMax > 24*time.Hour:
+		return fmt.Errorf("--lease-max %v is out of range: pass 1s to 24h", f.LeaseMax)
 	case f.Drain < 0 || f.Drain > time.Hour:
 		return fmt.Errorf("--drain %v is out of range: pass 0s to 1h", f.Drain)
 	case (f.TLSCert == "") != (f.TLSKey == ""):
@@ -113,8 +119,13 @@ func (f *Flags) check() error {
 			return err
 		}
 	}
-	if err := f.checkAddress(); err != nil {
+	if err := f.checkAddress("http", f.HTTP); err != nil {
 		return err
+	}
+	if f.Envoy != "" {
+		if err := f.checkAddress("grpc", f.GRPC); err != nil {
+			return err
+		}
 	}
 	return awsclient.CheckEndpoint(f.Endpoint)
 }
@@ -124,25 +135,25 @@ func (f *Flags) onTable() bool {
 	return f.Table != nil || f.Endpoint != "" || f.Region != "" || f.Namespace != nil
 }
 
-// checkAddress refuses an address that others reach, unless they have to prove who they are.
-func (f *Flags) checkAddress() error {
-	if path, ok := strings.CutPrefix(f.HTTP, "unix:"); ok {
+// checkAddress refuses an address of a flag that others reach, unless they have to prove who they are.
+func (f *Flags) checkAddress(flag, address string) error {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {
-			return fmt.Errorf("--http unix: has no path: pass one, such as unix:/run/sluice.sock")
+			return fmt.Errorf("--%s unix: has no path: pass one, such as unix:/run/sluice.sock", flag)
 		}
 		return nil
 	}
-	host, _, err := net.SplitHostPort(f.HTTP)
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("--http %q is no address: pass one, such as 127.0.0.1:8080 or unix:/run/sluice.sock",
-			f.HTTP)
+		return fmt.Errorf("--%s %q is no address: pass one, such as 127.0.0.1:8080 or unix:/run/sluice.sock",
+			flag, address)
 	}
 	ip := net.ParseIP(host)
 	if f.TokenFile != "" || f.TLSClientCA != "" || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("--http %s is open to other machines, whose programs could spend and give back: pass "+
-		"--token-file or --tls-client-ca too, or listen on 127.0.0.1", f.HTTP)
+	return fmt.Errorf("--%s %s is open to other machines, whose programs could spend and give back: pass "+
+		"--token-file or --tls-client-ca too, or listen on 127.0.0.1", flag, address)
 }
 
 // replica returns the name of the place where the process runs.

@@ -14,14 +14,14 @@ import (
 	"syscall"
 )
 
-// listen opens the listener of --http.
-func (f *Flags) listen(ctx context.Context) (net.Listener, error) {
+// listen opens the listener of a flag with an address.
+func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	var config net.ListenConfig
-	path, unix := strings.CutPrefix(f.HTTP, "unix:")
+	path, unix := strings.CutPrefix(address, "unix:")
 	if !unix {
-		l, err := config.Listen(ctx, "tcp", f.HTTP)
+		l, err := config.Listen(ctx, "tcp", address)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("--http %s is in use: choose another port, or 0 for a free one", f.HTTP)
+			return nil, fmt.Errorf("--%s %s is in use: choose another port, or 0 for a free one", flag, address)
 		}
 		return l, err
 	}
@@ -29,7 +29,7 @@ func (f *Flags) listen(ctx context.Context) (net.Listener, error) {
 	var dialer net.Dialer
 	if c, err := dialer.DialContext(ctx, "unix", path); err == nil {
 		_ = c.Close()
-		return nil, fmt.Errorf("--http %s is in use: choose another path", f.HTTP)
+		return nil, fmt.Errorf("--%s %s is in use: choose another path", flag, address)
 	}
 	if at, err := os.Lstat(path); err == nil && at.Mode()&os.ModeSocket != 0 {
 		if err := os.Remove(path); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/tool/secrets"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/serve/internal/envoy"
 	"github.com/sluice-go/sluice/serve/internal/logs"
 	"github.com/sluice-go/sluice/serve/internal/server"
 	"github.com/sluice-go/sluice/serve/internal/telemetry"
@@ -37,8 +38,8 @@ type Process struct {
 	Stdout, Stderr io.Writer
 	Reload         <-chan os.Signal // the files are to be read again
 
-	// Serving is called once the server answers, with its address; it may be nil.
-	Serving func(net.Addr)
+	// Serving is called once the server answers, with its addresses; it may be nil. grpc is nil without --envoy.
+	Serving func(http, grpc net.Addr)
 }
 
 // Run serves until ctx ends, and returns the exit code. args are without the program's name.
@@ -84,7 +85,9 @@ func given(command *kong.Context) func(name string) bool {
 // fail prints an error and returns the exit code.
 func (p *Process) fail(err error, code int) int {
 	text := secrets.Web(secrets.Redis(err.Error()))
-	if _, asIs := errors.AsType[gen.Problems](err); !asIs && !strings.HasPrefix(text, "sluice: ") {
+	_, asIs := errors.AsType[gen.Problems](err)
+	_, rules := errors.AsType[*envoy.FileError](err)
+	if !asIs && !rules && !strings.HasPrefix(text, "sluice: ") {
 		text = "sluice: " + text
 	}
 	_, _ = fmt.Fprintln(p.Stderr, strings.TrimRight(text, "\n"))
@@ -123,7 +126,9 @@ func (p *Process) serve(ctx context.Context, flags *Flags) error {
 	if err := f.start(); err != nil {
 		return err
 	}
+	var grpc *envoyServer
 	s := server.New(server.Config{
+		End:    func(ctx context.Context) { grpc.end(ctx) },
 		Limits: f.current, Replica: flags.replica(), Most: flags.MaxLeases, Logger: log,
 		Version: version(),
 		Tokens:  func() []string { return *f.tokens.Load() }, Metrics: measured.Handler, Measure: measured.Request,
@@ -134,33 +139,42 @@ func (p *Process) serve(ctx context.Context, flags *Flags) error {
 	if err := p.setUp(ctx, f, s); err != nil {
 		return err
 	}
-	l, err := flags.listen(ctx)
+	l, err := listen(ctx, "http", flags.HTTP)
 	if err != nil {
 		return err
 	}
-	log.Info("serving", slog.String("http", l.Addr().String()), slog.String("file", flags.File),
-		slog.String("store", at.name), slog.String("version", version()))
+	if grpc, err = newEnvoyServer(ctx, f, s, secure); err != nil {
+		_ = l.Close()
+		return err
+	}
+	log.Info("serving", slog.String("http", l.Addr().String()), slog.String("grpc", grpc.address()),
+		slog.String("file", flags.File), slog.String("store", at.name), slog.String("version", version()))
 	if at.loses {
 		log.Warn("the limits are kept in this process alone, and are lost when it ends: pass --table or --redis")
 	}
 	if p.Serving != nil {
-		p.Serving(l.Addr())
+		p.Serving(l.Addr(), grpc.addr())
 	}
-	return p.run(ctx, f, s, func() error { return s.Serve(l, secure) })
+	return p.run(ctx, f, s, append(grpc.serving(), func() error { return s.Serve(l, secure) })...)
 }
 
 // run serves until ctx ends, and then drains.
-func (p *Process) run(ctx context.Context, f *files, s *server.Server, serve func() error) error {
+func (p *Process) run(ctx context.Context, f *files, s *server.Server, serve ...func() error) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var under sync.WaitGroup
 	under.Go(func() { s.Run(running) })
 	under.Go(func() { f.watch(running, p.Reload) })
-	served := make(chan error, 1)
-	under.Go(func() { served <- serve() })
+	served := make(chan error, len(serve))
+	for _, one := range serve {
+		under.Go(func() { served <- one() })
+	}
 	defer under.Wait()
 	defer stop()
 	select {
 	case err := <-served:
+		now, cancel := context.WithCancel(running)
+		cancel()
+		_ = s.Drain(now)
 		return err
 	case <-ctx.Done():
 	}

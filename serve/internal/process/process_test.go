@@ -53,6 +53,7 @@ type running struct {
 
 	folder string
 	url    string
+	grpc   net.Addr // nil without --envoy
 	client *http.Client
 	reload chan os.Signal
 	said   *output
@@ -96,9 +97,9 @@ func start(t *testing.T, folder string, flags ...string) *running {
 	r := &running{T: t, folder: folder, reload: make(chan os.Signal), said: &output{}, ended: make(chan int, 1)}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	serving := make(chan net.Addr, 1)
+	serving := make(chan [2]net.Addr, 1)
 	p := process.Process{Stdout: r.said, Stderr: r.said, Reload: r.reload,
-		Serving: func(at net.Addr) { serving <- at }}
+		Serving: func(http, grpc net.Addr) { serving <- [2]net.Addr{http, grpc} }}
 	file := filepath.Join(folder, "limits.yaml")
 	if _, err := os.Stat(file); err != nil {
 		r.write("limits.yaml", fmt.Sprintf(schema, 100_000))
@@ -107,7 +108,8 @@ func start(t *testing.T, folder string, flags ...string) *running {
 	go func() { r.ended <- p.Run(ctx, args) }()
 	select {
 	case at := <-serving:
-		r.url = "http://" + at.String()
+		r.url = "http://" + at[0].String()
+		r.grpc = at[1]
 	case code := <-r.ended:
 		t.Fatalf("exit code %d: %s", code, r.said)
 	}
@@ -450,7 +452,7 @@ func TestVariables(t *testing.T) {
 	} {
 		var said output
 		ctx, cancel := context.WithCancel(t.Context())
-		p := process.Process{Stdout: &said, Stderr: &said, Serving: func(net.Addr) { cancel() }}
+		p := process.Process{Stdout: &said, Stderr: &said, Serving: func(net.Addr, net.Addr) { cancel() }}
 		p.Run(ctx, append([]string{"--file", file, "--http", "127.0.0.1:0"}, strings.Fields(flags)...))
 		cancel()
 		if !strings.Contains(said.String(), want) {

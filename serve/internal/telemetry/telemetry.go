@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/metrics"
 	"github.com/sluice-go/sluice/runtime/otellimit"
+	"github.com/sluice-go/sluice/serve/internal/envoy"
 	"github.com/sluice-go/sluice/serve/internal/leases"
 )
 
@@ -35,6 +36,8 @@ type Telemetry struct {
 	meter    metric.Meter
 	requests metric.Float64Histogram
 	reloads  metric.Int64Counter
+
+	descriptors metric.Int64Counter
 }
 
 // New returns a Telemetry with nothing measured yet.
@@ -57,6 +60,11 @@ func New() (*Telemetry, error) {
 	if t.requests, err = t.meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long requests took, the waiting included."),
 		metric.WithExplicitBucketBoundaries(metrics.DecisionDuration.Buckets...)); err != nil {
+		return nil, err
+	}
+	if t.descriptors, err = t.meter.Int64Counter("sluice.serve.envoy.descriptors",
+		metric.WithUnit("{descriptor}"), metric.WithDescription("Descriptors of Envoy's requests, by outcome. "+
+			"Those that are unmatched, negative or have an override are counted as that, too.")); err != nil {
 		return nil, err
 	}
 	t.reloads, err = t.meter.Int64Counter("sluice.serve.reloads", metric.WithUnit("{reload}"),
@@ -102,6 +110,11 @@ func (t *Telemetry) Reloaded(ctx context.Context, ok bool) {
 		outcome = "failed"
 	}
 	t.reloads.Add(ctx, 1, metric.WithAttributes(attribute.String("sluice.outcome", outcome)))
+}
+
+// Descriptor counts what became of a descriptor of Envoy's.
+func (t *Telemetry) Descriptor(ctx context.Context, what envoy.Outcome) {
+	t.descriptors.Add(ctx, 1, metric.WithAttributes(attribute.String("sluice.outcome", string(what))))
 }
 
 // Request measures a request: by its route, never its path, and by its status.
