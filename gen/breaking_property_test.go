@@ -23,12 +23,21 @@ func draw(t *rapid.T, label string) drawn {
 		rapid.IntRange(1, 3).Draw(t, label+"revision"),
 		rapid.SampledFrom([]string{"limits", "quotas"}).Draw(t, label+"package"))}
 	names := []string{"org", "team", "user", "robot"}[:rapid.IntRange(1, 4).Draw(t, label+"kinds")]
+	top := rapid.IntRange(-1, len(names)-1).Draw(t, label+"kind of plans")
+	onPlans := make([]bool, len(names))
 	for i, name := range names {
 		parent := ""
+		onPlans[i] = i == top
 		if p := rapid.IntRange(-1, i-1).Draw(t, label+"parent"); p >= 0 {
 			parent = "parent: " + names[p]
+			onPlans[i] = onPlans[i] || onPlans[p]
 		}
 		d.kinds = append(d.kinds, fmt.Sprintf("  %s: {%s}\n", name, parent))
+	}
+	plans := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"free", "pro", "big"}), 1, 3,
+		rapid.ID[string]).Draw(t, label+"plans")
+	if top >= 0 {
+		d.head += fmt.Sprintf("plans: {kind: %s, names: [%s]}\n", names[top], strings.Join(plans, ", "))
 	}
 	number := func(of string) int { return rapid.SampledFrom([]int{10, 20}).Draw(t, label+of) }
 	resources := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"api", "gpt-4", "v1/users"}), 1, 3,
@@ -65,6 +74,7 @@ func draw(t *rapid.T, label string) drawn {
 			}
 		}
 		var charged []string
+		planned := ""
 		for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID[string]).Draw(t,
 			label+"charged") {
 			restated := ""
@@ -72,6 +82,14 @@ func draw(t *rapid.T, label string) drawn {
 				restated = fmt.Sprintf("%s: {capacity: %d, per_call: 3}", limits[0], number("restated"))
 			}
 			charged = append(charged, k+": {"+restated+"}")
+			if onPlans[slices.Index(names, k)] && r != global && planned == "" {
+				capacity := rapid.SampledFrom([]string{"9", "20", "unlimited"}).Draw(t, label+"on plan")
+				planned = fmt.Sprintf("    plans: {%s: {%s: {%s: {capacity: %s}}}}\n",
+					rapid.SampledFrom(plans).Draw(t, label+"plan"), k, limits[0], capacity)
+			}
+		}
+		if rapid.Bool().Draw(t, label+"without plans") {
+			planned = ""
 		}
 		d.rest = append(d.rest, fmt.Sprintf("    removed: [%s]\n    entities: {%s}\n    cascade: %s\n    "+
 			"on_unavailable: %s\n    settle: %s\n    global: %v\n    shadow: %v\n",
@@ -79,7 +97,7 @@ func draw(t *rapid.T, label string) drawn {
 			rapid.SampledFrom([]string{"atomic", "compensated", "none"}).Draw(t, label+"cascade"),
 			rapid.SampledFrom([]string{"allow", "deny", "local"}).Draw(t, label+"on_unavailable"),
 			rapid.SampledFrom([]string{"now", "lazy"}).Draw(t, label+"settle"), r == global,
-			rapid.Bool().Draw(t, label+"shadow")))
+			rapid.Bool().Draw(t, label+"shadow"))+planned)
 	}
 	return d
 }

@@ -85,6 +85,26 @@ func lines(changes []BreakingChange) string {
 	return b.String()
 }
 
+// fires holds the rules that edits of a schema break against want. edits are old, new, old, new.
+func fires(t *testing.T, old string, edits []string, want string) {
+	t.Helper()
+	after := old
+	for i := 0; i < len(edits); i += 2 {
+		if !strings.Contains(after, edits[i]) {
+			t.Fatalf("there is no %q to change", edits[i])
+		}
+		after = strings.Replace(after, edits[i], edits[i+1], 1)
+	}
+	changes := breaks(t, t.TempDir(), old, after)
+	var fired []string
+	for _, c := range changes {
+		fired = append(fired, c.Rule)
+	}
+	if got := strings.Join(fired, " "); got != want {
+		t.Errorf("got %q, want %q:\n%s", got, want, lines(changes))
+	}
+}
+
 // TestBreakingSafe changes a schema in ways that break nothing. The last ones are controls, each nearly one
 // of those.
 func TestBreakingSafe(t *testing.T) {
@@ -175,21 +195,7 @@ resources:
 			"SETTLE_CHANGED"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			after := old
-			for i := 0; i < len(tc.edits); i += 2 {
-				if !strings.Contains(after, tc.edits[i]) {
-					t.Fatalf("there is no %q to change", tc.edits[i])
-				}
-				after = strings.Replace(after, tc.edits[i], tc.edits[i+1], 1)
-			}
-			changes := breaks(t, t.TempDir(), old, after)
-			var fired []string
-			for _, c := range changes {
-				fired = append(fired, c.Rule)
-			}
-			if got := strings.Join(fired, " "); got != tc.want {
-				t.Errorf("got %q, want %q:\n%s", got, tc.want, lines(changes))
-			}
+			fires(t, old, tc.edits, tc.want)
 		})
 	}
 }
@@ -231,21 +237,7 @@ resources:
 			"REGION_ADDED REGION_REMOVED REGION_FLOOR_CHANGED REGION_WINDOW_CHANGED GLOBAL_CHANGED"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			after := tc.old
-			for i := 0; i < len(tc.edits); i += 2 {
-				if !strings.Contains(after, tc.edits[i]) {
-					t.Fatalf("there is no %q to change", tc.edits[i])
-				}
-				after = strings.Replace(after, tc.edits[i], tc.edits[i+1], 1)
-			}
-			changes := breaks(t, t.TempDir(), tc.old, after)
-			var fired []string
-			for _, c := range changes {
-				fired = append(fired, c.Rule)
-			}
-			if got := strings.Join(fired, " "); got != tc.want {
-				t.Errorf("got %q, want %q:\n%s", got, tc.want, lines(changes))
-			}
+			fires(t, tc.old, tc.edits, tc.want)
 		})
 	}
 }

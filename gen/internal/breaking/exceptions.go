@@ -55,7 +55,7 @@ func (r Rule) misplaced(s *schema.Schema, at string) string {
 	if r.At == "" {
 		return r.ID + " is about the file, not a place in it: move it to except"
 	}
-	if r.removed && (r.At == AtKind || r.At == AtResource) {
+	if r.removed && (r.At == AtKind || r.At == AtPlan || r.At == AtResource) {
 		return ""
 	}
 	about, known := fmt.Sprintf("%s is about a %s", r.ID, r.At), r.At.places(s)
@@ -96,6 +96,11 @@ func (f Form) places(s *schema.Schema) []string {
 	for _, k := range s.Kinds {
 		if f == AtKind {
 			places = append(places, k.Name)
+		}
+	}
+	if s.Plans != nil && f == AtPlan {
+		for _, plan := range s.Plans.Names {
+			places = append(places, plan.Name)
 		}
 	}
 	return places

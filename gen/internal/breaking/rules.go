@@ -41,6 +41,7 @@ type Form string
 // The forms.
 const (
 	AtKind     Form = "kind"
+	AtPlan     Form = "plan"
 	AtResource Form = "resource"
 	AtLimit    Form = "resource/limit"
 	AtCharged  Form = "resource/kind"
@@ -72,6 +73,9 @@ func stored() []Rule {
 		{"KIND_UNCHARGED", Data, "A kind no longer has a bucket of a resource.", AtCharged, true, kindUncharged},
 		{"PARENT_CHANGED", Data, "A kind has another parent, or none: stored parents are of the old kind.",
 			AtKind, false, parentChanged},
+		{"PLAN_REMOVED", Data, "A plan is gone.", AtPlan, true, planRemoved},
+		{"PLAN_KIND_CHANGED", Data, "Plans are those of another kind: what is stored is of the old one.", "", false,
+			planKindChanged},
 
 		{"LIMIT_GO_NAME_CHANGED", API, "The Go name of a limit is gone.", AtLimit, true, limitGoNameChanged},
 		{"RESOURCE_GO_NAME_CHANGED", API, "The Go name of a resource is gone.", AtResource, true,
@@ -83,6 +87,8 @@ func stored() []Rule {
 		{"ENTITY_CHAIN", API, "A kind has a parent now, which calls charge.", AtKind, false, entityChain},
 		{"ANCESTOR_CHARGED", API, "Calls charge an ancestor that they did not charge.", AtCharged,
 			false, ancestorCharged},
+		{"PARENT_NEEDED", API, "Calls need an ancestor that they did not need, for its plan.", AtCharged, false,
+			parentNeeded},
 
 		{"REVISION_REUSED", Data, "Numbers have changed under one revision.", "", false, revisionReused},
 		{"REVISION_LOWERED", Data, "The revision is lower than it was.", "", false, revisionLowered},
@@ -96,6 +102,7 @@ func called() []Rule {
 			AtLimit, false, burstLowered},
 		{"RATE_LOWERED", Behaviour, "A limit refills more slowly: it admits fewer calls.", AtLimit, false,
 			rateLowered},
+		{"PLAN_LOWERED", Behaviour, "A plan gives less of a limit.", AtLimit, false, planLowered},
 		{"WINDOW_CHANGED", Behaviour, "A limit has another window, or another start of it.", AtLimit, false,
 			windowChanged},
 		{"WINDOW_ZONE_CHANGED", Behaviour, "Windows of a limit start in another zone.", AtLimit, false,

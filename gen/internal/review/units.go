@@ -164,9 +164,9 @@ func besides(r *model.Resource, halves int) int {
 	return 1 + halves
 }
 
-// ofPlans returns the extra half units of reading overrides if a plan changes the numbers of a bucket of chain.
-// Read are the numbers of the resource's plans, which take numbers, and the plan that the entity of the plans'
-// kind is on. All buckets of the chain go by these.
+// ofPlans returns the extra half units of reading overrides if a plan changes the numbers of a bucket of
+// chain. Read are the numbers of the resource's plans, which take numbers, and the plan that the entity of
+// the plans' kind is on. All buckets of the chain go by these.
 func ofPlans(chain []*model.Charged, numbers int) int {
 	if !slices.ContainsFunc(chain, (*model.Charged).OnPlans) {
 		return 0
