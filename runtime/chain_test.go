@@ -519,19 +519,20 @@ func TestPrefixTwice(t *testing.T) {
 // chain and whichever call is first.
 func TestSwappedIDs(t *testing.T) {
 	swapped, ctx := typed("1", "2", "user-3", "4"), t.Context()
-	for name, call := range map[string]func(*runtime.Limiter, *resource, *runtime.Config[entity, numbers]) error{
-		"Acquire": func(_ *runtime.Limiter, r *resource, _ *runtime.Config[entity, numbers]) error {
+	type config = runtime.Config[entity, cost, numbers]
+	for name, call := range map[string]func(*runtime.Limiter, *resource, *config) error{
+		"Acquire": func(_ *runtime.Limiter, r *resource, _ *config) error {
 			_, err := r.Acquire(ctx, swapped, cost{TPM: 1})
 			return err
 		},
-		"Put": func(lim *runtime.Limiter, _ *resource, _ *runtime.Config[entity, numbers]) error {
+		"Put": func(lim *runtime.Limiter, _ *resource, _ *config) error {
 			return lim.Entities().Put(ctx, swapped)
 		},
-		"Config.Entity": func(_ *runtime.Limiter, _ *resource, c *runtime.Config[entity, numbers]) error {
+		"Config.Entity": func(_ *runtime.Limiter, _ *resource, c *config) error {
 			_, _, err := c.Entity(swapped).Get(ctx)
 			return err
 		},
-		"Reset": func(_ *runtime.Limiter, _ *resource, c *runtime.Config[entity, numbers]) error {
+		"Reset": func(_ *runtime.Limiter, _ *resource, c *config) error {
 			return c.Reset(ctx, swapped)
 		},
 	} {
@@ -542,7 +543,7 @@ func TestSwappedIDs(t *testing.T) {
 			b := runtime.NewBuilder(backend,
 				runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			r := runtime.Bind[entity](b, def, toVector, fromVector)
-			config := runtime.BindConfig[entity](b, def, toLimits, fromLimits)
+			config := runtime.BindConfig[entity](b, def, toVector, toLimits, fromLimits)
 			lim, err := b.Limiter()
 			check(t, err, "")
 			for range 3 {

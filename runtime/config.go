@@ -6,24 +6,27 @@ import (
 	"iter"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/rates"
 	"github.com/sluice-go/sluice/runtime/internal/sources"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Config reaches one resource's overrides. It is separate from Resource, since it needs other rights and has
-// other users. L is the generated struct of optional limits. For each limit the first that names it decides:
-// the entity's override, its plan, its kind's override, the schema. Config is safe for concurrent use.
-type Config[E Entity, L any] struct {
+// Config reaches one resource's overrides, and adds to its buckets. It is separate from Resource, since it
+// needs other rights and has other users. L is the generated struct of optional limits. For each limit the
+// first that names it decides: the entity's override, its plan, its kind's override, the schema. Config is
+// safe for concurrent use.
+type Config[E Entity, C, L any] struct {
 	untyped config
 	rates   *converter[L]
+	toCost  func(C, []int64) []int64
 }
 
 // config is the untyped part.
 type config struct{ *resource }
 
 // Name returns the resource's name in the schema.
-func (c *Config[E, L]) Name() string { return c.untyped.spec.Resource }
+func (c *Config[E, C, L]) Name() string { return c.untyped.spec.Resource }
 
 // converter converts between structs of optional limits and vectors.
 type converter[L any] struct {
@@ -66,7 +69,7 @@ type Overridden[L any] struct {
 
 // Entity is the override of one entity. Its parents are not looked at. A bad id is reported by the Override's
 // methods.
-func (c *Config[E, L]) Entity(entity E) *Override[L] {
+func (c *Config[E, C, L]) Entity(entity E) *Override[L] {
 	return &Override[L]{untyped: c.untyped.ofEntity(entity), rates: c.rates}
 }
 
@@ -76,7 +79,7 @@ func (r config) ofEntity(entity Entity) *override {
 }
 
 // Kind is the override of every entity of entity's kind; entity's id is not looked at.
-func (c *Config[E, L]) Kind(entity E) *Override[L] {
+func (c *Config[E, C, L]) Kind(entity E) *Override[L] {
 	return &Override[L]{untyped: c.untyped.ofKind(entity), rates: c.rates}
 }
 
@@ -98,7 +101,7 @@ func (r config) ofKind(entity Entity) *override {
 // an operator nor a quota in force does.
 //
 // It fails with an *InvalidError for a bad id, or with the store's error.
-func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], error) {
+func (c *Config[E, C, L]) Explain(ctx context.Context, entity E) ([]Explained[L], error) {
 	entries, err := c.untyped.explain(ctx, entity)
 	if err != nil {
 		return nil, err
@@ -121,7 +124,7 @@ func (r config) explain(ctx context.Context, entity Entity) ([]sources.Source, e
 
 // All yields every override of the resource, including those of kinds that the schema no longer has. It ends
 // with the store's first error.
-func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] {
+func (c *Config[E, C, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] {
 	return func(yield func(Overridden[L], error) bool) {
 		c.untyped.each(ctx, func(o *store.Stored, limits []*Rate, err error) bool {
 			if err != nil {
@@ -241,27 +244,70 @@ func Refill() SetOption { return func(o *setOptions) { o.refill = true } }
 //
 // It fails like Resource.Peek, and with a *ContendedError if the bucket gets other limits at each attempt.
 // Then, and after an *UnavailableError, it may be called again.
-func (c *Config[E, L]) Reset(ctx context.Context, entity E) error {
+func (c *Config[E, C, L]) Reset(ctx context.Context, entity E) error {
 	return c.untyped.reset(ctx, entity)
 }
 
 func (r config) reset(ctx context.Context, entity Entity) error {
-	link, stored, err := r.core.nearest(r.spec.Resource, entity)
+	own, root, err := r.bucketOf(ctx, entity, func(int) error { return nil })
+	if err == nil {
+		err = r.core.session.Overrides().Fill(ctx, r.spec, own.Kind, own.Entity, root)
+		r.filled(own)
+	}
+	return err
+}
+
+// filled wakes those who wait for a bucket. After a failure too: the bucket may be full. The store tells the
+// waiter that this wakes.
+func (r config) filled(own *store.Bucket) {
+	r.core.waiters.GaveBack(r.spec, []store.Bucket{{Entity: own.Entity, Kind: own.Kind}}, r.now())
+}
+
+// bucketOf returns the own bucket of entity, and the root of its chain, once check has passed its kind.
+func (r config) bucketOf(ctx context.Context, entity Entity, check func(kind int) error) (
+	own *store.Bucket, root string, err error,
+) {
+	link, _, err := r.core.nearest(r.spec.Resource, entity)
+	if err == nil {
+		err = check(link.Kind)
+	}
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	call := requestOf(r.spec, r.core.env.Clock.Now(), store.Part{Def: r.def})
 	if _, err := call.chains[0].Follow(&call.Parts[0], entity, nil); err != nil {
-		return err
+		return nil, "", err
 	}
-	call.Deadline = deadline(r.core.env.Clock, call.Called, r.core.env.SettleTimeout)
+	call.Deadline = deadlines.Of(r.core.env.Clock, call.Called, r.core.env.SettleTimeout)
 	if err := r.core.resolve(ctx, call); err != nil {
-		return err
+		return nil, "", err
 	}
 	chain := call.Parts[0].Buckets
-	err = r.core.session.Overrides().Fill(ctx, r.spec, link.Kind, stored, chain[len(chain)-1].Entity)
-	// After a failure too: the bucket may be full. The store tells the waiter that this wakes.
-	r.core.waiters.GaveBack(r.spec, []store.Bucket{{Entity: stored, Kind: link.Kind}}, r.now())
+	return &chain[0], chain[len(chain)-1].Entity, nil
+}
+
+// Grant adds credits or refunds to the balance of limits with windows, in the entity's own bucket: those of
+// more that are not 0. They last for the open window, and for good with window: never. A Grant counts once
+// for each id of an entity and resource, such as the number of an invoice, for 400 days: it may be repeated
+// until it returns nil. This Limiter goes by it at once, others within a second.
+//
+// It fails like Resource.Peek, and with a *ContendedError if the bucket changes at each attempt. It fails
+// with an *InvalidError for a limit without windows, for a bad id, and for one that was of other amounts.
+func (c *Config[E, C, L]) Grant(ctx context.Context, entity E, more C, id string) error {
+	return c.untyped.grant(ctx, entity, c.toCost(more, nil), id)
+}
+
+func (r config) grant(ctx context.Context, entity Entity, amounts []int64, id string) error {
+	g := &store.Grant{ID: id, Amounts: amounts}
+	for i, n := range amounts {
+		g.Amounts[i] = bucket.Mul(n, r.spec.Scale(i))
+	}
+	own, root, err := r.bucketOf(ctx, entity, func(kind int) error { g.Kind = kind; return g.Check(r.spec) })
+	if err == nil {
+		g.Entity, g.Root, g.Windows = own.Entity, root, own.Calendars(r.spec)
+		err = r.core.session.Overrides().Grant(ctx, r.spec, g)
+		r.filled(own)
+	}
 	return err
 }
 
@@ -272,15 +318,15 @@ func (o *Override[L]) Delete(ctx context.Context, prev Revision) error {
 	return err
 }
 
-// BindConfig adds a resource's overrides. Generated constructors call it: toLimits appends the limits in
-// schema order, fromLimits undoes that.
-func BindConfig[E Entity, L any](
-	b *Builder, def store.Definition,
+// BindConfig adds a resource's overrides. Generated constructors call it: toCost appends a cost in schema
+// order, toLimits the limits, and fromLimits undoes that.
+func BindConfig[E Entity, C, L any](
+	b *Builder, def store.Definition, toCost func(C, []int64) []int64,
 	toLimits func(L, []*Rate) []*Rate, fromLimits func([]*Rate) L,
-) *Config[E, L] {
-	return &Config[E, L]{
+) *Config[E, C, L] {
+	return &Config[E, C, L]{
 		untyped: config{&resource{core: b.core, def: def, spec: def.Spec()}},
-		rates:   &converter[L]{toLimits, fromLimits},
+		rates:   &converter[L]{toLimits, fromLimits}, toCost: toCost,
 	}
 }
 

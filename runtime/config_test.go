@@ -31,6 +31,7 @@ type overrides struct {
 	written int
 	beat    store.Heartbeat
 	filled  []string // kind, entity and root
+	granted []store.Grant
 }
 
 func (o *overrides) Get(_ context.Context, _ *store.Spec, at ...string) ([]store.Stored, error) {
@@ -81,18 +82,23 @@ func (o *overrides) Fill(_ context.Context, _ *store.Spec, kind int, entity, roo
 	return o.failure
 }
 
+func (o *overrides) Grant(_ context.Context, _ *store.Spec, g *store.Grant) error {
+	o.granted = append(o.granted, *g)
+	return o.failure
+}
+
 func (o *overrides) Heartbeat(context.Context) (store.Heartbeat, error) { return o.beat, o.failure }
 
-func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, numbers] {
+func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, cost, numbers] {
 	t.Helper()
 	return openConfigOf(t, store, gpt4())
 }
 
-func openConfigOf(t *testing.T, store *overrides, def definition) *runtime.Config[entity, numbers] {
+func openConfigOf(t *testing.T, store *overrides, def definition) *runtime.Config[entity, cost, numbers] {
 	t.Helper()
 	b := runtime.NewBuilder(&fake{overrides: store})
 	runtime.Bind[entity](b, def, toVector, fromVector)
-	config := runtime.BindConfig[entity](b, def, toLimits, fromLimits)
+	config := runtime.BindConfig[entity](b, def, toVector, toLimits, fromLimits)
 	if _, err := b.Limiter(); err != nil {
 		t.Fatal(err)
 	}

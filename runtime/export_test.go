@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/breaker"
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 )
 
@@ -21,7 +22,7 @@ func Unrecorded[C any](l *Lease[C]) bool {
 }
 
 // InvalidateAnswers breaks l: it has no note of any answer, as before Allow went by them.
-func InvalidateAnswers(l *Limiter) { l.core.fallback.Breaker = breaker.New(stopwatch()) }
+func InvalidateAnswers(l *Limiter) { l.core.fallback.Breaker = breaker.New(deadlines.Stopwatch()) }
 
 // OpenContexts returns how many contexts a lease keeps, to end them.
 func OpenContexts[C any](l *Lease[C]) int { return l.bound.Len() }

@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/breaker"
 	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/keeper"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
@@ -90,7 +91,7 @@ func NewBuilder(s Store, opts ...Option) *Builder {
 		env: o.env, waiters: waitlist.New(o.maxWaiters), maxWaiters: o.maxWaiters,
 		vectorPool: sync.Pool{New: func() any { return new(vectors) }},
 	}
-	c.fallback = outage.New(&c.env, breaker.New(stopwatch()), ErrBreakerOpen)
+	c.fallback = outage.New(&c.env, breaker.New(deadlines.Stopwatch()), ErrBreakerOpen)
 	c.env.Answered = c.fallback.Breaker.Answered
 	return &Builder{store: s, core: c, defaults: defaults, err: o.err}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/observers"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -211,7 +212,7 @@ func (o *callOptions) until(ctx, waiting context.Context) *callOptions {
 	until := *o
 	end, ok := waiting.Deadline()
 	if own, has := ctx.Deadline(); ok && (!has || end.Before(own)) { // else the deadline is the caller's
-		until.budget = min(until.budget, left(end))
+		until.budget = min(until.budget, deadlines.Left(end))
 	}
 	return &until
 }

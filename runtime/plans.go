@@ -75,7 +75,7 @@ func (p *plans) of(ctx context.Context, entity Entity) (int, error) {
 // PlanOverride is the override of every entity of entity's kind that is on plan, by itself or by an ancestor;
 // entity's id is not looked at. All plans of a resource have one Revision, which changes with each of them.
 // The generated Configs of resources with plans call it.
-func PlanOverride[E Entity, L any](c *Config[E, L], plan string, entity E) *Override[L] {
+func PlanOverride[E Entity, C, L any](c *Config[E, C, L], plan string, entity E) *Override[L] {
 	return &Override[L]{untyped: c.untyped.ofPlan(plan, entity), rates: c.rates}
 }
 

@@ -34,7 +34,7 @@ type plannedLimiter struct {
 	*resource
 
 	plans  *runtime.Plans[links, plan]
-	config *runtime.Config[links, numbers]
+	config *runtime.Config[links, cost, numbers]
 }
 
 func openPlanned(t *testing.T, backend *fake) plannedLimiter {
@@ -43,7 +43,7 @@ func openPlanned(t *testing.T, backend *fake) plannedLimiter {
 	l := plannedLimiter{
 		resource: runtime.Bind[entity](b, planned(), toVector, fromVector),
 		plans:    runtime.BindPlans[links, plan](b, "pro", "free"),
-		config:   runtime.BindConfig[links](b, planned(), toLimits, fromLimits),
+		config:   runtime.BindConfig[links](b, planned(), toVector, toLimits, fromLimits),
 	}
 	if _, err := b.Limiter(); err != nil {
 		t.Fatal(err)

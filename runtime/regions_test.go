@@ -54,7 +54,7 @@ func TestExplainRegions(t *testing.T) {
 			b := runtime.NewBuilder(&fake{overrides: &overrides{listed: test.stored, beat: test.beat}})
 			def := world()
 			runtime.Bind[entity](b, def, toVector, fromVector)
-			config := runtime.BindConfig[entity](b, def, toLimits, fromLimits)
+			config := runtime.BindConfig[entity](b, def, toVector, toLimits, fromLimits)
 			if _, err := b.Limiter(); err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -29,7 +30,7 @@ type step func(context.Context, *request) error
 
 // within calls step for call, bounded by budget.
 func (c *core) within(ctx context.Context, budget time.Duration, call *request, step step) error {
-	call.Deadline = deadline(c.env.Clock, call.Called, budget)
+	call.Deadline = deadlines.Of(c.env.Clock, call.Called, budget)
 	return step(ctx, call)
 }
 

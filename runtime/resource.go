@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/internal/balances"
 	"github.com/sluice-go/sluice/runtime/internal/chains"
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/observers"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
@@ -193,7 +194,7 @@ func (r *resource) peek(ctx context.Context, entity Entity) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	call.Deadline = deadline(r.core.env.Clock, call.Called, r.defaults.budget)
+	call.Deadline = deadlines.Of(r.core.env.Clock, call.Called, r.defaults.budget)
 	if err = r.core.resolve(ctx, call); err == nil {
 		err = r.core.peek(ctx, call)
 	}

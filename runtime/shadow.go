@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -54,7 +55,7 @@ func (r *resource) glance(ctx context.Context, call *request, o *callOptions) (o
 	defer cancel()
 	by, err := r.attempt(ctx, call, o.until(ctx, waiting))
 	denied, ok := errors.AsType[*DeniedError](err)
-	if ok && pastDeadline(waiting, waitlist.AtLeast(r.spec, denied)) {
+	if ok && deadlines.Past(waiting, waitlist.AtLeast(r.spec, denied)) {
 		err = store.PastDeadline(denied)
 	}
 	return by, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/balances"
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -107,7 +108,7 @@ func (w *waiter) join() (ok bool) {
 	if bounded(w.waiting) {
 		tooLate = func(view *waitlist.View) bool {
 			denied := w.behind(view)
-			return denied != nil && pastDeadline(w.waiting, waitlist.AtLeast(w.spec, denied))
+			return denied != nil && deadlines.Past(w.waiting, waitlist.AtLeast(w.spec, denied))
 		}
 	}
 	w.ticket, ok = w.core.waiters.Join(w.spec, w.part, tooLate)
@@ -131,7 +132,7 @@ func (w *waiter) step() (by outage.Settler, done bool, err error) {
 	}
 	switch {
 	case w.last == nil:
-	case pastDeadline(w.waiting, waitlist.AtLeast(w.spec, w.last)):
+	case deadlines.Past(w.waiting, waitlist.AtLeast(w.spec, w.last)):
 		return nil, true, store.PastDeadline(w.last)
 	case w.last.RetryAfter > longestWait && !bounded(w.waiting):
 		return nil, true, w.last
@@ -164,7 +165,7 @@ func bounded(ctx context.Context) bool { _, ends := ctx.Deadline(); return ends 
 func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 	wait := w.last.RetryAfter
 	i, limit := w.blockedBy()
-	slots := isSlots(w.spec, limit)
+	slots := w.spec.Held != nil && w.spec.InFlight(limit)
 	watches, read := w.ticket.Block(i, limit, w.now(), wait, slots)
 	if !watches {
 		return nil, false
@@ -177,9 +178,6 @@ func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 	}
 	return w.core.env.Clock.After(min(read, wait)), read < wait
 }
-
-// isSlots reports whether the i-th limit is one of calls in flight.
-func isSlots(spec *store.Spec, i int) bool { return spec.Held != nil && spec.InFlight(i) }
 
 // blockedBy returns the bucket of the chain, and its limit, that refuse w for longest.
 func (w *waiter) blockedBy() (i, limit int) {

@@ -63,7 +63,7 @@ func TestResetServesWaiters(t *testing.T) {
 				backend.overrides = &filler{overrides{failure: failure}, backend}
 				b := runtime.NewBuilder(backend)
 				r := runtime.Bind[entity](b, gpt4(), toVector, fromVector)
-				config := runtime.BindConfig[entity](b, gpt4(), toLimits, fromLimits)
+				config := runtime.BindConfig[entity](b, gpt4(), toVector, toLimits, fromLimits)
 				lim, err := b.Limiter()
 				check(t, err, "")
 				backend.put(0, 60, 0)

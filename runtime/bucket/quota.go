@@ -22,7 +22,8 @@ func (l Limit) Quota(tokens int64) Limit {
 }
 
 // Closed reports that l is the part of 0 tokens: a call that wants any of it waits until the part is raised.
-func (l Limit) Closed() bool { return l.Capacity == 0 }
+// A prepaid limit that begins with nothing is none.
+func (l Limit) Closed() bool { return l.Capacity == 0 && !l.Prepaid() }
 
 // Spendable returns what calls may take of b at now, in millitokens: nothing of a closed limit, else
 // Available.

@@ -100,9 +100,11 @@ func Returned(n int64, i int, charges []Charge) iter.Seq2[int64, int64] {
 
 // Filled returns the end of b's window once it is filled at an instant, in ms, with the numbers of l. It is a
 // millisecond later, so that what was charged before does not come back. A window that is too long for l is
-// over at once. Filled is 0 if no window was opened yet.
+// over at once. Filled is 0 if no window was opened yet. One that never ends stays as it is.
 func (b Balance) Filled(l Limit, at int64) int64 {
 	switch {
+	case l.Prepaid():
+		return NeverEnds
 	case b.Ends == 0:
 		return 0
 	case b.Ends > Add(at, 2*l.Period+day):

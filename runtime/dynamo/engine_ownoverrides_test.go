@@ -32,7 +32,7 @@ func (b *bubble) front(t *testing.T, api wire.API) *limits.Limiter {
 }
 
 type (
-	gpt4Config   = runtime.Config[limits.GPT4Entity, limits.GPT4Limits]
+	gpt4Config   = runtime.Config[limits.GPT4Entity, limits.GPT4Cost, limits.GPT4Limits]
 	gpt4Override = runtime.Override[limits.GPT4Limits]
 )
 

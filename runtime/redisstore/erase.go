@@ -2,10 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"slices"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
@@ -18,6 +15,7 @@ type storedEntity struct {
 	overrides []string // keys
 	link      []string // its key, if it is there
 	lists     []string // the sets that have the entity
+	grants    []string // keys
 }
 
 // Erase implements store.MemberStore. It visits all keys by SCAN, on each master of a cluster, since a bucket
@@ -35,7 +33,7 @@ func (e *Members) Erase(ctx context.Context, entity string, how store.Erasing) (
 	}
 	if how.DryRun {
 		return store.Erased{Buckets: len(found.buckets), Overrides: len(found.overrides),
-			Other: len(found.link) + len(found.lists)}, nil
+			Other: len(found.link) + len(found.lists) + len(found.grants)}, nil
 	}
 	defer e.changed(entity)
 	erase := func(count *int, keys ...string) {
@@ -56,6 +54,9 @@ func (e *Members) Erase(ctx context.Context, entity string, how store.Erasing) (
 	}
 	for _, b := range found.buckets {
 		erase(&n.Buckets, b.keys...)
+	}
+	for _, key := range found.grants { // after the buckets: repeated, they count in no bucket that stays
+		erase(&n.Other, key)
 	}
 	for _, list := range found.lists {
 		if err == nil {
@@ -113,34 +114,9 @@ func (e *Members) storedOf(ctx context.Context, entity string) (found storedEnti
 	for _, b := range buckets {
 		found.buckets = append(found.buckets, *b)
 	}
-	found.lists, err = e.listsOf(ctx, entity)
+	if found.grants, err = e.db.GrantsOf(ctx, entity); err != nil {
+		return found, err
+	}
+	found.lists, err = e.db.ListsOf(ctx, entity)
 	return found, err
-}
-
-// listsOf returns the keys of the sets that have entity: of overrides, and of children.
-func (e *Members) listsOf(ctx context.Context, entity string) (lists []string, err error) {
-	keys, err := e.db.Scan(ctx, text.Glob(e.db.Keys.Prefix)+"#c*")
-	if err != nil {
-		return nil, err
-	}
-	keys = slices.DeleteFunc(keys, func(key string) bool {
-		resource, at := e.db.Keys.ParseConfig(key)
-		return !strings.HasPrefix(key, e.db.Keys.Children("")) && (resource == "" || at != "")
-	})
-	for chunk := range slices.Chunk(keys, bucketsPage) {
-		pipe := e.db.Client.Pipeline()
-		has := make([]*redis.BoolCmd, len(chunk))
-		for i, key := range chunk {
-			has[i] = pipe.SIsMember(ctx, key, entity)
-		}
-		if err := database.Exec(ctx, pipe); err != nil {
-			return nil, e.db.OperationError(ctx, err)
-		}
-		for i, key := range chunk {
-			if has[i].Val() {
-				lists = append(lists, key)
-			}
-		}
-	}
-	return lists, nil
 }

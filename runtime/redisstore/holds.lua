@@ -24,6 +24,7 @@ local burst, rate, stored, since, tokens, before = {}, {}, {}, {}, {}, {}
 local used, ends, window, opened = {}, {}, {}, {} -- window is where ARGV has half
 local h, low, last, swept, missing = {}, {}, {}, {}, {} -- h has the cells, last the epoch of what is taken
 local of, whose, none = {}, {}, {} -- whose plan it is, and that as fields of the hash
+local granted, stale = {}, {} -- granted is what used may be below 0; stale, that of a window that is over
 local most = 9007199254740991 -- integers are exact up to that
 
 local function shorten(k)
@@ -32,7 +33,7 @@ local function shorten(k)
   if length > 0 then
     longest = 2 * length
   end
-  if ends[k] <= now + longest or ends[k] == ARGV[w + 3] + 0 or not (ends[k] < math.huge) then
+  if ends[k] <= now + longest or length + ARGV[w] == 0 or not (ends[k] < math.huge) then
     return
   end
   if length > 0 then
@@ -77,8 +78,8 @@ for k = 1, n do
     rate[k], whose[k] = rate[k] + 0, {'of', of[k]}
   end
   if rate[k] <= 0 then
-    local bucket = redis.call('HMGET', KEYS[k], 'used', 'end', 'h0', 'h1', 'e')
-    used[k], ends[k], h[k], swept[k] = 0, 0, {[0] = 0, 0}, 0
+    local bucket = redis.call('HMGET', KEYS[k], 'used', 'end', 'h0', 'h1', 'e', 'granted')
+    used[k], ends[k], h[k], swept[k], granted[k] = 0, 0, {[0] = 0, 0}, 0, (bucket[6] or 0) + 0
     missing[k] = not (bucket[1] or bucket[5])
     if rate[k] < 0 then
       sweep(k, bucket)
@@ -91,6 +92,7 @@ for k = 1, n do
       end
       if now >= ends[k] then
         used[k], h[k], swept[k] = 0, {[0] = 0, 0}, 0
+        granted[k], stale[k] = 0, bucket[6]
       end
       window[k] = at + 2
       shorten(k)
@@ -148,7 +150,7 @@ local function charge(k, fit, cost, back)
   local step = low[k] and 4 or 2
   for i = back + 1, back + step * ARGV[back], step do
     if current(k, i) then
-      used[k] = math.max(0, math.min(used[k] - ARGV[i], most))
+      used[k] = math.max(-granted[k], math.min(used[k] - ARGV[i], most))
       if low[k] then
         release(k, ARGV[i + 2] + 0, ARGV[i + 3] + 0)
       end
@@ -245,6 +247,9 @@ for k = 1, n do
         fields[#fields + 1], fields[#fields + 2] = 'of', of[k]
       end
       redis.call('HSET', KEYS[k], unpack(fields))
+      if stale[k] then
+        redis.call('HDEL', KEYS[k], 'granted')
+      end
       redis.call('PEXPIREAT', KEYS[k], life)
     else
       swept[k] = 0

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/catalog"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/grants"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -124,7 +125,8 @@ func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity
 
 // FillLimits is Fill of the named limits alone. It stores a missing bucket too: callers that have older
 // overrides would take it for full by those. Of a windowed limit it resets the open window, and what
-// leases hold of a limit does not count any more. After an error some of the limits may be filled.
+// leases hold of a limit does not count any more. A prepaid limit stays as it is. After an error some of
+// the limits may be filled.
 func (o *Overrides) FillLimits(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, limits ...string,
 ) error {
@@ -132,6 +134,12 @@ func (o *Overrides) FillLimits(
 	b := fill.Bucket{DB: &o.db, Spec: spec, Kind: kind, Entity: entity, Root: root,
 		Overrides: o.Get, Member: o.Members().Get}
 	return b.Limits(ctx, limits...)
+}
+
+// Grant implements store.OverrideStore. On a cluster, an entity has a balance for each root of its chains.
+func (o *Overrides) Grant(ctx context.Context, spec *store.Spec, g *store.Grant) error {
+	defer o.filled(spec.Resource, g.Root, g.Entity)
+	return grants.Add(ctx, &o.db, spec, g)
 }
 
 // Heartbeat implements store.OverrideStore: on Redis no limits are divided among regions.

@@ -2,7 +2,8 @@
 -- that refill are charged as by any.lua, and without windows both take and return the same.
 --
 -- KEYS   a hash for each limit of each bucket: that of any.lua, or, of a windowed limit, the millitokens used in the
---        window that ends at end, in ms; at a missing one no window is open
+--        window that ends at end, in ms; at a missing one no window is open. granted is what grant.lua has added to
+--        the window, by which used is lower
 -- ARGV   the number of keys; the most ms since the caller read its overrides; of each key, its burst in tokens, its
 --        refill in tokens per ms and the version of these overrides. Of a windowed one instead: its burst in
 --        millitokens; 0; half the length of a window in ms, which is how long its hash lives after its end; the
@@ -21,17 +22,18 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local burst, rate, stored, since, tokens, before = {}, {}, {}, {}, {}, {}
 local window, ends, opened = {}, {}, {} -- window is where ARGV has half; it is nil for a limit that refills
 local of, whose, none = {}, {}, {} -- whose plan it is, and that as fields of the hash
+local top, stale = {}, {} -- the most that an open window holds; granted is of one that is over
 
 -- Ends an open window of a key that is too long for the limit: it is of longer ones that the limit had. The usage
 -- stays. Two windows, and a day for a zone that moves, are the longest that a changed start or zone makes. One that
--- ends at the first boundary is right, even if that is never.
+-- never ends has neither half nor a length.
 local function shorten(k)
   local w = window[k]
   local length, longest = ARGV[w + 1] + 0, 4 * ARGV[w] + 86400000
   if length > 0 then
     longest = 2 * length
   end
-  if ends[k] <= now + longest or ends[k] == ARGV[w + 3] + 0 or not (ends[k] < math.huge) then -- the reply tells of what is no time
+  if ends[k] <= now + longest or length + ARGV[w] == 0 or not (ends[k] < math.huge) then -- the reply tells of what is no time
     return
   end
   if length > 0 then
@@ -54,13 +56,15 @@ for k = 1, n do
     rate[k], whose[k] = rate[k] + 0, {'of', of[k]}
   end
   if rate[k] == 0 then
-    local bucket = redis.call('HMGET', KEYS[k], 'used', 'end')
-    tokens[k], ends[k] = burst[k], 0
+    local bucket = redis.call('HMGET', KEYS[k], 'used', 'end', 'granted')
+    tokens[k], ends[k], top[k] = burst[k], 0, burst[k]
     if bucket[1] or bucket[2] then
       local used = bucket[1] + 0
       ends[k] = bucket[2] + 0
       if now < ends[k] then
-        tokens[k] = burst[k] - used
+        tokens[k], top[k] = burst[k] - used, burst[k] + (bucket[3] or 0)
+      else
+        stale[k] = bucket[3]
       end
     end
     window[k] = at + 2
@@ -108,7 +112,7 @@ end
 local function charge(k, cost, back)
   for i = back + 1, back + 2 * ARGV[back], 2 do
     if ARGV[i + 1] + 0 == ends[k] then -- one that is over has all its tokens
-      tokens[k] = math.min(tokens[k] + ARGV[i], burst[k])
+      tokens[k] = math.min(tokens[k] + ARGV[i], top[k])
     end
   end
   if cost > 0 then
@@ -154,6 +158,9 @@ for k = 1, n do
   if window[k] then
     if opened[k] or tokens[k] ~= before[k] then
       redis.call('HSET', KEYS[k], 'used', burst[k] - tokens[k], 'end', ends[k], unpack(whose[k]))
+      if stale[k] then
+        redis.call('HDEL', KEYS[k], 'granted')
+      end
       redis.call('PEXPIREAT', KEYS[k], ends[k] + ARGV[window[k]])
     end
     reply[#reply + 1], reply[#reply + 2] = tokens[k], ends[k]

@@ -17,6 +17,7 @@ import (
 type windowKey struct {
 	there       bool
 	used, end   int64
+	granted     int64 // in the window that is open, or was; used is lower by it
 	burst, half int64
 	length      int64
 	after       int64
@@ -53,6 +54,9 @@ func windowScenes() *rapid.Generator[windowScene] {
 				if rapid.IntRange(0, 7).Draw(t, "too long") == 0 {
 					k.end += day
 				}
+				if k.granted = rapid.SampledFrom([]int64{0, 0, 7, 60}).Draw(t, "granted"); k.granted > 0 {
+					k.used -= k.granted // what is left of a grant may be above the burst
+				}
 			}
 			if rapid.IntRange(0, 3).Draw(t, "first use") == 0 {
 				k.length = half
@@ -86,6 +90,14 @@ func windowScenes() *rapid.Generator[windowScene] {
 		}
 		return s
 	})
+}
+
+// stored returns what granted has as text, nil if the field is not there.
+func (k *windowKey) stored() any {
+	if k.granted == 0 {
+		return nil
+	}
+	return k.granted
 }
 
 // opens returns the end of the window of k that opens at now; false if the call does not have it.
@@ -151,7 +163,7 @@ func (s windowScene) want() (reply []int64, left string) {
 			k := &keys[i]
 			for _, b := range c.back[i] {
 				if b.Ends == k.end && s.now < k.end {
-					k.used = max(0, k.used-b.Amount)
+					k.used = max(-k.granted, k.used-b.Amount)
 				}
 			}
 			if c.cost[i] == 0 {
@@ -162,7 +174,7 @@ func (s windowScene) want() (reply []int64, left string) {
 				if !ok {
 					return []int64{s.now}, s.left(s.keys)
 				}
-				k.used, k.end = 0, end
+				k.used, k.end, k.granted = 0, end, 0
 			}
 			k.used, k.there = min(k.used+c.cost[i], 1<<53-1), true
 		}
@@ -186,9 +198,9 @@ func (s windowScene) left(keys []windowKey) string {
 		case !k.there:
 			fmt.Fprintln(&b, "none")
 		case k == s.keys[i]:
-			fmt.Fprintln(&b, k.used, k.end, nil)
+			fmt.Fprintln(&b, k.used, k.end, nil, k.stored())
 		default:
-			fmt.Fprintln(&b, k.used, k.end, k.end+k.half)
+			fmt.Fprintln(&b, k.used, k.end, k.end+k.half, k.stored())
 		}
 	}
 	return b.String()
@@ -207,6 +219,9 @@ func (s *server) differs(t testing.TB, client *redis.Client, script string, sc w
 		client.Del(t.Context(), key)
 		if keys = append(keys, key); k.there {
 			client.HSet(t.Context(), key, "used", k.used, "end", k.end)
+			if k.granted > 0 {
+				client.HSet(t.Context(), key, "granted", k.granted)
+			}
 		}
 		args = append(args, k.burst, 0, k.half, k.length, k.after)
 		for _, at := range k.boundaries {
@@ -229,7 +244,7 @@ func (s *server) differs(t testing.TB, client *redis.Client, script string, sc w
 	}
 	var left strings.Builder
 	for _, key := range keys {
-		if hash := client.HMGet(t.Context(), key, "used", "end", "life").Val(); hash[0] == nil {
+		if hash := client.HMGet(t.Context(), key, "used", "end", "life", "granted").Val(); hash[0] == nil {
 			fmt.Fprintln(&left, "none")
 		} else {
 			fmt.Fprintln(&left, hash...)
@@ -262,8 +277,10 @@ func TestWindowsModelSpoilt(t *testing.T) {
 		"boundary that is still to come": {"ARGV[i] + 0 > after", "true"},
 		"first use":                      {"if ARGV[w + 1] + 0 > 0 then", "if false then"},
 		"give-back of its window":        {"if ARGV[i + 1] + 0 == ends[k] then", "if true then"},
-		"give-back of what was used":     {"math.min(tokens[k] + ARGV[i], burst[k])", "tokens[k] + ARGV[i]"},
+		"give-back of what was used":     {"math.min(tokens[k] + ARGV[i], top[k])", "tokens[k] + ARGV[i]"},
 		"call that asks nothing":         {"if cost > 0 then", "if true then"},
+		"grant that is given back":       {"burst[k] + (bucket[3] or 0)", "burst[k]"},
+		"grant of the window before":     {"      if stale[k] then", "      if false then"},
 		"end that decides":               {"if now < ends[k] then", "if true then"},
 		"end of the window":              {"if now >= ends[k] then", "if now > ends[k] then"},
 		"debt":                           {"if fit == '1' and", "if"},
@@ -283,7 +300,7 @@ func TestWindowsModelSpoilt(t *testing.T) {
 		if spoilt == windowsScript {
 			t.Fatalf("%s: nothing to spoil in\n%s", what, windowsScript)
 		}
-		for seed := 0; seed < 1000 && !caught; seed++ {
+		for seed := 0; seed < 20_000 && !caught; seed++ {
 			caught = s.differs(t, client, spoilt, windowScenes().Example(seed)) != ""
 		}
 		if !caught {

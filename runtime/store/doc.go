@@ -5,6 +5,6 @@
 // Package runtime imports this package; this package does not import it.
 package store
 
-// Generation6 is the compile-time handshake with generated code. A generated package names the generation it
+// Generation7 is the compile-time handshake with generated code. A generated package names the generation it
 // was made for, so it does not compile beside a module that no longer serves it.
-const Generation6 = true
+const Generation7 = true

@@ -186,6 +186,10 @@ type OverrideStore interface {
 	// chain, as stored: a store may keep a bucket by it. It fails with a *ContendedError if the bucket's
 	// limits change at each attempt.
 	Fill(ctx context.Context, spec *Spec, kind int, entity, root string) error
+	// Grant adds g, which Check has passed, to the bucket of its entity, for the open windows. It opens those
+	// that are over. It counts once for each ID of an entity and resource, however often it is called. It fails
+	// with an *InvalidError if an earlier one of that ID was of other amounts, and else as Fill does.
+	Grant(ctx context.Context, spec *Spec, g *Grant) error
 	// Heartbeat returns what regional sync says of itself: the zero Heartbeat if it never did.
 	Heartbeat(ctx context.Context) (Heartbeat, error)
 }

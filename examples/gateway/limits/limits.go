@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -27,15 +27,15 @@ type Limiter struct {
 	// Embeddings limits embeddings by rps, for Project. Embedding batches, charged to projects only.
 	Embeddings *EmbeddingsResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	GPT4       *runtime.Config[GPT4Entity, GPT4Limits]
-	Embeddings *runtime.Config[EmbeddingsEntity, EmbeddingsLimits]
+	GPT4       *runtime.Config[GPT4Entity, GPT4Cost, GPT4Limits]
+	Embeddings *runtime.Config[EmbeddingsEntity, EmbeddingsCost, EmbeddingsLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -46,8 +46,9 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		GPT4:       runtime.Bind[GPT4Entity](b, gpt4{}, gpt4Vector, gpt4Cost),
 		Embeddings: runtime.Bind[EmbeddingsEntity](b, embeddings{}, embeddingsVector, embeddingsCost),
 		Config: Config{
-			GPT4:       runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4LimitsVector, gpt4LimitsOf),
-			Embeddings: runtime.BindConfig[EmbeddingsEntity](b, embeddings{}, embeddingsLimitsVector, embeddingsLimitsOf),
+			GPT4: runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4Vector, gpt4LimitsVector, gpt4LimitsOf),
+			Embeddings: runtime.BindConfig[EmbeddingsEntity](b, embeddings{}, embeddingsVector, embeddingsLimitsVector,
+				embeddingsLimitsOf),
 		},
 	}
 	var err error

@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -23,14 +23,14 @@ type Limiter struct {
 	// Model limits model by parallel and month, for Key. Calls of a model.
 	Model *ModelResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	Model *runtime.Config[ModelEntity, ModelLimits]
+	Model *runtime.Config[ModelEntity, ModelCost, ModelLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -40,7 +40,7 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 	l := &Limiter{
 		Model: runtime.Bind[ModelEntity](b, model{}, modelVector, modelCost),
 		Config: Config{
-			Model: runtime.BindConfig[ModelEntity](b, model{}, modelLimitsVector, modelLimitsOf),
+			Model: runtime.BindConfig[ModelEntity](b, model{}, modelVector, modelLimitsVector, modelLimitsOf),
 		},
 	}
 	var err error

@@ -12,7 +12,7 @@ import (
 
 // Generation is that of the code that Files returns. It compiles only beside a runtime that serves it, whose
 // package store has a constant of that name and number.
-const Generation = 6
+const Generation = 7
 
 // limits prints limits.go: the package's doc, the handshake, the Limiter, errors and digests.
 func limits(f *file, p *model.Package, digests []digest.Entry) {
@@ -78,7 +78,8 @@ func limiter(f *file, p *model.Package) {
 		configs = append(configs, jen.Id(r.Const).Op("*").Add(config))
 		overrides = append(overrides, pair(r.Const, override))
 	}
-	fields = append(fields, jen.Line(), field("Config reads and writes overrides of these numbers."),
+	fields = append(fields, jen.Line(),
+		field("Config reads and writes overrides of these numbers, and adds to buckets."),
 		jen.Id("Config").Id("Config"))
 	binds = append(binds, pair("Config", jen.Id("Config").Add(lines(overrides...))))
 	if p.Plans != nil {
@@ -113,8 +114,8 @@ func limiter(f *file, p *model.Package) {
 // configOf returns the type of r's overrides, and the code that makes them. before is the columns in front of
 // it.
 func configOf(r *model.Resource, before int) (typ, bind jen.Code) {
-	typ = jen.Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Override))
-	arguments := []string{"b", r.Definition + "{}", r.ToLimits, r.FromLimits}
+	typ = jen.Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Cost), jen.Id(r.Override))
+	arguments := []string{"b", r.Definition + "{}", r.ToVector, r.ToLimits, r.FromLimits}
 	before += tab + len("Config")
 	if r.OnPlans {
 		before += len("&{}") + len(r.Config)

@@ -90,7 +90,7 @@ func parameter(k *model.Kind) string {
 
 // planConfig prints the overrides of a resource with plans.
 func planConfig(f *file, r *model.Resource) {
-	config := jen.Op("*").Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Override))
+	config := jen.Op("*").Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Cost), jen.Id(r.Override))
 	f.decl(fmt.Sprintf("%s reads and writes overrides of %s, those of plans too.", r.Config, r.Name),
 		jen.Type().Id(r.Config).Struct(config))
 	f.decl("Plan returns the override for all entities of a kind that are on plan, themselves or by an "+

@@ -60,7 +60,7 @@ type lease struct {
 
 // callsFor is the calls on a resource for who, whose chain ends with top. other is an override.
 func callsFor[E store.Entity, C, L any](
-	t *testing.T, r *runtime.Resource[E, C], config *runtime.Config[E, L], known *runtime.Entities, who, byID,
+	t *testing.T, r *runtime.Resource[E, C], config *runtime.Config[E, C, L], known *runtime.Entities, who, byID,
 	top E, cost func(int64) C, other L,
 ) calls {
 	t.Helper()

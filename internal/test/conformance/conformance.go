@@ -31,6 +31,8 @@
 // Plans have behaviours and a model of their own, with several processes: each goes by its own changes at
 // once, and by those of others once its cache has expired.
 //
+// Prepaid limits are granted and spent by the calls of another schema, and compared with sums of both.
+//
 // The model does not cover limit changes that a process has not noticed yet, nor the refill of the time
 // before a change. With two fields to a limit, a store cannot know what was in force then.
 package conformance
@@ -135,6 +137,10 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 		inProcess(t)
 		runPlans(t, open)
 	})
+	t.Run("credits", func(t *testing.T) {
+		inProcess(t)
+		runCredits(t, open)
+	})
 	t.Run("histories", func(t *testing.T) {
 		inProcess(t)
 		runHistories(t, open(t))
@@ -152,6 +158,7 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 		runControls(t, open)
 		t.Run("money", func(t *testing.T) { runMoneyControls(t, open) })
 		t.Run("plans", func(t *testing.T) { runPlanControls(t, open) })
+		t.Run("credits", func(t *testing.T) { runCreditControls(t, open) })
 	})
 }
 

@@ -90,7 +90,7 @@ type program struct {
 	*runtime.Limiter
 
 	gpt4   *runtime.Resource[planned.GPT4Entity, planned.GPT4Cost]
-	config *runtime.Config[planned.GPT4Entity, planned.GPT4Limits]
+	config *runtime.Config[planned.GPT4Entity, planned.GPT4Cost, planned.GPT4Limits]
 	plans  *runtime.Plans[planned.Project, plan]
 
 	session store.Session
@@ -127,10 +127,10 @@ func (w *planWorld) program(last plan) *program {
 			}
 		}}),
 		runtime.WithCallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)))
-	p.gpt4 = runtime.Bind[planned.GPT4Entity](b, def,
-		func(c planned.GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) },
+	costs := func(c planned.GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) }
+	p.gpt4 = runtime.Bind[planned.GPT4Entity](b, def, costs,
 		func(v []int64) planned.GPT4Cost { return planned.GPT4Cost{RPM: v[0], TPM: v[1]} })
-	p.config = runtime.BindConfig[planned.GPT4Entity](b, def,
+	p.config = runtime.BindConfig[planned.GPT4Entity](b, def, costs,
 		func(l planned.GPT4Limits, dst []*runtime.Rate) []*runtime.Rate {
 			return append(dst, l.RPM, runtime.InWindow(l.TPM))
 		}, func(v []*runtime.Rate) planned.GPT4Limits {

@@ -190,7 +190,9 @@ func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 	l := &limits.Limiter{
 		GPT4:       runtime.Bind[limits.GPT4Entity](b, gpt4, vector, costOf),
 		Embeddings: runtime.Bind[limits.EmbeddingsEntity](b, embeddings, batches, batchesOf),
-		Config:     limits.Config{GPT4: runtime.BindConfig[limits.GPT4Entity](b, gpt4, limitsVector, limitsOf)},
+		Config: limits.Config{
+			GPT4: runtime.BindConfig[limits.GPT4Entity](b, gpt4, vector, limitsVector, limitsOf),
+		},
 	}
 	var err error
 	if l.Limiter, err = b.Limiter(); err != nil {

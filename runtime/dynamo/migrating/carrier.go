@@ -81,7 +81,7 @@ func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (C
 		err = c.retrier.Do(ctx, func() error {
 			out, err := c.api.TransactWriteItems(ctx, in, wire.NoRetry)
 			if err != nil {
-				return asSingle(err, len(in.TransactItems))
+				return wire.AsSingle(err, len(in.TransactItems))
 			}
 			for _, used := range out.ConsumedCapacity {
 				found.Write += aws.ToFloat64(used.CapacityUnits)
@@ -108,21 +108,6 @@ func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []p
 		return err
 	})
 	return items, err
-}
-
-// asSingle returns the error of a transaction of n items as one for which wire.Classify gives the same
-// outcome as wire.ClassifyTransaction.
-func asSingle(err error, n int) error {
-	o, err := wire.ClassifyTransaction(err, n)
-	switch o {
-	case wire.Refused:
-		return &types.ConditionalCheckFailedException{}
-	case wire.Conflict:
-		return &types.TransactionConflictException{Message: aws.String(err.Error())}
-	case wire.Throttled:
-		return &types.ProvisionedThroughputExceededException{Message: aws.String(err.Error())}
-	}
-	return err
 }
 
 // look reads the bucket, its items and its overrides. b is the bucket that Carry puts, for a Carryable one.

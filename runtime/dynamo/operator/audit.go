@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
-	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Describer is the part of *dynamodb.Client that CheckTable calls.
@@ -87,48 +85,6 @@ func checkStream(table string, t *types.TableDescription) []error {
 	return nil
 }
 
-// checkIndexes returns a *store.SetupError for each of sluice's indexes that is not complete. Acquires do not
-// use the indexes.
-func checkIndexes(table string, t *types.TableDescription) []error {
-	var errs []error
-	for _, got := range t.GlobalSecondaryIndexes {
-		name := aws.ToString(got.IndexName)
-		switch {
-		case !isOwnIndex(name):
-		case got.IndexStatus == types.IndexStatusCreating:
-			errs = append(
-				errs,
-				layout.Wrong(table, "wait until it is ACTIVE: lists leave out what it has not got to yet",
-					"index %s is %s%s", name, got.IndexStatus, backfilling(got)),
-			)
-		case got.IndexStatus == types.IndexStatusDeleting:
-			errs = append(
-				errs,
-				layout.Wrong(
-					table,
-					"wait until it is gone, and add it again, projecting KEYS_ONLY",
-					"index %s is %s",
-					name,
-					got.IndexStatus,
-				),
-			)
-		}
-	}
-	return errs
-}
-
-func backfilling(i types.GlobalSecondaryIndexDescription) string {
-	if aws.ToBool(i.Backfilling) {
-		return ", backfilling"
-	}
-	return ""
-}
-
-// isOwnIndex reports whether sluice's definition of the table has the index.
-func isOwnIndex(name string) bool {
-	return slices.ContainsFunc(item.Indexes(), func(i item.Index) bool { return i.Name == name })
-}
-
 // describe returns the notes that a table's description gives.
 func describe(t *types.TableDescription) []Note {
 	notes := []Note{{What: "billing is " + billing(t)}}
@@ -176,32 +132,6 @@ func describe(t *types.TableDescription) []Note {
 	return notes
 }
 
-// protectCommand returns the command that protects a table from deletion.
-func protectCommand(table string) string {
-	return "aws dynamodb update-table --table-name " + table + " --deletion-protection-enabled"
-}
-
-// billing returns how a table is billed, with what is provisioned for it and its indexes.
-func billing(t *types.TableDescription) string {
-	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
-		return "on demand"
-	}
-	units := func(p *types.ProvisionedThroughputDescription) (read, write int64) {
-		if p == nil {
-			return 0, 0
-		}
-		return aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits)
-	}
-	var of []string
-	for _, i := range t.GlobalSecondaryIndexes {
-		read, write := units(i.ProvisionedThroughput)
-		of = append(of, fmt.Sprintf(", %s %d and %d", aws.ToString(i.IndexName), read, write))
-	}
-	slices.Sort(of) // DynamoDB has no order
-	read, write := units(t.ProvisionedThroughput)
-	return fmt.Sprintf("provisioned: %d read and %d write units", read, write) + strings.Join(of, "")
-}
-
 // noteRecovery returns a note if point-in-time recovery is off. It returns none if the caller may not ask, or
 // if the service does not answer the question, as engines for tests do not.
 func noteRecovery(ctx context.Context, client Describer, table string) ([]Note, error) {
@@ -225,10 +155,4 @@ func noteRecovery(ctx context.Context, client Describer, table string) ([]Note, 
 		Do: "`sluice table create --table " + table + " --recoverable` switches it on, on AWS: " +
 			"it brings back what a mistake deleted",
 	}}, nil
-}
-
-// isUnknownOperation reports whether the service does not know the call.
-func isUnknownOperation(err error) bool {
-	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && api.ErrorCode() == "UnknownOperationException"
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/fills"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -157,6 +158,48 @@ func (l *lister) explain(ctx context.Context, err error) error {
 	return err
 }
 
+// checkIndexes returns a *store.SetupError for each of sluice's indexes that is not complete. Acquires do not
+// use the indexes.
+func checkIndexes(table string, t *types.TableDescription) []error {
+	var errs []error
+	for _, got := range t.GlobalSecondaryIndexes {
+		name := aws.ToString(got.IndexName)
+		switch {
+		case !isOwnIndex(name):
+		case got.IndexStatus == types.IndexStatusCreating:
+			errs = append(
+				errs,
+				layout.Wrong(table, "wait until it is ACTIVE: lists leave out what it has not got to yet",
+					"index %s is %s%s", name, got.IndexStatus, backfilling(got)),
+			)
+		case got.IndexStatus == types.IndexStatusDeleting:
+			errs = append(
+				errs,
+				layout.Wrong(
+					table,
+					"wait until it is gone, and add it again, projecting KEYS_ONLY",
+					"index %s is %s",
+					name,
+					got.IndexStatus,
+				),
+			)
+		}
+	}
+	return errs
+}
+
+func backfilling(i types.GlobalSecondaryIndexDescription) string {
+	if aws.ToBool(i.Backfilling) {
+		return ", backfilling"
+	}
+	return ""
+}
+
+// isOwnIndex reports whether sluice's definition of the table has the index.
+func isOwnIndex(name string) bool {
+	return slices.ContainsFunc(item.Indexes(), func(i item.Index) bool { return i.Name == name })
+}
+
 // Getter is the part of *dynamodb.Client that Inspect calls.
 type Getter = wire.Getter
 
@@ -179,9 +222,10 @@ func SplitVersion(version int64) (revision, overrides int64) {
 }
 
 // Reset fills the bucket of entity, as stored, on resource up to its burst: the named limits, or all. It
-// returns the limits that it filled, by name, or none if there is no bucket. It may run beside acquires. It
-// fails as Inspect does, and with
+// returns the limits that it filled, by name, or none if there is no bucket. It leaves prepaid limits as they
+// are. It may run beside acquires. It fails as Inspect does, and with
 //   - a *store.InvalidError that names the bucket's limits, if a named limit is not among them,
+//   - a *store.InvalidError, if a named limit is prepaid,
 //   - a *store.ContendedError if the bucket's limits change at each attempt.
 func Reset(
 	ctx context.Context,
@@ -199,12 +243,16 @@ func Reset(
 		if err != nil {
 			return nil, err
 		}
-		in, err := resetInput(table, entity, resource, img, filled)
+		if len(filled) == 0 {
+			return nil, nil
+		}
+		b := fills.Bucket{Table: table, Entity: entity, Resource: resource, Image: img}
+		u, err := b.Reset(filled, wire.NewOp())
 		if err != nil {
 			return nil, err
 		}
 		err = retrier.Do(ctx, func() error {
-			_, err := client.UpdateItem(ctx, in, wire.NoRetry)
+			_, err := client.UpdateItem(ctx, u.Input(), wire.NoRetry)
 			return err
 		})
 		if err == nil {
@@ -219,13 +267,20 @@ func Reset(
 	}
 }
 
-// limitsToFill returns the bucket's limits that Reset fills: the named ones, or all.
+// limitsToFill returns the bucket's limits that Reset fills: the named ones, or all but prepaid ones. A
+// customer's credits stay.
 func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([]string, error) {
 	has := make([]string, len(img.Extra))
 	for i, extra := range img.Extra {
 		has[i] = extra.Name
 	}
 	for _, name := range named {
+		if b, _ := img.Find(name); b.Prepaid() {
+			return nil, &store.InvalidError{
+				Resource: resource, Field: "limit", Value: name,
+				Reason: "is prepaid, so that no reset fills it: grant it what it lacks (sluice grant)",
+			}
+		}
 		if !slices.Contains(has, name) {
 			return nil, &store.InvalidError{
 				Resource: resource, Field: "limit", Value: name,
@@ -234,71 +289,10 @@ func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([
 			}
 		}
 	}
-	if len(named) > 0 {
-		has = slices.DeleteFunc(has, func(name string) bool { return !slices.Contains(named, name) })
-	}
-	return has, nil
-}
-
-// resetInput returns the write that fills limits. It depends on no balance, and has the same effect however
-// often it arrives. At the write each balance is its burst, and the refill since rf adds nothing to a full
-// bucket.
-//
-// A charge that was planned before either fails or has bounds that a full bucket meets. op is new, so that no
-// charge takes the bucket's last write for its own. ttl stays: it suffices for the balances before, and
-// fuller ones need less.
-//
-// An open window of img ends a millisecond later, so that what was charged in it before does not come back.
-// Cells are cleared, and count from an epoch in which no lease holds anything.
-func resetInput(
-	table, entity, resource string, img *bucket.Image, limits []string,
-) (*dynamodb.UpdateItemInput, error) {
-	update := expression.Set(expression.Name("op"), expression.Value(wire.NewOp()))
-	condition := expression.AttributeExists(expression.Name(item.PK))
-	for _, name := range limits {
-		tk := expression.Name(item.LimitAttribute(name, "tk"))
-		update = update.Set(tk, expression.Name(item.LimitAttribute(name, "bx")))
-		condition = condition.And(tk.AttributeExists())
-		if b, _ := img.Find(name); b.Windowed() {
-			we := expression.Name(item.LimitAttribute(name, item.WindowField))
-			update = update.Set(we, expression.Value(b.Filled(b.Limit, b.Ends)))
-			condition = condition.And(we.Equal(expression.Value(b.Ends)))
-		}
-		if b, _ := img.Find(name); b.Holds() {
-			var same expression.ConditionBuilder
-			update, same = emptyCells(update, name, b, 0)
-			condition = condition.And(same)
-		}
-	}
-	built, err := expression.NewBuilder().WithUpdate(update).WithCondition(condition).Build()
-	if err != nil {
-		return nil, fmt.Errorf("expression for the reset of %s: %w", resource, err)
-	}
-	return &dynamodb.UpdateItemInput{
-		TableName: &table, Key: item.BucketKey(entity, resource),
-		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
-		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
-	}, nil
-}
-
-// emptyCells adds to update that no lease holds anything of a limit whose balance is b. A cell is of the
-// epoch e or e+1, if e is the lowest that is counted. So nothing is held in e+bucket.NewRing, from which
-// cells count then. Cells that are new at an instant, in ms, count from later on. same has the write apply
-// once.
-func emptyCells(update expression.UpdateBuilder, limit string, b bucket.Balance, at int64) (
-	_ expression.UpdateBuilder, same expression.ConditionBuilder,
-) {
-	e := expression.Name(item.LimitAttribute(limit, item.EpochField))
-	lowest := b.Epoch + bucket.NewRing
-	same = e.Equal(expression.Value(b.Epoch))
-	if !b.Holds() {
-		same, lowest = e.AttributeNotExists(), bucket.NewHold(0, bucket.NewRing, at).Epoch
-	}
-	for i, n := range [...]int64{0, 0, lowest} {
-		attr := expression.Name(item.LimitAttribute(limit, item.HoldFields[i]))
-		update = update.Set(attr, expression.Value(n))
-	}
-	return update, same
+	return slices.DeleteFunc(has, func(name string) bool {
+		b, _ := img.Find(name)
+		return b.Prepaid() || len(named) > 0 && !slices.Contains(named, name)
+	}), nil
 }
 
 // CallError explains the error of a call on table that other code made. It returns a *store.SetupError that

@@ -3,18 +3,16 @@ package operator
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/fills"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -23,33 +21,128 @@ import (
 // force. Fill leaves tc and rf as they are: the refill since rf adds nothing to a full bucket. It may run
 // beside acquires, and has the same effect however often its write arrives.
 func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
-	for attempt := 1; ; attempt++ {
+	return contend(o.retrier.Attempts, spec, entity, func() (done bool, err error) {
 		img, shape, err := o.shapeOf(ctx, spec, kind, entity, root)
 		if img == nil || err != nil {
-			return err
+			return true, err
 		}
-		in, err := o.fillInput(spec, entity, img, shape)
+		to := &fills.Shape{AddsHolds: func(limit string) bool { return shape.AddsHolds(spec, img, limit) }}
+		to.Limits, to.Dropped, to.Version, to.PlanOf = shape.Full(spec, img)
+		b := fills.Bucket{Table: o.retrier.Table, Entity: entity, Resource: spec.Resource, Image: img}
+		u, err := b.Fill(to, wire.NewOp(), o.now().UnixMilli())
 		if err != nil {
+			return true, err
+		}
+		return o.update(ctx, u.Input())
+	})
+}
+
+// contend calls try, which may lose its race to another write of the bucket, until it is done.
+func contend(attempts int, spec *store.Spec, entity string, try func() (done bool, err error)) error {
+	for attempt := 1; ; attempt++ {
+		if done, err := try(); done {
 			return err
 		}
-		err = o.retrier.Do(ctx, func() error {
-			_, err := o.api.UpdateItem(ctx, in, wire.NoRetry)
-			return err
-		})
-		if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); !refused {
-			return err
-		}
-		if attempt == o.retrier.Attempts { // it got another shape each time
+		if attempt == attempts {
 			return &store.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: attempt}
 		}
 	}
 }
 
-// shapeOf reads an entity's bucket, without a schema, and the shape that it should have. Both are nil if
-// there is no bucket. root is as in Fill.
+// update sends in. It reports false if its condition failed.
+func (o *Overrides) update(ctx context.Context, in *dynamodb.UpdateItemInput) (done bool, err error) {
+	err = o.retrier.Do(ctx, func() error {
+		_, err := o.api.UpdateItem(ctx, in, wire.NoRetry)
+		return err
+	})
+	_, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
+	return !refused, err
+}
+
+// Grant implements store.OverrideStore, in one read and one transaction: of the bucket, and of the item that
+// has the id. A transaction of unknown outcome is planned anew, since that item says whether it was applied.
+// A bucket without the limit first gets the shape in force.
+func (o *Overrides) Grant(ctx context.Context, spec *store.Spec, g *store.Grant) error {
+	return contend(o.retrier.Attempts, spec, g.Entity, func() (done bool, err error) {
+		img, shape, err := o.shapeOf(ctx, spec, g.Kind, g.Entity, g.Root)
+		if err != nil {
+			return true, err
+		}
+		var write types.TransactWriteItem
+		now := o.now()
+		b := fills.Bucket{Table: o.retrier.Table, Entity: g.Entity, Resource: spec.Resource, Image: img}
+		switch {
+		case img == nil:
+			write.Put, err = granted(o.retrier.Table, spec, g, shape, now.UnixMilli())
+		case b.MissesLimits(spec, g):
+			return o.reshape(ctx, spec, g, b, shape)
+		default:
+			write.Update, err = b.Grant(spec, g, wire.NewOp(), now.UnixMilli())
+		}
+		if err != nil {
+			return true, err
+		}
+		once := types.TransactWriteItem{Put: fills.Granted(o.retrier.Table, spec, g, now)}
+		before, done, err := o.transact(ctx, once, write)
+		if before != nil {
+			return true, g.Repeated(spec, fills.Amounts(spec, before))
+		}
+		return done, err
+	})
+}
+
+// granted returns the put of a new bucket with a grant.
+func granted(
+	table string, spec *store.Spec, g *store.Grant, shape *override.Resolved, now int64,
+) (*types.Put, error) {
+	img, err := fills.Full(spec, shape.Limits, g, now)
+	if err != nil {
+		return nil, err
+	}
+	img.Version, img.PlanOf, img.Op = shape.Created(), shape.PlanOf, wire.NewOp()
+	marshal := codec.Marshal
+	if spec.Plans != nil {
+		marshal = codec.MarshalOnPlan
+	}
+	return fills.New(table, marshal(g.Entity, spec.Resource, img, spec.Limits...)), nil
+}
+
+// reshape gives a bucket that misses limits of g its shape, without a charge. done is false if that worked.
+func (o *Overrides) reshape(
+	ctx context.Context, spec *store.Spec, g *store.Grant, b fills.Bucket, shape *override.Resolved,
+) (done bool, err error) {
+	p := plan.NewReshape(make([]int64, len(spec.Limits)), b.InOrder(spec.Limits), &shape.Shape, g.Windows,
+		o.now().UnixMilli())
+	in, err := wire.Reshape(o.retrier.Table, spec, g.Entity, &p)
+	if err == nil {
+		done, err = o.update(ctx, in)
+	}
+	return done && err != nil, err
+}
+
+// transact sends a grant's item and the write to its bucket. before is the item of an earlier grant of the
+// same id. done is false if the bucket has changed since it was read.
+func (o *Overrides) transact(
+	ctx context.Context, granted, bucket types.TransactWriteItem,
+) (before codec.Item, done bool, err error) {
+	token, all := wire.NewOp(), []types.TransactWriteItem{granted, bucket}
+	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token, TransactItems: all}
+	err = o.retrier.Do(ctx, func() error {
+		_, err := o.api.TransactWriteItems(ctx, in, wire.NoRetry)
+		if c, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(c.CancellationReasons) > 0 {
+			before = c.CancellationReasons[0].Item
+		}
+		return wire.AsSingle(err, len(all))
+	})
+	_, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
+	return before, !refused, err
+}
+
+// shapeOf reads an entity's bucket without a schema, nil if there is none, and the shape that it should have.
+// root is as in Fill.
 func (o *Overrides) shapeOf(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string,
-) (*bucket.Image, *override.Resolved, error) {
+) (img *bucket.Image, shape *override.Resolved, err error) {
 	key, at := item.BucketKey(entity, spec.Resource), [...]string{entity, spec.Kinds[kind].Name}
 	keys := []codec.Item{key, item.OverrideKey(spec.Resource, at[0]), item.OverrideKey(spec.Resource, at[1])}
 	plans := item.PlansKey(spec.Resource)
@@ -60,12 +153,15 @@ func (o *Overrides) shapeOf(
 		keys = append(keys, plans)
 	}
 	items, err := o.read(ctx, keys)
-	if err != nil || items[item.KeyOf(key)] == nil {
-		return nil, nil, err
-	}
-	img, err := wire.DecodeBucket(entity, spec.Resource, items[item.KeyOf(key)])
 	if err != nil {
 		return nil, nil, err
+	}
+	planOf := ""
+	if stored := items[item.KeyOf(key)]; stored != nil {
+		if img, err = wire.DecodeBucket(entity, spec.Resource, stored); err != nil {
+			return nil, nil, err
+		}
+		planOf = img.PlanOf
 	}
 	now := o.now().UnixMilli()
 	var both [2]override.Override
@@ -85,85 +181,12 @@ func (o *Overrides) shapeOf(
 		if from.Plans, err = override.DecodePlans(spec, items[item.KeyOf(plans)]); err != nil {
 			return nil, nil, err
 		}
-		on, err := o.onPlan(ctx, spec, kind, entity, root, img.PlanOf)
+		on, err := o.onPlan(ctx, spec, kind, entity, root, planOf)
 		if err != nil {
 			return nil, nil, err
 		}
 		from.On = &on
 	}
-	shape, err := override.Resolve(spec, kind, &from, now)
+	shape, err = override.Resolve(spec, kind, &from, now)
 	return img, shape, err
-}
-
-// fillInput returns the write that fills the bucket of img. It depends on no balance. A charge that was
-// planned before either fails or has bounds that a full bucket meets, as with Reset. A window is filled once.
-func (o *Overrides) fillInput(
-	spec *store.Spec, entity string, img *bucket.Image, shape *override.Resolved,
-) (*dynamodb.UpdateItemInput, error) {
-	limits, dropped, version, planOf := shape.Full(spec, img)
-	ttl, at := img.TTL, max(img.Refilled, o.now().UnixMilli())
-	update := expression.Set(expression.Name("op"), expression.Value(wire.NewOp()))
-	set := func(name, field string, value any) {
-		operand, ok := value.(expression.OperandBuilder)
-		if !ok {
-			operand = expression.Value(value)
-		}
-		update = update.Set(expression.Name(item.LimitAttribute(name, field)), operand)
-	}
-	condition := expression.Name("cv").Equal(expression.Value(img.Version))
-	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		l := limits[name]
-		ttl = max(ttl, bucket.Expiry(bucket.Balance{Limit: l, Tokens: l.Burst}, at))
-		tc := expression.Name(item.LimitAttribute(name, "tc"))
-		for k, n := range [...]int64{l.Burst, l.Capacity, l.Burst, l.Refill, l.Period} {
-			set(name, item.LimitFields[k], n)
-		}
-		set(name, "tc", expression.IfNotExists(tc, expression.Value(0)))
-		b, _ := img.Find(name)
-		if l.Windowed() { // as with Reset
-			set(name, item.WindowField, b.Filled(l, at))
-		}
-		if b.Holds() || shape.AddsHolds(spec, img, name) {
-			var same expression.ConditionBuilder
-			update, same = emptyCells(update, name, b, at)
-			condition = condition.And(same)
-		}
-	}
-	for _, name := range dropped {
-		for _, field := range slices.Concat(item.LimitFields[:], item.HoldFields[:]) {
-			update = update.Remove(expression.Name(item.LimitAttribute(name, field)))
-		}
-	}
-	for _, extra := range img.Extra {
-		if !extra.Windowed() {
-			continue
-		}
-		we := expression.Name(item.LimitAttribute(extra.Name, item.WindowField))
-		if condition = condition.And(we.Equal(expression.Value(extra.Ends))); slices.Contains(dropped, extra.Name) {
-			update = update.Remove(we)
-		}
-	}
-	update = update.Set(expression.Name(item.TTL), expression.Value(ttl)).
-		Set(expression.Name("cv"), expression.Value(version))
-	built, err := withPlan(update, condition, img.PlanOf, planOf).Build()
-	if err != nil {
-		return nil, fmt.Errorf("expression that fills the bucket on %s: %w", spec.Resource, err)
-	}
-	return &dynamodb.UpdateItemInput{
-		TableName: &o.retrier.Table, Key: item.BucketKey(entity, spec.Resource),
-		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
-		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
-	}, nil
-}
-
-// withPlan returns a builder of a write to a bucket that has the plan of an entity, and gets that of another.
-// Two entities' plans may have one version, so it applies only while the bucket has the old one.
-func withPlan(
-	u expression.UpdateBuilder, c expression.ConditionBuilder, old, next string,
-) expression.Builder {
-	if po := expression.Name(item.PlanOf); next != old {
-		u = u.Set(po, expression.Value(next))
-		c = c.And(expression.Or(po.AttributeNotExists(), po.Equal(expression.Value(old))))
-	}
-	return expression.NewBuilder().WithUpdate(u).WithCondition(c)
 }

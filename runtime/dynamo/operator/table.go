@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -363,4 +364,36 @@ func versionItem() codec.Item {
 	item["layout"] = codec.N(layout.Buckets)
 	item["revision"] = codec.N(0)
 	return item
+}
+
+// billing returns how a table is billed, with what is provisioned for it and its indexes.
+func billing(t *types.TableDescription) string {
+	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
+		return "on demand"
+	}
+	units := func(p *types.ProvisionedThroughputDescription) (read, write int64) {
+		if p == nil {
+			return 0, 0
+		}
+		return aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits)
+	}
+	var of []string
+	for _, i := range t.GlobalSecondaryIndexes {
+		read, write := units(i.ProvisionedThroughput)
+		of = append(of, fmt.Sprintf(", %s %d and %d", aws.ToString(i.IndexName), read, write))
+	}
+	slices.Sort(of) // DynamoDB has no order
+	read, write := units(t.ProvisionedThroughput)
+	return fmt.Sprintf("provisioned: %d read and %d write units", read, write) + strings.Join(of, "")
+}
+
+// protectCommand returns the command that protects a table from deletion.
+func protectCommand(table string) string {
+	return "aws dynamodb update-table --table-name " + table + " --deletion-protection-enabled"
+}
+
+// isUnknownOperation reports whether the service does not know the call.
+func isUnknownOperation(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "UnknownOperationException"
 }

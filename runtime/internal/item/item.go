@@ -39,6 +39,9 @@ const UsagePrefix = "#USAGE#"
 // own. The limit and the window's end follow.
 const WindowSpan = "window"
 
+// GrantPrefix begins the sort key of a grant. The resource and the grant's id follow.
+const GrantPrefix = "#GRANT#"
+
 // CheckpointPrefix begins the sort key of a checkpoint: of a stream's shard, or of a segment of a migration.
 const CheckpointPrefix = "#CHECKPOINT#"
 
@@ -213,6 +216,14 @@ func UsageKey(entity, resource, span, start string) Item {
 func UsageWindowKey(entity, resource, limit string, ends int64) Item {
 	return UsageKey(entity, resource, WindowSpan, limit+"#"+strconv.FormatInt(ends, 10))
 }
+
+// GrantKey returns the key of the item that has a grant count once.
+func GrantKey(entity, resource, id string) Item {
+	return key(EntityPrefix+entity, GrantPrefix+resource+"#"+id)
+}
+
+// GrantAttribute returns the name of the attribute that holds what a grant has added to a limit.
+func GrantAttribute(limit string) string { return "g_" + limit }
 
 // CheckpointKey returns the key of a checkpoint.
 func CheckpointKey(name string) Item { return key(SystemKey, CheckpointPrefix+name) }

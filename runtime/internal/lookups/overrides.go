@@ -12,7 +12,8 @@ type Overrides struct {
 	store.OverrideStore
 
 	// Wrote is called after each write, failed ones too: it may have been applied. A read that began before
-	// may return what was there before. Filled says that the bucket at an entity was filled.
+	// may return what was there before. Filled says that the bucket at an entity was filled, or granted
+	// something.
 	Wrote func(resource, at string, filled bool)
 }
 
@@ -26,4 +27,10 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
 	defer o.Wrote(spec.Resource, entity, true)
 	return o.OverrideStore.Fill(ctx, spec, kind, entity, root)
+}
+
+// Grant implements store.OverrideStore.
+func (o *Overrides) Grant(ctx context.Context, spec *store.Spec, g *store.Grant) error {
+	defer o.Wrote(spec.Resource, g.Entity, true)
+	return o.OverrideStore.Grant(ctx, spec, g)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -44,23 +44,23 @@ type Limiter struct {
 	// SwiftPair limits swift-pair by rps and tps, for Project. Two limits on Redis.
 	SwiftPair *SwiftPairResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	Two       *runtime.Config[TwoEntity, TwoLimits]
-	Ten       *runtime.Config[TenEntity, TenLimits]
-	Hot       *runtime.Config[HotEntity, HotLimits]
-	Scarce    *runtime.Config[ScarceEntity, ScarceLimits]
-	Drained   *runtime.Config[DrainedEntity, DrainedLimits]
-	Daily     *runtime.Config[DailyEntity, DailyLimits]
-	Chained   *runtime.Config[ChainedEntity, ChainedLimits]
-	Shared    *runtime.Config[SharedEntity, SharedLimits]
-	Swift     *runtime.Config[SwiftEntity, SwiftLimits]
-	SwiftPair *runtime.Config[SwiftPairEntity, SwiftPairLimits]
+	Two       *runtime.Config[TwoEntity, TwoCost, TwoLimits]
+	Ten       *runtime.Config[TenEntity, TenCost, TenLimits]
+	Hot       *runtime.Config[HotEntity, HotCost, HotLimits]
+	Scarce    *runtime.Config[ScarceEntity, ScarceCost, ScarceLimits]
+	Drained   *runtime.Config[DrainedEntity, DrainedCost, DrainedLimits]
+	Daily     *runtime.Config[DailyEntity, DailyCost, DailyLimits]
+	Chained   *runtime.Config[ChainedEntity, ChainedCost, ChainedLimits]
+	Shared    *runtime.Config[SharedEntity, SharedCost, SharedLimits]
+	Swift     *runtime.Config[SwiftEntity, SwiftCost, SwiftLimits]
+	SwiftPair *runtime.Config[SwiftPairEntity, SwiftPairCost, SwiftPairLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -79,16 +79,17 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Swift:     runtime.Bind[SwiftEntity](b, swift{}, swiftVector, swiftCost),
 		SwiftPair: runtime.Bind[SwiftPairEntity](b, swiftPair{}, swiftPairVector, swiftPairCost),
 		Config: Config{
-			Two:       runtime.BindConfig[TwoEntity](b, two{}, twoLimitsVector, twoLimitsOf),
-			Ten:       runtime.BindConfig[TenEntity](b, ten{}, tenLimitsVector, tenLimitsOf),
-			Hot:       runtime.BindConfig[HotEntity](b, hot{}, hotLimitsVector, hotLimitsOf),
-			Scarce:    runtime.BindConfig[ScarceEntity](b, scarce{}, scarceLimitsVector, scarceLimitsOf),
-			Drained:   runtime.BindConfig[DrainedEntity](b, drained{}, drainedLimitsVector, drainedLimitsOf),
-			Daily:     runtime.BindConfig[DailyEntity](b, daily{}, dailyLimitsVector, dailyLimitsOf),
-			Chained:   runtime.BindConfig[ChainedEntity](b, chained{}, chainedLimitsVector, chainedLimitsOf),
-			Shared:    runtime.BindConfig[SharedEntity](b, shared{}, sharedLimitsVector, sharedLimitsOf),
-			Swift:     runtime.BindConfig[SwiftEntity](b, swift{}, swiftLimitsVector, swiftLimitsOf),
-			SwiftPair: runtime.BindConfig[SwiftPairEntity](b, swiftPair{}, swiftPairLimitsVector, swiftPairLimitsOf),
+			Two:     runtime.BindConfig[TwoEntity](b, two{}, twoVector, twoLimitsVector, twoLimitsOf),
+			Ten:     runtime.BindConfig[TenEntity](b, ten{}, tenVector, tenLimitsVector, tenLimitsOf),
+			Hot:     runtime.BindConfig[HotEntity](b, hot{}, hotVector, hotLimitsVector, hotLimitsOf),
+			Scarce:  runtime.BindConfig[ScarceEntity](b, scarce{}, scarceVector, scarceLimitsVector, scarceLimitsOf),
+			Drained: runtime.BindConfig[DrainedEntity](b, drained{}, drainedVector, drainedLimitsVector, drainedLimitsOf),
+			Daily:   runtime.BindConfig[DailyEntity](b, daily{}, dailyVector, dailyLimitsVector, dailyLimitsOf),
+			Chained: runtime.BindConfig[ChainedEntity](b, chained{}, chainedVector, chainedLimitsVector, chainedLimitsOf),
+			Shared:  runtime.BindConfig[SharedEntity](b, shared{}, sharedVector, sharedLimitsVector, sharedLimitsOf),
+			Swift:   runtime.BindConfig[SwiftEntity](b, swift{}, swiftVector, swiftLimitsVector, swiftLimitsOf),
+			SwiftPair: runtime.BindConfig[SwiftPairEntity](b, swiftPair{}, swiftPairVector, swiftPairLimitsVector,
+				swiftPairLimitsOf),
 		},
 	}
 	var err error

@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -25,14 +25,14 @@ type Limiter struct {
 	// GPT4InFlight limits gpt-4-in-flight by rpm and tpm, for User (then its Project too) and Project.
 	GPT4InFlight *GPT4InFlightResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	GPT4InFlight *runtime.Config[GPT4InFlightEntity, GPT4InFlightLimits]
+	GPT4InFlight *runtime.Config[GPT4InFlightEntity, GPT4InFlightCost, GPT4InFlightLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -42,8 +42,8 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 	l := &Limiter{
 		GPT4InFlight: runtime.Bind[GPT4InFlightEntity](b, gpt4InFlight{}, gpt4InFlightVector, gpt4InFlightCost),
 		Config: Config{
-			GPT4InFlight: runtime.BindConfig[GPT4InFlightEntity](b, gpt4InFlight{}, gpt4InFlightLimitsVector,
-				gpt4InFlightLimitsOf),
+			GPT4InFlight: runtime.BindConfig[GPT4InFlightEntity](b, gpt4InFlight{}, gpt4InFlightVector,
+				gpt4InFlightLimitsVector, gpt4InFlightLimitsOf),
 		},
 	}
 	var err error

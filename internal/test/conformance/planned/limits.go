@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -23,7 +23,7 @@ type Limiter struct {
 	// GPT4 limits gpt-4 by rpm and tpm, for User (then its Project too) and Project.
 	GPT4 *GPT4Resource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 
 	plans *runtime.Plans[Project, Plan]
@@ -42,7 +42,7 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 	l := &Limiter{
 		GPT4: runtime.Bind[GPT4Entity](b, gpt4{}, gpt4Vector, gpt4Cost),
 		Config: Config{
-			GPT4: &GPT4Config{runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4LimitsVector, gpt4LimitsOf)},
+			GPT4: &GPT4Config{runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4Vector, gpt4LimitsVector, gpt4LimitsOf)},
 		},
 		plans: runtime.BindPlans[Project, Plan](b, "free", "pro", "trial", "gold"),
 	}

@@ -51,7 +51,7 @@ func (l *Limiter) PlanOf(ctx context.Context, project Project) (Plan, error) {
 
 // GPT4Config reads and writes overrides of gpt-4, those of plans too.
 type GPT4Config struct {
-	*runtime.Config[GPT4Entity, GPT4Limits]
+	*runtime.Config[GPT4Entity, GPT4Cost, GPT4Limits]
 }
 
 // Plan returns the override for all entities of a kind that are on plan, themselves or by an ancestor. kind is any

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -26,15 +26,15 @@ type Limiter struct {
 	// Large limits large by rps, for User (then its Project too) and Project. 100,000 a second.
 	Large *LargeResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	Small *runtime.Config[SmallEntity, SmallLimits]
-	Large *runtime.Config[LargeEntity, LargeLimits]
+	Small *runtime.Config[SmallEntity, SmallCost, SmallLimits]
+	Large *runtime.Config[LargeEntity, LargeCost, LargeLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -45,8 +45,8 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Small: runtime.Bind[SmallEntity](b, small{}, smallVector, smallCost),
 		Large: runtime.Bind[LargeEntity](b, large{}, largeVector, largeCost),
 		Config: Config{
-			Small: runtime.BindConfig[SmallEntity](b, small{}, smallLimitsVector, smallLimitsOf),
-			Large: runtime.BindConfig[LargeEntity](b, large{}, largeLimitsVector, largeLimitsOf),
+			Small: runtime.BindConfig[SmallEntity](b, small{}, smallVector, smallLimitsVector, smallLimitsOf),
+			Large: runtime.BindConfig[LargeEntity](b, large{}, largeVector, largeLimitsVector, largeLimitsOf),
 		},
 	}
 	var err error

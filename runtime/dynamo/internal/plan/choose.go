@@ -81,7 +81,7 @@ func chooseMissing(d *Demand, s State, now int64) Plan {
 	}
 	return Plan{
 		Path: Create, Cost: cost, Limits: d.Shape.Limits, Ends: ends, Holds: holds,
-		Refilled: now, Version: d.Shape.created(), PlanOf: d.Shape.PlanOf, TTL: Expiry(after, now),
+		Refilled: now, Version: d.Shape.Created(), PlanOf: d.Shape.PlanOf, TTL: Expiry(after, now),
 	}
 }
 
@@ -143,9 +143,9 @@ func (s *Shape) Moves(img *bucket.Image) bool {
 	return img.PlanOf != s.PlanOf
 }
 
-// created returns the version of a bucket that is created with s. A binary that knows the plan, which this
+// Created returns the version of a bucket that is created with s. A binary that knows the plan, which this
 // one does not, takes such a bucket for older than any shape.
-func (s *Shape) created() int64 {
+func (s *Shape) Created() int64 {
 	if s.UnknownPlan {
 		return s.Version - s.Version%bucket.RevisionUnit
 	}

@@ -373,13 +373,16 @@ func Expiry(after []bucket.Balance, at int64) int64 {
 }
 
 // ExpiresTooSoon reports whether img, which may be nil, could be deleted by its ttl before it is full, or
-// before all holds are over.
+// before all holds are over. A window that has more than its burst, as grants make it, has to end first.
 func ExpiresTooSoon(img *bucket.Image) bool {
 	if img == nil {
 		return false
 	}
 	for _, b := range BalancesOf(img).All {
 		full := max(bucket.ReadyAt(b, img.Refilled, b.Burst), b.HeldUntil())
+		if b.Windowed() && b.Tokens > b.Burst {
+			full = max(full, b.Ends)
+		}
 		if img.TTL < bucket.LastExpiry && full > bucket.Mul(img.TTL, 1000) {
 			return true
 		}

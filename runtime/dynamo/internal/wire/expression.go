@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -99,6 +100,22 @@ func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 		w.S(":op0", p.After)
 	}
 	return nil
+}
+
+// Reshape returns the write of p, a Reshape of an entity's bucket, for callers without generated code.
+func Reshape(table string, spec *store.Spec, entity string, p *plan.Plan) (*dynamodb.UpdateItemInput, error) {
+	w := &codec.Write{
+		Entity: entity, Image: p.Image, Limits: p.Limits, Cost: p.Cost, Fill: p.Fill, Lo: p.Lo, Hi: p.Hi,
+		Ends: p.Ends, Holds: p.Holds, RF: p.Refilled, CV: p.Version, TTL: p.TTL, Op: NewOp(),
+		PlanOf: p.PlanOf,
+	}
+	if err := buildGeneric(w, p, spec); err != nil {
+		return nil, err
+	}
+	return &dynamodb.UpdateItemInput{
+		TableName: &table, Key: item.BucketKey(entity, spec.Resource), UpdateExpression: &w.Update,
+		ConditionExpression: &w.Cond, ExpressionAttributeNames: w.Names, ExpressionAttributeValues: w.Values,
+	}, nil
 }
 
 // buildGeneric builds p from the image, for a bucket with other limits than the generated text names. This

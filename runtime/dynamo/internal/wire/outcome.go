@@ -107,6 +107,24 @@ func ClassifyTransaction(err error, n int) (Outcome, error) {
 	return found, err
 }
 
+// AsSingle returns the error of a transaction of n items as one for which Classify gives the same outcome as
+// ClassifyTransaction.
+func AsSingle(err error, n int) error {
+	if err == nil {
+		return nil
+	}
+	o, err := ClassifyTransaction(err, n)
+	switch o {
+	case Refused:
+		return &types.ConditionalCheckFailedException{}
+	case Conflict:
+		return &types.TransactionConflictException{Message: aws.String(err.Error())}
+	case Throttled:
+		return &types.ProvisionedThroughputExceededException{Message: aws.String(err.Error())}
+	}
+	return err
+}
+
 // FirstConflict returns the index of the first item that met another transaction, -1 if err does not say.
 func FirstConflict(err error) int {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)

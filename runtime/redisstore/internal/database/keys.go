@@ -19,6 +19,8 @@ import (
 //	sluice:#catalog:model                    the names of a template
 //	sluice:#entity:user-123                  an entity: its parent, and its plan
 //	sluice:#children:project-p1              the set of entities that ever had this parent
+//	sluice:#grant:gpt-4:user-123#inv-7       what the grant of that id has added to the bucket, whose hash tag
+//	                                         it has
 type Keys struct {
 	Prefix   string
 	HashTags bool // keys of buckets have the chain's root as hash tag
@@ -104,6 +106,33 @@ func (k Keys) Configs(resource string) string { return k.Prefix + "#config:" + e
 
 // Entity returns the key of an entity.
 func (k Keys) Entity(id string) string { return k.Prefix + "#entity:" + id }
+
+// Grant returns the key of a grant to a bucket. An id has no '#'.
+func (k Keys) Grant(resource, root, entity, id string) string {
+	key := k.grants() + escaped(resource) + ":"
+	if k.HashTags {
+		key += "{" + root + "}#"
+	}
+	return key + entity + "#" + id
+}
+
+// grants returns the start of the keys of grants.
+func (k Keys) grants() string { return k.Prefix + "#grant:" }
+
+// IsGrant reports whether key is of a grant to entity.
+func (k Keys) IsGrant(key, entity string) bool {
+	rest, ours := strings.CutPrefix(key, k.grants())
+	_, rest, ok := strings.Cut(rest, ":") // the resource
+	at := strings.LastIndexByte(rest, '#')
+	if !ours || !ok || at < 0 {
+		return false
+	}
+	rest = rest[:at] // without the id
+	if k.HashTags {
+		_, rest, ok = strings.Cut(rest, "}#")
+	}
+	return ok && rest == entity
+}
 
 // Owner returns the key of the owner of the prefix.
 func (k Keys) Owner() string { return k.Prefix + "#owner" }

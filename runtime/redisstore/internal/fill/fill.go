@@ -46,11 +46,12 @@ type Bucket struct {
 	Member    func(ctx context.Context, entity string) (m store.Member, found bool, err error)
 }
 
-// Limits fills the named limits of b. It fails as redisstore.Overrides.Fill does. After an error some of them
-// may be filled.
+// Limits fills the named limits of b, but for prepaid ones. It fails as redisstore.Overrides.Fill does. After
+// an error some of them may be filled.
 func (b Bucket) Limits(ctx context.Context, names ...string) error {
 	for i, limit := range b.Spec.Limits {
-		if !b.Spec.Kinds[b.Kind].Has(i) || !slices.Contains(names, limit) {
+		kind := &b.Spec.Kinds[b.Kind]
+		if !kind.Has(i) || kind.Limits[i].Prepaid() || !slices.Contains(names, limit) {
 			continue
 		}
 		if err := b.limit(ctx, i); err != nil {

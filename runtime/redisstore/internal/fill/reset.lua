@@ -15,6 +15,7 @@ if clock[1] * 1000 + math.floor(clock[2] / 1000) >= ends then
 end
 local life = redis.call('PTTL', KEYS[1])
 redis.call('HSET', KEYS[1], 'used', 0, 'end', ends + 1)
+redis.call('HDEL', KEYS[1], 'granted')
 if life > 0 then
   redis.call('PEXPIRE', KEYS[1], life + 1)
 end

@@ -16,6 +16,7 @@ if not (used and ends and ends < math.huge) then
   redis.call('DEL', KEYS[1])
 elseif now < ends then
   redis.call('HSET', KEYS[1], 'used', 0, 'end', ends + 1)
+  redis.call('HDEL', KEYS[1], 'granted')
 end
 redis.call('HSET', KEYS[1], 'h0', 0, 'h1', 0, 'e', e)
 redis.call('PEXPIREAT', KEYS[1], life)

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 2
@@ -36,17 +36,17 @@ type Limiter struct {
 	// Alone limits alone by rpm, for User and Org.
 	Alone *AloneResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	Words                   *runtime.Config[WordsEntity, WordsLimits]
-	ImageGenerationHd202411 *runtime.Config[ImageGenerationHd202411Entity, ImageGenerationHd202411Limits]
-	Many                    *runtime.Config[ManyEntity, ManyLimits]
-	Alone                   *runtime.Config[AloneEntity, AloneLimits]
+	Words                   *runtime.Config[WordsEntity, WordsCost, WordsLimits]
+	ImageGenerationHd202411 *runtime.Config[ImageGenerationHd202411Entity, ImageGenerationHd202411Cost, ImageGenerationHd202411Limits]
+	Many                    *runtime.Config[ManyEntity, ManyCost, ManyLimits]
+	Alone                   *runtime.Config[AloneEntity, AloneCost, AloneLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -60,11 +60,11 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Many:  runtime.Bind[ManyEntity](b, many{}, manyVector, manyCost),
 		Alone: runtime.Bind[AloneEntity](b, alone{}, aloneVector, aloneCost),
 		Config: Config{
-			Words: runtime.BindConfig[WordsEntity](b, words{}, wordsLimitsVector, wordsLimitsOf),
+			Words: runtime.BindConfig[WordsEntity](b, words{}, wordsVector, wordsLimitsVector, wordsLimitsOf),
 			ImageGenerationHd202411: runtime.BindConfig[ImageGenerationHd202411Entity](b, imageGenerationHd202411{},
-				imageGenerationHd202411LimitsVector, imageGenerationHd202411LimitsOf),
-			Many:  runtime.BindConfig[ManyEntity](b, many{}, manyLimitsVector, manyLimitsOf),
-			Alone: runtime.BindConfig[AloneEntity](b, alone{}, aloneLimitsVector, aloneLimitsOf),
+				imageGenerationHd202411Vector, imageGenerationHd202411LimitsVector, imageGenerationHd202411LimitsOf),
+			Many:  runtime.BindConfig[ManyEntity](b, many{}, manyVector, manyLimitsVector, manyLimitsOf),
+			Alone: runtime.BindConfig[AloneEntity](b, alone{}, aloneVector, aloneLimitsVector, aloneLimitsOf),
 		},
 	}
 	var err error

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -28,16 +28,16 @@ type Limiter struct {
 	// Reads limits reads by rps, for User and Planet.
 	Reads *ReadsResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	Chat  *runtime.Config[ChatEntity, ChatLimits]
-	Jobs  *runtime.Config[JobsEntity, JobsLimits]
-	Reads *runtime.Config[ReadsEntity, ReadsLimits]
+	Chat  *runtime.Config[ChatEntity, ChatCost, ChatLimits]
+	Jobs  *runtime.Config[JobsEntity, JobsCost, JobsLimits]
+	Reads *runtime.Config[ReadsEntity, ReadsCost, ReadsLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -49,9 +49,9 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Jobs:  runtime.Bind[JobsEntity](b, jobs{}, jobsVector, jobsCost),
 		Reads: runtime.Bind[ReadsEntity](b, reads{}, readsVector, readsCost),
 		Config: Config{
-			Chat:  runtime.BindConfig[ChatEntity](b, chat{}, chatLimitsVector, chatLimitsOf),
-			Jobs:  runtime.BindConfig[JobsEntity](b, jobs{}, jobsLimitsVector, jobsLimitsOf),
-			Reads: runtime.BindConfig[ReadsEntity](b, reads{}, readsLimitsVector, readsLimitsOf),
+			Chat:  runtime.BindConfig[ChatEntity](b, chat{}, chatVector, chatLimitsVector, chatLimitsOf),
+			Jobs:  runtime.BindConfig[JobsEntity](b, jobs{}, jobsVector, jobsLimitsVector, jobsLimitsOf),
+			Reads: runtime.BindConfig[ReadsEntity](b, reads{}, readsVector, readsLimitsVector, readsLimitsOf),
 		},
 	}
 	var err error

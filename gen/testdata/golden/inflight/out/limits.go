@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -25,15 +25,15 @@ type Limiter struct {
 	// Slots limits slots by parallel, for User.
 	Slots *SlotsResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	Calls *runtime.Config[CallsEntity, CallsLimits]
-	Slots *runtime.Config[SlotsEntity, SlotsLimits]
+	Calls *runtime.Config[CallsEntity, CallsCost, CallsLimits]
+	Slots *runtime.Config[SlotsEntity, SlotsCost, SlotsLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -44,8 +44,8 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Calls: runtime.Bind[CallsEntity](b, calls{}, callsVector, callsCost),
 		Slots: runtime.Bind[SlotsEntity](b, slots{}, slotsVector, slotsCost),
 		Config: Config{
-			Calls: runtime.BindConfig[CallsEntity](b, calls{}, callsLimitsVector, callsLimitsOf),
-			Slots: runtime.BindConfig[SlotsEntity](b, slots{}, slotsLimitsVector, slotsLimitsOf),
+			Calls: runtime.BindConfig[CallsEntity](b, calls{}, callsVector, callsLimitsVector, callsLimitsOf),
+			Slots: runtime.BindConfig[SlotsEntity](b, slots{}, slotsVector, slotsLimitsVector, slotsLimitsOf),
 		},
 	}
 	var err error

@@ -12,9 +12,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -32,17 +32,17 @@ type Limiter struct {
 	// Small limits small by day, for User.
 	Small *SmallResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	GPT4   *runtime.Config[GPT4Entity, GPT4Limits]
-	Jobs   *runtime.Config[JobsEntity, JobsLimits]
-	Tokens *runtime.Config[TokensEntity, TokensLimits]
-	Small  *runtime.Config[SmallEntity, SmallLimits]
+	GPT4   *runtime.Config[GPT4Entity, GPT4Cost, GPT4Limits]
+	Jobs   *runtime.Config[JobsEntity, JobsCost, JobsLimits]
+	Tokens *runtime.Config[TokensEntity, TokensCost, TokensLimits]
+	Small  *runtime.Config[SmallEntity, SmallCost, SmallLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -55,10 +55,10 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Tokens: runtime.Bind[TokensEntity](b, tokens{}, tokensVector, tokensCost),
 		Small:  runtime.Bind[SmallEntity](b, small{}, smallVector, smallCost),
 		Config: Config{
-			GPT4:   runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4LimitsVector, gpt4LimitsOf),
-			Jobs:   runtime.BindConfig[JobsEntity](b, jobs{}, jobsLimitsVector, jobsLimitsOf),
-			Tokens: runtime.BindConfig[TokensEntity](b, tokens{}, tokensLimitsVector, tokensLimitsOf),
-			Small:  runtime.BindConfig[SmallEntity](b, small{}, smallLimitsVector, smallLimitsOf),
+			GPT4:   runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4Vector, gpt4LimitsVector, gpt4LimitsOf),
+			Jobs:   runtime.BindConfig[JobsEntity](b, jobs{}, jobsVector, jobsLimitsVector, jobsLimitsOf),
+			Tokens: runtime.BindConfig[TokensEntity](b, tokens{}, tokensVector, tokensLimitsVector, tokensLimitsOf),
+			Small:  runtime.BindConfig[SmallEntity](b, small{}, smallVector, smallLimitsVector, smallLimitsOf),
 		},
 	}
 	var err error

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -36,20 +36,20 @@ type Limiter struct {
 	// MetaLlamaLlama38B1 limits meta-llama/Llama-3-8B:1 by rpm, for Type.
 	MetaLlamaLlama38B1 *MetaLlamaLlama38B1Resource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	ABCD               *runtime.Config[ABCDEntity, ABCDLimits]
-	FourO              *runtime.Config[FourOEntity, FourOLimits]
-	Function           *runtime.Config[FunctionEntity, FunctionLimits]
-	Kind               *runtime.Config[KindEntity, KindLimits]
-	Stored             *runtime.Config[StoredEntity, StoredLimits]
-	Linux              *runtime.Config[LinuxEntity, LinuxLimits]
-	MetaLlamaLlama38B1 *runtime.Config[MetaLlamaLlama38B1Entity, MetaLlamaLlama38B1Limits]
+	ABCD               *runtime.Config[ABCDEntity, ABCDCost, ABCDLimits]
+	FourO              *runtime.Config[FourOEntity, FourOCost, FourOLimits]
+	Function           *runtime.Config[FunctionEntity, FunctionCost, FunctionLimits]
+	Kind               *runtime.Config[KindEntity, KindCost, KindLimits]
+	Stored             *runtime.Config[StoredEntity, StoredCost, StoredLimits]
+	Linux              *runtime.Config[LinuxEntity, LinuxCost, LinuxLimits]
+	MetaLlamaLlama38B1 *runtime.Config[MetaLlamaLlama38B1Entity, MetaLlamaLlama38B1Cost, MetaLlamaLlama38B1Limits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -66,13 +66,14 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		MetaLlamaLlama38B1: runtime.Bind[MetaLlamaLlama38B1Entity](b, metaLlamaLlama38B1{}, metaLlamaLlama38B1Vector,
 			metaLlamaLlama38B1Cost),
 		Config: Config{
-			ABCD:     runtime.BindConfig[ABCDEntity](b, abcd{}, abcdLimitsVector, abcdLimitsOf),
-			FourO:    runtime.BindConfig[FourOEntity](b, fourO{}, fourOLimitsVector, fourOLimitsOf),
-			Function: runtime.BindConfig[FunctionEntity](b, function{}, functionLimitsVector, functionLimitsOf),
-			Kind:     runtime.BindConfig[KindEntity](b, kind{}, kindLimitsVector, kindLimitsOf),
-			Stored:   runtime.BindConfig[StoredEntity](b, stored{}, storedLimitsVector, storedLimitsOf),
-			Linux:    runtime.BindConfig[LinuxEntity](b, linux{}, linuxLimitsVector, linuxLimitsOf),
-			MetaLlamaLlama38B1: runtime.BindConfig[MetaLlamaLlama38B1Entity](b, metaLlamaLlama38B1{},
+			ABCD:  runtime.BindConfig[ABCDEntity](b, abcd{}, abcdVector, abcdLimitsVector, abcdLimitsOf),
+			FourO: runtime.BindConfig[FourOEntity](b, fourO{}, fourOVector, fourOLimitsVector, fourOLimitsOf),
+			Function: runtime.BindConfig[FunctionEntity](b, function{}, functionVector, functionLimitsVector,
+				functionLimitsOf),
+			Kind:   runtime.BindConfig[KindEntity](b, kind{}, kindVector, kindLimitsVector, kindLimitsOf),
+			Stored: runtime.BindConfig[StoredEntity](b, stored{}, storedVector, storedLimitsVector, storedLimitsOf),
+			Linux:  runtime.BindConfig[LinuxEntity](b, linux{}, linuxVector, linuxLimitsVector, linuxLimitsOf),
+			MetaLlamaLlama38B1: runtime.BindConfig[MetaLlamaLlama38B1Entity](b, metaLlamaLlama38B1{}, metaLlamaLlama38B1Vector,
 				metaLlamaLlama38B1LimitsVector, metaLlamaLlama38B1LimitsOf),
 		},
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -27,7 +27,7 @@ type Limiter struct {
 	// API limits api by day and rps, for Team.
 	API *APIResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 
 	plans *runtime.Plans[Org, Plan]
@@ -48,8 +48,8 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Model: runtime.Bind[ModelEntity](b, model{}, modelVector, modelCost),
 		API:   runtime.Bind[APIEntity](b, api{}, apiVector, apiCost),
 		Config: Config{
-			Model: &ModelConfig{runtime.BindConfig[ModelEntity](b, model{}, modelLimitsVector, modelLimitsOf)},
-			API:   &APIConfig{runtime.BindConfig[APIEntity](b, api{}, apiLimitsVector, apiLimitsOf)},
+			Model: &ModelConfig{runtime.BindConfig[ModelEntity](b, model{}, modelVector, modelLimitsVector, modelLimitsOf)},
+			API:   &APIConfig{runtime.BindConfig[APIEntity](b, api{}, apiVector, apiLimitsVector, apiLimitsOf)},
 		},
 		plans: runtime.BindPlans[Org, Plan](b, "free", "pro", "enterprise"),
 	}

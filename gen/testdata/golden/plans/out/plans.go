@@ -47,7 +47,7 @@ func (l *Limiter) PlanOf(ctx context.Context, org Org) (Plan, error) { return l.
 
 // ModelConfig reads and writes overrides of model, those of plans too.
 type ModelConfig struct {
-	*runtime.Config[ModelEntity, ModelLimits]
+	*runtime.Config[ModelEntity, ModelCost, ModelLimits]
 }
 
 // Plan returns the override for all entities of a kind that are on plan, themselves or by an ancestor. kind is any
@@ -58,7 +58,7 @@ func (c *ModelConfig) Plan(plan Plan, kind ModelEntity) *runtime.Override[ModelL
 
 // APIConfig reads and writes overrides of api, those of plans too.
 type APIConfig struct {
-	*runtime.Config[APIEntity, APILimits]
+	*runtime.Config[APIEntity, APICost, APILimits]
 }
 
 // Plan returns the override for all entities of a kind that are on plan, themselves or by an ancestor. kind is any

@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -29,16 +29,16 @@ type Limiter struct {
 	// AnthropicClaudeV21 limits anthropic.claude-v2:1 by rpm, for User.
 	AnthropicClaudeV21 *AnthropicClaudeV21Resource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	API                *runtime.Config[APIEntity, APILimits]
-	Jobs               *runtime.Config[JobsEntity, JobsLimits]
-	AnthropicClaudeV21 *runtime.Config[AnthropicClaudeV21Entity, AnthropicClaudeV21Limits]
+	API                *runtime.Config[APIEntity, APICost, APILimits]
+	Jobs               *runtime.Config[JobsEntity, JobsCost, JobsLimits]
+	AnthropicClaudeV21 *runtime.Config[AnthropicClaudeV21Entity, AnthropicClaudeV21Cost, AnthropicClaudeV21Limits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -51,9 +51,9 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		AnthropicClaudeV21: runtime.Bind[AnthropicClaudeV21Entity](b, anthropicClaudeV21{}, anthropicClaudeV21Vector,
 			anthropicClaudeV21Cost),
 		Config: Config{
-			API:  runtime.BindConfig[APIEntity](b, api{}, apiLimitsVector, apiLimitsOf),
-			Jobs: runtime.BindConfig[JobsEntity](b, jobs{}, jobsLimitsVector, jobsLimitsOf),
-			AnthropicClaudeV21: runtime.BindConfig[AnthropicClaudeV21Entity](b, anthropicClaudeV21{},
+			API:  runtime.BindConfig[APIEntity](b, api{}, apiVector, apiLimitsVector, apiLimitsOf),
+			Jobs: runtime.BindConfig[JobsEntity](b, jobs{}, jobsVector, jobsLimitsVector, jobsLimitsOf),
+			AnthropicClaudeV21: runtime.BindConfig[AnthropicClaudeV21Entity](b, anthropicClaudeV21{}, anthropicClaudeV21Vector,
 				anthropicClaudeV21LimitsVector, anthropicClaudeV21LimitsOf),
 		},
 	}

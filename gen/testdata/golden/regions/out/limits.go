@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 3
@@ -29,16 +29,16 @@ type Limiter struct {
 	// LocalJobs limits local-jobs by rps, for Org.
 	LocalJobs *LocalJobsResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	GPT4      *runtime.Config[GPT4Entity, GPT4Limits]
-	Batch     *runtime.Config[BatchEntity, BatchLimits]
-	LocalJobs *runtime.Config[LocalJobsEntity, LocalJobsLimits]
+	GPT4      *runtime.Config[GPT4Entity, GPT4Cost, GPT4Limits]
+	Batch     *runtime.Config[BatchEntity, BatchCost, BatchLimits]
+	LocalJobs *runtime.Config[LocalJobsEntity, LocalJobsCost, LocalJobsLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -50,9 +50,10 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Batch:     runtime.Bind[BatchEntity](b, batch{}, batchVector, batchCost),
 		LocalJobs: runtime.Bind[LocalJobsEntity](b, localJobs{}, localJobsVector, localJobsCost),
 		Config: Config{
-			GPT4:      runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4LimitsVector, gpt4LimitsOf),
-			Batch:     runtime.BindConfig[BatchEntity](b, batch{}, batchLimitsVector, batchLimitsOf),
-			LocalJobs: runtime.BindConfig[LocalJobsEntity](b, localJobs{}, localJobsLimitsVector, localJobsLimitsOf),
+			GPT4:  runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4Vector, gpt4LimitsVector, gpt4LimitsOf),
+			Batch: runtime.BindConfig[BatchEntity](b, batch{}, batchVector, batchLimitsVector, batchLimitsOf),
+			LocalJobs: runtime.BindConfig[LocalJobsEntity](b, localJobs{}, localJobsVector, localJobsLimitsVector,
+				localJobsLimitsOf),
 		},
 	}
 	var err error

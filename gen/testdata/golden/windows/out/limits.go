@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -27,15 +27,15 @@ type Limiter struct {
 	// Mail limits mail by weekly, daily, monthly, quarterly, yearly and rpm, for Org.
 	Mail *MailResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	Gateway *runtime.Config[GatewayEntity, GatewayLimits]
-	Mail    *runtime.Config[MailEntity, MailLimits]
+	Gateway *runtime.Config[GatewayEntity, GatewayCost, GatewayLimits]
+	Mail    *runtime.Config[MailEntity, MailCost, MailLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -46,8 +46,8 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 		Gateway: runtime.Bind[GatewayEntity](b, gateway{}, gatewayVector, gatewayCost),
 		Mail:    runtime.Bind[MailEntity](b, mail{}, mailVector, mailCost),
 		Config: Config{
-			Gateway: runtime.BindConfig[GatewayEntity](b, gateway{}, gatewayLimitsVector, gatewayLimitsOf),
-			Mail:    runtime.BindConfig[MailEntity](b, mail{}, mailLimitsVector, mailLimitsOf),
+			Gateway: runtime.BindConfig[GatewayEntity](b, gateway{}, gatewayVector, gatewayLimitsVector, gatewayLimitsOf),
+			Mail:    runtime.BindConfig[MailEntity](b, mail{}, mailVector, mailLimitsVector, mailLimitsOf),
 		},
 	}
 	var err error

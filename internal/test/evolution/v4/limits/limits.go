@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// If Generation6 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation7 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = store.Generation6
+const _ = store.Generation7
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 4
@@ -23,14 +23,14 @@ type Limiter struct {
 	// Chat limits chat by rpm, tpm and tpd, for User (then its Project too) and Project.
 	Chat *ChatResource
 
-	// Config reads and writes overrides of these numbers.
+	// Config reads and writes overrides of these numbers, and adds to buckets.
 	Config Config
 }
 
 // Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
-	Chat *runtime.Config[ChatEntity, ChatLimits]
+	Chat *runtime.Config[ChatEntity, ChatCost, ChatLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
@@ -40,7 +40,7 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 	l := &Limiter{
 		Chat: runtime.Bind[ChatEntity](b, chat{}, chatVector, chatCost),
 		Config: Config{
-			Chat: runtime.BindConfig[ChatEntity](b, chat{}, chatLimitsVector, chatLimitsOf),
+			Chat: runtime.BindConfig[ChatEntity](b, chat{}, chatVector, chatLimitsVector, chatLimitsOf),
 		},
 	}
 	var err error
