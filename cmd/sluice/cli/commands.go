@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/dev"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/entity"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/generate"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/grant"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/infra"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/initialize"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/load"
@@ -46,6 +47,7 @@ type commands struct {
 	Windows   windows.Command    `cmd:"" help:"List when windows of limits start. Changes nothing."`
 	Override  override.Command   `cmd:"" help:"Change the limits of an entity or a kind without a deployment."`
 	Reset     reset.Command      `cmd:"" help:"Fill a bucket up."`
+	Grant     grant.Command      `cmd:"" help:"Add credits to a bucket, or a refund."`
 	Aggregate aggregate.Command  `cmd:"" help:"Add up consumption from the table's stream, for usage to show."`
 	Usage     usage.Command      `cmd:"" help:"Show what an entity consumed. Changes nothing."`
 	Region    region.Command     `cmd:"" help:"Divide limits among regions that have a table each."`

@@ -18,19 +18,8 @@ import (
 func (s *Redis) stored(
 	ctx context.Context, l schemafile.Scope, root string,
 ) (all []redisstore.StoredBucket, err error) {
-	certain := true
-	switch {
-	case root != "" && root != l.At && !s.rooted:
-		err = program.Usagef("--root is for keys on a cluster, and this Redis is none: leave it out")
-	case root != "":
-		err = ends(s.schema, l, root)
-	case !s.rooted || len(l.Charges()) == 0:
-		root = l.At
-	default:
-		certain = false
-		root, err = s.rootOf(ctx, l)
-	}
-	if err != nil {
+	certain := root != "" || !s.rooted || len(l.Charges()) == 0
+	if root, err = s.root(ctx, l, root); err != nil {
 		return nil, err
 	}
 	if root != "" {
@@ -51,6 +40,29 @@ func (s *Redis) stored(
 		all = append(all, page.Buckets...)
 	}
 	return all, nil
+}
+
+// Root implements Store. It returns a usage error if stored parents do not lead to the root.
+func (s *Redis) Root(ctx context.Context, l schemafile.Scope, given string) (string, error) {
+	root, err := s.root(ctx, l, given)
+	if err == nil && root == "" {
+		err = program.Usagef("the parent of %s is not stored, and so its root is not known: pass --root",
+			term.Quote(l.At))
+	}
+	return root, err
+}
+
+// root returns the root of the scope's entity, as RootHelp says: empty if stored parents do not lead to it.
+func (s *Redis) root(ctx context.Context, l schemafile.Scope, given string) (string, error) {
+	switch {
+	case given != "" && given != l.At && !s.rooted:
+		return "", program.Usagef("--root is for keys on a cluster, and this Redis is none: leave it out")
+	case given != "":
+		return given, ends(s.schema, l, given)
+	case !s.rooted || len(l.Charges()) == 0:
+		return l.At, nil
+	}
+	return s.rootOf(ctx, l)
 }
 
 // rootOf follows the stored parents of the scope's entity to the root. It returns an empty string if a parent

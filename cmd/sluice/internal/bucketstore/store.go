@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -21,6 +22,9 @@ type Store interface {
 	// Fill fills the named limits of b, or all. It returns the bucket after that, nil if it no longer exists,
 	// and the names of the filled limits.
 	Fill(ctx context.Context, b Bucket, limits []string) (after *Bucket, filled []string, err error)
+	// Root returns the root of the entity's chain of a scope, by which the store may keep its bucket. given is
+	// that of --root, or empty.
+	Root(ctx context.Context, l schemafile.Scope, given string) (string, error)
 	Overrides() store.OverrideStore
 	Members() store.MemberStore
 	// CheckOwner returns a *store.SetupError if the store records another owner than this one.

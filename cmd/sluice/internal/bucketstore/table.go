@@ -132,6 +132,11 @@ func (s *Table) CheckOwner(ctx context.Context, owner string) error {
 	return s.Explain(operator.CheckOwner(ctx, s.items, s.Table, owner))
 }
 
+// Root implements Store: a table keeps buckets by entity.
+func (s *Table) Root(_ context.Context, l schemafile.Scope, _ string) (string, error) {
+	return l.At, nil
+}
+
 // Overrides implements Store.
 func (s *Table) Overrides() store.OverrideStore {
 	return operator.NewOverrides(s.items, s.Table, s.clock)

@@ -33,7 +33,8 @@ type Command struct {
 func (Command) Help() string {
 	return "The bucket is then as full as one that was never used: debt is forgiven. It is filled up to " +
 		"the burst that it has now. After raising an override, wait until override explain says that " +
-		"the bucket has the limits in force. The exit code is 1 if there is no bucket.\n\n" +
+		"the bucket has the limits in force. The exit code is 1 if there is no bucket. Limits with window: " +
+		"never stay as they are (sluice grant); in a window that ends, what a grant had added is gone.\n\n" +
 		"Slots of limits in flight are free at once, and so is what calls reserved of limits with on_crash: " +
 		"release. Leases from before are lost within two minutes. Until then, their calls may run beside " +
 		"new ones.\n\n" +

@@ -123,7 +123,7 @@ func admin() role {
 				On: table, Whole: true,
 			},
 			{
-				Sid: "Items", Why: "Buckets, entities, overrides; Query also serves entity erase.",
+				Sid: "Items", Why: "Buckets, entities, overrides, grants; Query also serves entity erase.",
 				Actions: []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "Query"},
 				On:      table, Leading: items(),
 			},

@@ -137,6 +137,8 @@ func commander(t *testing.T, s *service) func(exit int, line string) {
 		switch args[0] {
 		case "entity", "override", "migrate":
 			args = append(args, "--file", "../../../../../limits.yaml")
+		case "grant":
+			args = append(args, "--file", "../../../../../internal/test/conformance/prepaid/limits.yaml")
 		case "region":
 			args = append(args, "--file", "../../../../../examples/regionsync/limits.yaml",
 				"--snapshots", snapshots, "--as", "eu-central-1")
@@ -178,6 +180,8 @@ func change(sluice func(exit int, line string)) {
 	sluice(0, "override set user-1 gpt-4 rpm=300")
 	see(sluice)
 	sluice(1, "reset user-1 gpt-4") // there is no bucket
+	sluice(0, "grant org-1 gpt-4 credits=5 --id invoice-1")
+	sluice(0, "grant org-1 gpt-4 credits=5 --id invoice-2")
 	sluice(0, "override delete user-1 gpt-4")
 	sluice(0, "entity delete user-1")
 	sluice(0, "entity erase user-1")
