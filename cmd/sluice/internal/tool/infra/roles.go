@@ -63,18 +63,19 @@ type role struct {
 	Statements []statement
 }
 
-// The hash keys of the table. Acquires and usage write none below kinds: the overrides there change the
-// limits of everybody at once.
+// The hash keys of the table. Acquires and usage write none below kinds and plans: the overrides there change
+// the limits of everybody at once.
 const (
 	entities = "ENTITY#*"
 	kinds    = "KIND#*"
+	plans    = "PLANS#"
 	system   = "SYSTEM#"
 	buckets  = "RESOURCE#*" // in an index
 )
 
 // items returns the hash keys of all items of the default namespace. A reader of these does not read other
 // namespaces.
-func items() []string { return []string{entities, kinds, system} }
+func items() []string { return []string{entities, kinds, plans, system} }
 
 // lists returns the hash keys of the indexes likewise.
 func lists() []string { return []string{"PARENT#*", buckets, "CONFIG#*"} }
@@ -104,7 +105,7 @@ func acquirer() role {
 			},
 			{
 				Sid: "Charge", Why: "Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) " +
-					"are out of reach.",
+					"and plans (PLANS#) are out of reach.",
 				Actions: []string{"PutItem", "UpdateItem"}, On: table, Leading: []string{entities, system},
 			},
 		}}
@@ -207,7 +208,7 @@ func regionSync() role {
 			},
 			{
 				Sid: "Read", Why: "Their buckets and quotas, the heartbeat, and the table's owner.",
-				Actions: []string{"GetItem", "BatchGetItem"}, On: table, Leading: items(),
+				Actions: []string{"GetItem", "BatchGetItem"}, On: table, Leading: []string{entities, kinds, system},
 			},
 			{
 				Sid:     "Share",

@@ -15,10 +15,13 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/infra"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/internal/test/storetest"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating"
 	"github.com/sluice-go/sluice/runtime/dynamo/migrating/perlimit"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/region/feed"
 	"github.com/sluice-go/sluice/runtime/region/images"
@@ -56,10 +59,12 @@ func TestRoles(t *testing.T) {
 	sent := map[infra.Role][]request{}
 
 	administer(t, s, command)
+	setPlans(t, s)
 	sent[infra.Admin] = s.take()
 	work(t, s, command, migrating.New(s.client(), testTable))
 	sent[infra.Acquire] = s.take()
 	look(command)
+	seePlans(t, s)
 	sent[infra.ReadOnly] = s.take()
 	aggregate(command)
 	sent[infra.Aggregator] = s.take()
@@ -101,6 +106,7 @@ func TestRoles(t *testing.T) {
 		ask  ask
 	}{
 		{infra.Acquire, ask{"UpdateItem", testARN, []string{"KIND#user"}}},
+		{infra.Acquire, ask{"UpdateItem", testARN, []string{"PLANS#"}}},
 		{infra.Acquire, ask{"PutItem", testARN, []string{"ENTITY#user-1", "KIND#user"}}},
 		{infra.Acquire, ask{"UpdateItem", testARN + "2", []string{"ENTITY#user-1"}}},
 		{infra.Acquire, ask{"DeleteItem", testARN, []string{"ENTITY#user-1"}}},
@@ -114,6 +120,7 @@ func TestRoles(t *testing.T) {
 		{infra.Admin, ask{"DeleteTable", testARN, nil}},
 		{infra.RegionSync, ask{"PutItem", testARN, []string{"KIND#user"}}},
 		{infra.RegionSync, ask{"UpdateItem", testARN, []string{"KIND#user"}}},
+		{infra.RegionSync, ask{"UpdateItem", testARN, []string{"PLANS#"}}},
 		{infra.RegionSync, ask{"PutItem", testARN, []string{"ENTITY#user-1"}}},
 		{infra.RegionSync, ask{"DeleteItem", testARN, []string{"ENTITY#user-1"}}},
 		{infra.RegionSync, ask{"s3:PutObject", bucketARN + "/other/snapshot.json", nil}},
@@ -236,10 +243,12 @@ func TestRolesInNamespace(t *testing.T) {
 	s.take()
 	sent := map[infra.Role][]request{}
 	change(command)
+	setPlans(t, s)
 	sent[infra.Admin] = s.take()
 	work(t, s, command, dynamo.New(s.client(), testTable, inSpace(s)...))
 	sent[infra.Acquire] = s.take()
 	see(command)
+	seePlans(t, s)
 	sent[infra.ReadOnly] = s.take()
 	aggregate(command)
 	sent[infra.Aggregator] = s.take()
@@ -266,7 +275,7 @@ func TestRolesInNamespace(t *testing.T) {
 			t.Errorf("%s asked for no item", role)
 		}
 		for _, key := range []string{
-			"ENTITY#user-1", "KIND#user", "SYSTEM#", "RESOURCE#gpt-4", "team-b#ENTITY#user-1",
+			"ENTITY#user-1", "KIND#user", "PLANS#", "SYSTEM#", "RESOURCE#gpt-4", "team-b#ENTITY#user-1",
 		} {
 			for _, action := range []string{
 				"GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem",
@@ -364,6 +373,9 @@ func work(t *testing.T, s *service, sluice func(exit int, line string), backend 
 		_, err := lim.GPT4.Peek(ctx, limits.UserByID("1"))
 		must(err)
 	})
+	_, onPlans := storetest.Open[project](t, backend, nil, withPlans(t))
+	_, err := onPlans[0].Acquire(ctx, "7", storetest.Tokens{1, 0})
+	must(err)
 	before := s.take()
 	sluice(0, "override set user gpt-4 rpm=250")
 	s.take()
@@ -373,6 +385,60 @@ func work(t *testing.T, s *service, sluice func(exit int, line string), backend 
 		lease.Release(ctx)
 	})
 	s.put(before)
+}
+
+// project is an entity of the kind that withPlans puts on plans.
+type project string
+
+// Chain implements store.Entity.
+func (p project) Chain(dst []store.Link) []store.Link { return append(dst, store.Link{ID: string(p)}) }
+
+// withPlans is a resource on whose plan pro a project has other numbers.
+func withPlans(t *testing.T) store.Definition {
+	t.Helper()
+	gpt4, _ := storetest.Generated(t)
+	def := storetest.WithNumbers(gpt4, 1, storetest.UserRPM, storetest.UserTPM)
+	def.Numbers.Kinds[0].Name, def.Numbers.Kinds[0].Prefix = "project", "project-"
+	def.Numbers.Kinds[0].Parent = store.NoParent
+	def.Numbers.Plans = &store.Plans{Names: []string{"pro"}, Limits: [][][]bucket.Limit{{nil}}}
+	return def
+}
+
+// setPlans changes the numbers of a plan at run time, and puts an entity on it.
+func setPlans(t *testing.T, s *service) {
+	t.Helper()
+	spec, client := withPlans(t).Spec(), inNamespace(t, s)
+	limits := store.FullOverride("pro.project", spec.Kinds[0].Limits)
+	overrides := operator.NewOverrides(client, testTable, time.Now)
+	if _, err := overrides.Set(t.Context(), spec, limits); err != nil {
+		t.Fatal(err)
+	}
+	members := operator.NewMembers(client, testTable, time.Now)
+	if err := members.SetPlan(t.Context(), "project-7", "pro", nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inNamespace returns a client of the namespace of s.
+func inNamespace(t *testing.T, s *service) dynamo.API {
+	t.Helper()
+	if s.space == "" {
+		return s.client()
+	}
+	client, err := operator.InNamespace(s.client(), s.space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// seePlans reads the numbers of a plan.
+func seePlans(t *testing.T, s *service) {
+	t.Helper()
+	overrides := operator.NewOverrides(inNamespace(t, s), testTable, time.Now)
+	if _, err := overrides.Get(t.Context(), withPlans(t).Spec(), "pro.project"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestOperations holds the operations that alarms watch against those that a service calls: no more, and none

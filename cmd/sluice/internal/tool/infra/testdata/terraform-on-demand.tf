@@ -227,10 +227,10 @@ resource "aws_iam_policy" "acquire" {
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"]
         Resource = aws_dynamodb_table.sluice.arn
         Condition = {
-          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "SYSTEM#"] }
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "SYSTEM#"] }
         }
       },
-      # Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) are out of reach.
+      # Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) and plans (PLANS#) are out of reach.
       {
         Sid      = "Charge"
         Effect   = "Allow"
@@ -265,7 +265,7 @@ resource "aws_iam_policy" "admin" {
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:Query"]
         Resource = aws_dynamodb_table.sluice.arn
         Condition = {
-          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "SYSTEM#"] }
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "SYSTEM#"] }
         }
       },
       # sluice migrate, which reads all items of the table, of other namespaces too.
@@ -355,7 +355,7 @@ resource "aws_iam_policy" "read_only" {
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"]
         Resource = aws_dynamodb_table.sluice.arn
         Condition = {
-          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "SYSTEM#"] }
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "SYSTEM#"] }
         }
       },
       # sluice migrate --dry-run, which reads all items of the table, of other namespaces too.
