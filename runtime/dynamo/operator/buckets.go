@@ -214,9 +214,9 @@ func Inspect(ctx context.Context, client Getter, table, entity, resource string)
 	return img, nil
 }
 
-// SplitVersion splits an image's Version into the schema's revision and the sum of the versions of two
-// overrides: the entity's and its kind's (store.Revision). A bucket takes other numbers only if one of the
-// two rises and neither falls.
+// SplitVersion splits an image's Version into the schema's revision and a sum of versions. These are of the
+// overrides of the entity and of its kind (store.Revision), of the plans, and of the entity's plan. A bucket
+// takes other numbers only if one of the two rises and neither falls, or if it gets another entity's plan.
 func SplitVersion(version int64) (revision, overrides int64) {
 	return version / bucket.RevisionUnit, version % bucket.RevisionUnit
 }
