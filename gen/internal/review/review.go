@@ -234,9 +234,8 @@ func onPlans(p *model.Package, r *model.Resource) string {
 	if !r.OnPlans {
 		return ""
 	}
-	kind := p.Plans.Kind.Name
-	return fmt.Sprintf("- Plans are those of %s. A limit that a plan does not restate is as without a plan. A bucket "+
-		"records in `po`\n  whose plan it has; a change of plan reshapes it.\n", kind)
+	return fmt.Sprintf("- Plans are those of %s. A limit that a plan does not restate is as without a plan. "+
+		"A bucket records in `po`\n  whose plan it has; a change of plan reshapes it.\n", p.Plans.Kind.Name)
 }
 
 // regions prints what regions keep of limits that they have in common.

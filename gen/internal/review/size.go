@@ -63,8 +63,8 @@ func sizeOf(r *model.Resource, c *model.Charged, id int) Size {
 	return s
 }
 
-// balances returns the bytes of the attributes of one limit, with the first of numbers as created, and the most
-// with any of them.
+// balances returns the bytes of the attributes of one limit, with the first of numbers as created, and the
+// most with any of them.
 func balances(a model.Attrs, numbers []schema.Numbers) (fresh, most int) {
 	for i, n := range numbers {
 		bytes := 0
