@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Append appends part to dst. It returns false, and dst, if a settle of part needs more than Read knows: of
-// windows of an entity's own, several charges, holds, or limits that a bucket did not have.
+// Append appends part to dst. It returns false, and dst, if a settle of part needs more than Read knows. That
+// is the case for windows of an entity's own, several charges, holds, and limits that a bucket did not have.
 func Append(dst []byte, part *store.Part) ([]byte, bool) {
 	for i := range part.Buckets {
 		b := &part.Buckets[i]

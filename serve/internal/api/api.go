@@ -81,6 +81,9 @@ func New(c Config) *API {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began, seen := time.Now(), &statusWriter{ResponseWriter: w, code: http.StatusOK}
+	if r.ContentLength != 0 { // the server waits for the whole body, whatever becomes of the request
+		_ = http.NewResponseController(w).SetReadDeadline(began.Add(slowest)) // it fails without a connection
+	}
 	caller, ok := tokens.Caller(a.Tokens(), r.Header.Get("Authorization"))
 	if r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)); ok {
 		a.mux.ServeHTTP(seen, r) // sets r's Pattern
@@ -132,16 +135,15 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, handler func(*call) 
 
 // body reads the request's body.
 func (c *call) body() ([]byte, error) {
-	control := http.NewResponseController(c.w)
-	_ = control.SetReadDeadline(time.Now().Add(slowest)) // it fails for no connection, or a test's
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, mostBody))
-	_ = control.SetReadDeadline(time.Time{}) // the request may wait for longer
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return nil, answer(http.StatusRequestEntityTooLarge, "The body is larger than 64 KiB: send less.")
-	}
-	if err != nil {
+	if err != nil { // the deadline stays: the server does not wait for the rest
+		c.w.Header().Set("Connection", "close")
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return nil, answer(http.StatusRequestEntityTooLarge, "The body is larger than 64 KiB: send less.")
+		}
 		return nil, answer(http.StatusRequestTimeout, "The body did not arrive in 10 s.")
 	}
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) // the request may wait for longer
 	return body, nil
 }
 

@@ -75,13 +75,27 @@ func bubble(t *testing.T, test func(*rig)) {
 // newRig returns a rig on an engine. It ends with the test.
 func newRig(t *testing.T, engine *memdynamo.Engine, replica string) *rig {
 	t.Helper()
-	r := &rig{T: t, engine: engine, file: filepath.Join(t.TempDir(), "limits.yaml"), log: &strings.Builder{}}
-	if err := os.WriteFile(r.file, []byte(schema), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r := newRigWithout(t)
+	r.engine = engine
 	_, _ = operator.CreateTable(t.Context(), engine.Client(), "limits") // another rig's may be there
 	r.current = limits.NewCurrent(r.open(), func(err error) { t.Error(err) })
 	r.serve(replica)
+	return r
+}
+
+// newRigWithout returns a rig without a server, on an engine of its own.
+func newRigWithout(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, engine: memdynamo.New(), file: filepath.Join(t.TempDir(), "limits.yaml"),
+		log: &strings.Builder{}}
+	if err := os.WriteFile(r.file, []byte(schema), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table := operator.Table("limits")
+	table.StreamSpecification = nil // the engine would keep all changes in memory
+	if _, err := r.engine.Client().CreateTable(t.Context(), table); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 

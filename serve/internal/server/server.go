@@ -96,6 +96,10 @@ func health(w http.ResponseWriter, well bool) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
+// Handler returns what answers requests. Those that it gets without a connection of Serve have no client that
+// keeps their leases open.
+func (s *Server) Handler() http.Handler { return s.http.Handler }
+
 // Ready has /readyz say that the server is ready.
 func (s *Server) Ready() { s.ready.Store(true) }
 
