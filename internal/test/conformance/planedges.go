@@ -42,10 +42,10 @@ func planReset(w *planWorld) {
 	}
 	now := w.store.Decided()
 	for _, entity := range planChain(who) {
-		b := w.bucket(entity, "project-a")
+		b := w.found(entity, "project-a")[0]
 		full := newIdeal(b.limits, b.windows)
 		full.at, full.ends[1] = now, b.ends[1]+1
-		w.buckets[w.key(entity, "project-a")] = full
+		w.buckets[w.key(entity, "project-a")] = []*ideal{full}
 	}
 	w.call(w.here, who, 100, 500)
 	w.call(w.here, who, 1, 1)
@@ -159,8 +159,9 @@ func planUnknown(w *planWorld) {
 			}
 			w.assumed(older, one, one == fresh)
 			if key := w.key("user-"+one.ID, "project-a"); w.buckets[key] == nil { // the older one makes its bucket
-				w.buckets[key] = newIdeal(numbers{100, 2000}.limits(), calendars(planMonth))
-				w.buckets[key].at = w.store.Decided()
+				made := newIdeal(numbers{100, 2000}.limits(), calendars(planMonth))
+				made.at = w.store.Decided()
+				w.buckets[key] = []*ideal{made}
 			}
 			w.take(one, []int64{1000, 2000})
 		}
