@@ -8,8 +8,11 @@ ACTIONS  := $(BUILD)/actionlint-v1.7.12/actionlint
 SITE     := $(BUILD)/sphinx
 PORT     ?= 8000
 FUZZTIME ?= 200000x
-SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml internal/test/*/limits.yaml internal/test/evolution/*/limits.yaml \
-  internal/test/conformance/*/limits.yaml)
+# Examples without Go: sluice-serve reads their limits.yaml.
+NO_GO    := examples/envoy/limits.yaml examples/python/limits.yaml
+SCHEMAS  := limits.yaml $(filter-out $(NO_GO),$(wildcard examples/*/limits.yaml internal/test/*/limits.yaml \
+  internal/test/evolution/*/limits.yaml internal/test/conformance/*/limits.yaml))
+PYTHON_CLIENT := --client python --file examples/python/limits.yaml
 TESTFLAGS ?=
 BENCHFLAGS ?=
 DEMOFLAGS ?=
@@ -67,11 +70,13 @@ recording: ## record the demo as docs/demo.svg, on a terminal that script(1) mak
 .PHONY: generate
 generate: ## generate the code of limits.yaml and of the examples, and docs/schema.md
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --file $$f || exit 1; done
+	@go run ./cmd/sluice generate $(PYTHON_CLIENT)
 	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && cp $(BUILD)/schema.md docs/schema.md
 
 .PHONY: check
 check: ## fail, with a diff, if generated files differ from what `make generate` would write
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --check --file $$f || exit 1; done
+	@go run ./cmd/sluice generate --check $(PYTHON_CLIENT)
 	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && diff docs/schema.md $(BUILD)/schema.md
 
 # A fifth less CPU in simulations and compilers, for more memory. Benchmarks keep the default.
@@ -113,6 +118,15 @@ test-otel: report ## run the tests of OpenTelemetry, a module of their own
 .PHONY: test-grpc
 test-grpc: report ## run the tests of gRPC, a module of their own
 	cd runtime/grpclimit && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
+
+# mypy and httpx, at fixed versions, in a folder of their own.
+$(BUILD)/python/requirements.txt: examples/python/requirements.txt
+	@python3 -m venv $(BUILD)/python && $(BUILD)/python/bin/pip install -q -r $< && cp $< $@
+
+.PHONY: test-python
+test-python: $(BUILD)/python/requirements.txt ## run the tests of the generated client in Python (3.9 or later), against sluice-serve
+	@cd serve && go build -o ../$(BUILD)/sluice-serve ./sluice-serve
+	cd examples/python && SLUICE_SERVE=$(abspath $(BUILD))/sluice-serve $(abspath $(BUILD))/python/bin/python -W error -m unittest $(TESTFLAGS)
 
 .PHONY: test-serve
 test-serve: report ## run the tests of sluice-serve, a module of its own
