@@ -1,0 +1,111 @@
+package blocks
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Span is the time over which demand is measured.
+const Span = 500 * time.Millisecond
+
+// bins divide Span.
+const (
+	bins = 10
+	bin  = Span / bins
+)
+
+// Meter measures what the calls of a process ask of a bucket: how many they are, and what they cost. The zero
+// Meter is of no limits.
+type Meter struct {
+	newest int64           // number of the newest bin: bin 0 began at instant 0
+	calls  [bins + 1]int64 // one bin is under way
+	cost   [bins + 1][]int64
+	sum    Demand // of all bins
+}
+
+// Demand is what calls asked within Span.
+type Demand struct {
+	Calls int64
+	Cost  []int64 // of all of them
+}
+
+// NewMeter returns a Meter of so many limits.
+func NewMeter(limits int) Meter {
+	m := Meter{sum: Demand{Cost: make([]int64, limits)}}
+	flat := make([]int64, len(m.cost)*limits)
+	for i := range m.cost {
+		m.cost[i] = flat[i*limits : (i+1)*limits]
+	}
+	return m
+}
+
+// Add counts a call at now.
+func (m *Meter) Add(cost []int64, now time.Duration) {
+	m.advance(now)
+	at := m.newest % int64(len(m.calls))
+	m.calls[at]++
+	m.sum.Calls++
+	for i, n := range cost {
+		m.cost[at][i] = bucket.Add(m.cost[at][i], n)
+		m.sum.Cost[i] = bucket.Add(m.sum.Cost[i], n)
+	}
+}
+
+// Demand returns the demand at now. Its Cost is the Meter's, and changes with the next call.
+func (m *Meter) Demand(now time.Duration) Demand {
+	m.advance(now)
+	return m.sum
+}
+
+// advance drops the bins that are over at now. An instant before the newest bin counts in that.
+func (m *Meter) advance(now time.Duration) {
+	number := int64(now / bin)
+	if number <= m.newest {
+		return
+	}
+	dropped := min(number-m.newest, int64(len(m.calls)))
+	m.newest = number
+	for i := range dropped {
+		at := (number - i) % int64(len(m.calls))
+		m.sum.Calls -= m.calls[at]
+		m.calls[at] = 0
+		for j, n := range m.cost[at] {
+			m.sum.Cost[j] = max(0, m.sum.Cost[j]-n) // below its sum only where that is saturated
+		}
+		clear(m.cost[at])
+	}
+}
+
+// Ahead returns what d asks of the i-th limit within prefetch.
+func (d Demand) Ahead(i int, prefetch time.Duration) int64 {
+	return bucket.MulDiv(d.Cost[i], int64(prefetch), int64(Span))
+}
+
+// fewest is the least number of calls for which a block is taken. One of a single call saves nothing.
+const fewest = 2
+
+// portion of the level is the most that a block takes.
+const portion = 8
+
+// Size returns what a block takes for demand within prefetch, of a bucket that has level: nil for no block.
+// It is for the same number of calls in all limits, so that no limit has more than the scarcest one allows to
+// use.
+func Size(d Demand, prefetch time.Duration, level []int64) []int64 {
+	calls := bucket.MulDiv(d.Calls, int64(prefetch), int64(Span))
+	for i, n := range d.Cost {
+		if n > 0 && calls > 0 {
+			each := (n-1)/d.Calls + 1
+			calls = min(calls, level[i]/portion/each)
+		}
+	}
+	if calls < fewest {
+		return nil
+	}
+	size := slices.Clone(d.Cost)
+	for i, n := range size {
+		size[i] = bucket.MulDiv(n, calls, d.Calls)
+	}
+	return size
+}

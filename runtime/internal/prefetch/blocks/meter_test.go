@@ -1,0 +1,92 @@
+package blocks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// TestMeter compares a Meter with all calls of the last Span, in whole bins and the one under way.
+func TestMeter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type call struct {
+			at   time.Duration
+			cost int64
+		}
+		m, now := NewMeter(1), time.Duration(0)
+		var calls []call
+		for range rapid.IntRange(1, 200).Draw(t, "calls") {
+			now += time.Duration(rapid.IntRange(0, 120).Draw(t, "ms")) * time.Millisecond
+			cost := rapid.Int64Range(0, 1_000_000).Draw(t, "cost")
+			m.Add([]int64{cost}, now)
+			calls = append(calls, call{now, cost})
+			want := Demand{Cost: make([]int64, 1)}
+			for _, c := range calls {
+				if c.at >= now/bin*bin-Span {
+					want.Calls, want.Cost[0] = want.Calls+1, want.Cost[0]+c.cost
+				}
+			}
+			if diff := cmp.Diff(want, m.Demand(now)); diff != "" {
+				t.Fatalf("at %v (-want +got):\n%s", now, diff)
+			}
+		}
+	})
+}
+
+// TestMeterSaturates has costs that no sum can hold: once they are over, the demand is nothing.
+func TestMeterSaturates(t *testing.T) {
+	m := NewMeter(1)
+	for i := range 20_000 {
+		m.Add([]int64{1e15}, time.Duration(i)*time.Millisecond/100)
+	}
+	if d := m.Demand(time.Minute); d.Calls != 0 || d.Cost[0] != 0 {
+		t.Errorf("demand %+v after a minute, want none", d)
+	}
+}
+
+// TestSize has blocks of 200 ms for 100 calls within Span, which cost 1 and 10 each, and of 50 ms.
+func TestSize(t *testing.T) {
+	hundred := Demand{Calls: 100, Cost: []int64{100, 1000}}
+	for _, c := range []struct {
+		name     string
+		demand   Demand
+		prefetch time.Duration
+		level    []int64
+		want     []int64
+	}{
+		{"what the demand uses", hundred, 200 * time.Millisecond, []int64{1e6, 1e6}, []int64{40, 400}},
+		{"an eighth of the level", hundred, 200 * time.Millisecond, []int64{80, 1e6}, []int64{10, 100}},
+		{"the scarcest limit", hundred, 200 * time.Millisecond, []int64{1e6, 240}, []int64{3, 30}},
+		{"an eighth of too little", hundred, 200 * time.Millisecond, []int64{1e6, 159}, nil},
+		{"debt", hundred, 200 * time.Millisecond, []int64{1e6, -5}, nil},
+		{"for one call", Demand{Calls: 9, Cost: []int64{9, 9}}, 100 * time.Millisecond, []int64{1e6, 1e6}, nil},
+		{"no demand", Demand{Cost: []int64{0, 0}}, time.Second, []int64{1e6, 1e6}, nil},
+		{
+			"free of one limit", Demand{Calls: 10, Cost: []int64{10, 0}}, time.Second, []int64{1e6, -5},
+			[]int64{20, 0},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Size(c.demand, c.prefetch, c.level)); diff != "" {
+				t.Errorf("size (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSizeIsBounded has random demands: a block is no more than an eighth of any limit, and than the demand.
+func TestSizeIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vector := rapid.SliceOfN(rapid.Int64Range(0, 1e15), 3, 3)
+		d := Demand{rapid.Int64Range(0, 1e6).Draw(t, "calls"), vector.Draw(t, "cost")}
+		prefetch := time.Duration(rapid.IntRange(100, 5000).Draw(t, "ms")) * time.Millisecond
+		level := vector.Draw(t, "level")
+		for i, n := range Size(d, prefetch, level) {
+			if n < 0 || n > level[i]/8 || n > d.Ahead(i, prefetch) {
+				t.Fatalf("limit %d: %d of level %d and demand %d", i, n, level[i], d.Ahead(i, prefetch))
+			}
+		}
+	})
+}

@@ -1,0 +1,230 @@
+// Package blocks is the arithmetic of prefetch (docs/design.md, "Prefetch"): what a process has taken of a
+// bucket and not used yet. It has no clock, lock or I/O.
+//
+// Instants are durations since some start, by a clock that never moves back. Tokens are millitokens, in
+// vectors by limit.
+package blocks
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Most is how many blocks of a bucket a process holds: one in use, and one for after it.
+const Most = 2
+
+// Block is tokens that one write took. A Pool changes it; others only read its Ends.
+type Block struct {
+	Ends []int64 // of the windows that it was taken from, by limit, in ms; nil if no limit has windows
+
+	until   time.Duration
+	version int64   // of the bucket's shape
+	taken   []int64 // by its write
+	left    []int64
+	ended   bool
+}
+
+// New returns a block of all of taken. Calls use it before until, unless its bucket has a later version or a
+// later window before.
+func New(taken []int64, until time.Duration, version int64, ends []int64) *Block {
+	return &Block{Ends: ends, until: until, version: version, taken: taken, left: slices.Clone(taken)}
+}
+
+// covers reports whether b has all of cost.
+func (b *Block) covers(cost []int64) bool {
+	for i, n := range cost {
+		if n > b.left[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// spent reports whether b has nothing left of a limit that it was taken for: few calls can use the others.
+func (b *Block) spent() bool {
+	for i, n := range b.taken {
+		if n > 0 && b.left[i] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// outdated reports whether a bucket of version, whose windows end at ends, has another shape than b was taken
+// under, or other windows. An older version is that of a late reply.
+func (b *Block) outdated(version int64, ends []int64) bool {
+	if b.version < version {
+		return true
+	}
+	for i, end := range b.Ends {
+		if end != 0 && i < len(ends) && ends[i] > end {
+			return true
+		}
+	}
+	return false
+}
+
+// Draw is what one call took of a block.
+type Draw struct {
+	Block *Block
+	Cost  []int64
+}
+
+// Rest is what is to be given back to the bucket: what blocks that ended had left, and what calls gave back
+// after the end of theirs.
+type Rest struct {
+	Tokens []int64
+	Ends   []int64       // of the windows that it was taken from; nil if no limit has windows
+	Since  time.Duration // when the first of it was left
+}
+
+// Pool has what a process holds of one bucket. Its methods but Left come after an Expire at the same instant.
+// The zero Pool holds nothing.
+type Pool struct {
+	blocks []*Block // that have not ended, oldest first
+	rests  []Rest   // one for each set of windows
+}
+
+// Full reports whether p takes no further block, since it has enough of which something is left.
+func (p *Pool) Full() bool {
+	return len(p.blocks) >= Most && !slices.ContainsFunc(p.blocks, (*Block).spent)
+}
+
+// Empty reports whether p holds nothing, rests included.
+func (p *Pool) Empty() bool { return len(p.blocks) == 0 && len(p.rests) == 0 }
+
+// Live reports whether a block of p has not ended.
+func (p *Pool) Live() bool { return len(p.blocks) > 0 }
+
+// Left returns what the blocks of p have left of the i-th limit.
+func (p *Pool) Left(i int) (n int64) {
+	for _, b := range p.blocks {
+		n = bucket.Add(n, b.left[i])
+	}
+	return n
+}
+
+// Add adds b at now, perhaps in place of a block that is spent. If b has ended, or p is full, all of b is a
+// rest: blocks are never joined, since what is left of the older one would live for longer.
+func (p *Pool) Add(b *Block, now time.Duration) {
+	if b.until <= now || p.Full() {
+		p.end(b, now)
+		return
+	}
+	if len(p.blocks) >= Most {
+		i := slices.IndexFunc(p.blocks, (*Block).spent)
+		p.end(p.blocks[i], now)
+		p.blocks = slices.Delete(p.blocks, i, i+1)
+	}
+	p.blocks = append(p.blocks, b)
+}
+
+// Take takes cost from one block, the oldest that has all of it. It returns nil if none has.
+func (p *Pool) Take(cost []int64) *Block {
+	for _, b := range p.blocks {
+		if b.covers(cost) {
+			for i, n := range cost {
+				b.left[i] -= n
+			}
+			return b
+		}
+	}
+	return nil
+}
+
+// TakeSome takes as much of cost as the blocks have, of the oldest first. It returns what it took of each, in
+// that order.
+func (p *Pool) TakeSome(cost []int64) (all []Draw) {
+	missing := slices.Clone(cost)
+	for _, b := range p.blocks {
+		draw, some := Draw{b, make([]int64, len(cost))}, false
+		for i, n := range missing {
+			if part := min(n, b.left[i]); part > 0 {
+				draw.Cost[i], some = part, true
+				b.left[i], missing[i] = b.left[i]-part, n-part
+			}
+		}
+		if some {
+			all = append(all, draw)
+		}
+	}
+	return all
+}
+
+// Return gives back, at now, tokens that a call took of b. They are in b again while it lives, up to what its
+// write took. The others are a rest.
+func (p *Pool) Return(b *Block, tokens []int64, now time.Duration) {
+	rest, some := make([]int64, len(tokens)), false
+	for i, n := range tokens {
+		if !b.ended {
+			part := min(n, b.taken[i]-b.left[i])
+			b.left[i], n = b.left[i]+part, n-part
+		}
+		rest[i], some = n, some || n > 0
+	}
+	if some {
+		p.leave(rest, b.Ends, now)
+	}
+}
+
+// Expire ends the blocks whose time is over at now.
+func (p *Pool) Expire(now time.Duration) {
+	p.endIf(now, func(b *Block) bool { return b.until <= now })
+}
+
+// Seen ends the blocks that a reply shows to be outdated: the bucket has a later version, or a later window.
+func (p *Pool) Seen(version int64, ends []int64, now time.Duration) {
+	p.endIf(now, func(b *Block) bool { return b.outdated(version, ends) })
+}
+
+// End ends all blocks.
+func (p *Pool) End(now time.Duration) { p.endIf(now, func(*Block) bool { return true }) }
+
+func (p *Pool) endIf(now time.Duration, over func(*Block) bool) {
+	kept := p.blocks[:0]
+	for _, b := range p.blocks {
+		if over(b) {
+			p.end(b, now)
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	clear(p.blocks[len(kept):])
+	p.blocks = kept
+}
+
+// end ends b, which is not in p any more: what it has left is a rest.
+func (p *Pool) end(b *Block, now time.Duration) {
+	b.ended = true
+	if slices.ContainsFunc(b.left, func(n int64) bool { return n > 0 }) {
+		p.leave(b.left, b.Ends, now)
+	}
+	b.left = make([]int64, len(b.left))
+}
+
+// leave adds tokens to p's rest of the windows that end at ends. p keeps tokens.
+func (p *Pool) leave(tokens, ends []int64, now time.Duration) {
+	for _, r := range p.rests {
+		if slices.Equal(r.Ends, ends) {
+			for i, n := range tokens {
+				r.Tokens[i] = bucket.Add(r.Tokens[i], n)
+			}
+			return
+		}
+	}
+	p.rests = append(p.rests, Rest{tokens, ends, now})
+}
+
+// Rests returns what is to be given back, and is no longer in p then.
+func (p *Pool) Rests() []Rest {
+	rests := p.rests
+	p.rests = nil
+	return rests
+}
+
+// Overdue reports whether something has been left for at least as long as after.
+func (p *Pool) Overdue(after, now time.Duration) bool {
+	return slices.ContainsFunc(p.rests, func(r Rest) bool { return now-r.Since >= after })
+}
