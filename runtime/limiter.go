@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/keeper"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
+	"github.com/sluice-go/sluice/runtime/internal/prefetch"
 	"github.com/sluice-go/sluice/runtime/internal/waitlist"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -105,6 +106,7 @@ func (b *Builder) Limiter() (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
+	session = prefetch.Wrap(&b.core.env, session, b.defs)
 	b.core.session, b.core.keeper = session, keeper.New(&b.core.env, session)
 	for _, def := range b.defs {
 		b.core.specs = append(b.core.specs, def.Spec())

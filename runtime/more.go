@@ -89,7 +89,7 @@ func (r *record) again() *request {
 	call := requestOf(of.spec, of.core.env.Clock.Now(), store.Part{Def: of.def})
 	for _, b := range r.Part().Buckets {
 		call.Parts[0].Buckets = append(call.Parts[0].Buckets,
-			store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows})
+			store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows, Source: b.Source})
 	}
 	return call
 }

@@ -39,8 +39,9 @@ func (c *core) acquire(ctx context.Context, call *request) error {
 	if err := c.resolve(ctx, call); err != nil {
 		return err
 	}
-	call.Asked = true
-	return c.session.Acquire(ctx, &call.Call)
+	err := c.session.Acquire(ctx, &call.Call)
+	call.Asked = !call.Pooled
+	return err
 }
 
 // peek reads call's buckets, within call's deadline.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -26,6 +27,9 @@ type Spec struct {
 	Shadow        bool     // no call is refused; its lease has what would have refused it
 	Regions       *Regions // that divide the limits; nil if they are this table's alone
 	Plans         *Plans   // that change the numbers; nil if the resource has none
+
+	// Prefetch is how long before its use a process may take a token; 0 if each call asks the store.
+	Prefetch time.Duration
 }
 
 // Cascade says which buckets a call charges beside the entity's own: those of the ancestors whose kind has

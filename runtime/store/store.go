@@ -230,6 +230,10 @@ type Call struct {
 	// ended, with its error and with After of each Bucket filled in. It may call it on any goroutine, without
 	// holding a lock, even before Settle has returned.
 	Later func(err error)
+
+	// Pooled is set by an Acquire that took all of its tokens from what this process has prefetched. The store
+	// was not asked.
+	Pooled bool
 }
 
 // Part is one resource's portion of a Call.
@@ -287,6 +291,9 @@ type Bucket struct {
 	// Charges are what a lease took of the bucket, oldest first, for a settle, which ends their holds. They are
 	// nil if no limit of the kind has windows or holds.
 	Charges []bucket.Charge
+	// Source is where an acquire took tokens from, if not all of them are from the bucket itself. It is for the
+	// settle and for a More, by the same session: nobody else looks into it.
+	Source any
 }
 
 // Calendars returns the calendars by which windows of b open, by limit. They are nil if no limit has windows.

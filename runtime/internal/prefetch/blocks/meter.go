@@ -78,9 +78,15 @@ func (m *Meter) advance(now time.Duration) {
 	}
 }
 
-// Ahead returns what d asks of the i-th limit within prefetch.
-func (d Demand) Ahead(i int, prefetch time.Duration) int64 {
-	return bucket.MulDiv(d.Cost[i], int64(prefetch), int64(Span))
+// Ahead returns what d asks of the i-th limit within a time.
+func (d Demand) Ahead(i int, within time.Duration) int64 {
+	return bucket.MulDiv(d.Cost[i], int64(within), int64(Span))
+}
+
+// Margin returns how long before a pool is used up the next block is taken, for blocks that took so long. It
+// is for twice that, between an eighth of prefetch and a half.
+func Margin(took, prefetch time.Duration) time.Duration {
+	return min(max(2*took, prefetch/8), prefetch/2)
 }
 
 // fewest is the least number of calls for which a block is taken. One of a single call saves nothing.
@@ -89,17 +95,22 @@ const fewest = 2
 // portion of the level is the most that a block takes.
 const portion = 8
 
-// Size returns what a block takes for demand within prefetch, of a bucket that has level: nil for no block.
-// It is for the same number of calls in all limits, so that no limit has more than the scarcest one allows to
-// use.
-func Size(d Demand, prefetch time.Duration, level []int64) []int64 {
+// Size returns what a block takes for demand within prefetch, less what is left, of a bucket that has level:
+// nil for no block. It is for the same number of calls in all limits, so that no limit has more than the
+// scarcest one allows to use.
+func Size(d Demand, prefetch time.Duration, left, level []int64) []int64 {
 	calls := bucket.MulDiv(d.Calls, int64(prefetch), int64(Span))
+	if calls < fewest {
+		return nil
+	}
+	covered, most := calls, calls
 	for i, n := range d.Cost {
-		if n > 0 && calls > 0 {
+		if n > 0 {
 			each := (n-1)/d.Calls + 1
-			calls = min(calls, level[i]/portion/each)
+			covered, most = min(covered, left[i]/each), min(most, level[i]/portion/each)
 		}
 	}
+	calls = min(calls-covered, most)
 	if calls < fewest {
 		return nil
 	}

@@ -69,7 +69,7 @@ func TestSize(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Size(c.demand, c.prefetch, c.level)); diff != "" {
+			if diff := cmp.Diff(c.want, Size(c.demand, c.prefetch, make([]int64, 2), c.level)); diff != "" {
 				t.Errorf("size (-want +got):\n%s", diff)
 			}
 		})
@@ -83,7 +83,7 @@ func TestSizeIsBounded(t *testing.T) {
 		d := Demand{rapid.Int64Range(0, 1e6).Draw(t, "calls"), vector.Draw(t, "cost")}
 		prefetch := time.Duration(rapid.IntRange(100, 5000).Draw(t, "ms")) * time.Millisecond
 		level := vector.Draw(t, "level")
-		for i, n := range Size(d, prefetch, level) {
+		for i, n := range Size(d, prefetch, vector.Draw(t, "left"), level) {
 			if n < 0 || n > level[i]/8 || n > d.Ahead(i, prefetch) {
 				t.Fatalf("limit %d: %d of level %d and demand %d", i, n, level[i], d.Ahead(i, prefetch))
 			}

@@ -106,6 +106,22 @@ func (p *Pool) Left(i int) (n int64) {
 	return n
 }
 
+// Low reports whether p has less than what demand asks within ahead, without blocks that end by then.
+func (p *Pool) Low(demand Demand, ahead, now time.Duration) bool {
+	for i := range demand.Cost {
+		left := int64(0)
+		for _, b := range p.blocks {
+			if b.until-now > ahead {
+				left = bucket.Add(left, b.left[i])
+			}
+		}
+		if left < demand.Ahead(i, ahead) {
+			return true
+		}
+	}
+	return false
+}
+
 // Add adds b at now, perhaps in place of a block that is spent. If b has ended, or p is full, all of b is a
 // rest: blocks are never joined, since what is left of the older one would live for longer.
 func (p *Pool) Add(b *Block, now time.Duration) {

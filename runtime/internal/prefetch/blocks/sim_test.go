@@ -193,12 +193,12 @@ func (p *process) expire() {
 // prefetch takes a block if less than a quarter of the demand ahead is left.
 func (p *process) prefetch() {
 	d := p.meter.Demand(p.now)
-	if p.asking || p.pool.Full() || p.pool.Left(0) >= d.Ahead(0, p.load.prefetch)/4 {
+	if p.asking || p.pool.Full() || !p.pool.Low(d, Margin(p.load.trip, p.load.prefetch), p.now) {
 		return
 	}
 	level := bucket.Available(bucket.Balance{Limit: p.limit, Tokens: p.level}, p.levelAt.Milliseconds(),
 		p.now.Milliseconds())
-	size := Size(d, p.load.prefetch, []int64{level})
+	size := Size(d, p.load.prefetch, []int64{p.pool.Left(0)}, []int64{level})
 	if size == nil {
 		return
 	}

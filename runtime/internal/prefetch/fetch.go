@@ -1,0 +1,122 @@
+package prefetch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/internal/prefetch/blocks"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// start takes a block of size in the background, for the bucket of part's i-th one.
+func (p *pool) start(part *store.Part, i int, size []int64) {
+	p.mu.Lock()
+	p.name(part, i)
+	p.mu.Unlock()
+	p.resource.background.Start(func() { p.fetch(size) })
+}
+
+// fetch takes a block. Before its write, what is to be given back is left for that write. A block of unknown
+// outcome is not used: the store gives it back.
+func (p *pool) fetch(size []int64) {
+	r := p.resource
+	called := r.env.Clock.Now()
+	p.mu.Lock()
+	rests, part := p.blocks.Rests(), p.part(size)
+	p.mu.Unlock()
+	r.ride(p, rests, called)
+	call := &store.Call{Parts: []store.Part{part}, Called: called, Deadline: after(r.prefetch)}
+	err := r.Session.Acquire(context.Background(), call)
+	b, now := &part.Buckets[0], r.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen(b, now)
+	p.fetching, p.took = false, now-called.Sub(r.began)
+	if err != nil {
+		p.notBefore = now + r.prefetch/pausing
+		return
+	}
+	p.add(b, size, called, now)
+}
+
+// pausing divides the prefetch: for that part of it no block is taken after one that failed.
+const pausing = 4
+
+// add adds what a write took of p's bucket, called at an instant, as a block. It ends a prefetch after that
+// instant, since the write is guarded for that or a later one, and with its window.
+func (p *pool) add(b *store.Bucket, size []int64, called time.Time, now time.Duration) {
+	r := p.resource
+	until := called.Sub(r.began) + r.prefetch
+	ms := r.Session.Now(r.began.Add(now))
+	for _, end := range b.Ends {
+		if end != 0 {
+			until = min(until, now+time.Duration(end-ms)*time.Millisecond)
+		}
+	}
+	for i, dropped := range b.Dropped { // of an older shape: these were not charged
+		if dropped {
+			size[i], until = 0, now
+		}
+	}
+	version := int64(0)
+	if b.After != nil {
+		version = b.After.Version
+	}
+	p.blocks.Expire(now)
+	p.blocks.Add(blocks.New(size, until, version, b.Ends), now)
+	if p.image != nil {
+		p.blocks.Seen(p.image.Version, p.image.Ends(), now)
+	}
+}
+
+// after returns the instant of the system's clock, by which deadlines are, that is d from now.
+func after(d time.Duration) time.Time {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	return deadline
+}
+
+// ride leaves rests of p, whose lock is not held, for the bucket's next write.
+func (r *resource) ride(p *pool, rests []blocks.Rest, called time.Time) {
+	for _, rest := range rests {
+		call := p.giveBack(rest, called)
+		ctx, cancel := context.WithTimeout(context.Background(), r.env.SettleTimeout)
+		done := func(err error) {
+			cancel()
+			r.gaveBack(p, err)
+			r.background.End()
+		}
+		r.background.Begin()
+		call.Later = done
+		if err := r.Session.Settle(ctx, call); call.Later != nil { // the store has written it, or failed
+			done(err)
+		}
+	}
+}
+
+// giveBackNow gives rests of p back. It returns the first error.
+func (r *resource) giveBackNow(ctx context.Context, p *pool, rests []blocks.Rest) (first error) {
+	for _, rest := range rests {
+		call := p.giveBack(rest, r.env.Clock.Now())
+		err := r.Session.Settle(ctx, call)
+		if first == nil {
+			first = err
+		}
+		p.mu.Lock()
+		p.seen(&call.Parts[0].Buckets[0], r.now())
+		p.mu.Unlock()
+	}
+	return first
+}
+
+// gaveBack logs that tokens were not given back. The limit holds all the same.
+func (r *resource) gaveBack(p *pool, err error) {
+	if err != nil {
+		r.env.Logger.LogAttrs(context.Background(), slog.LevelWarn,
+			"sluice: prefetched tokens were not given back; they come back by refill",
+			slog.String("resource", r.spec.Resource),
+			slog.String("entity", store.Quote(r.spec.Kinds[p.key.kind].Prefix+p.key.id)), slog.Any("error", err))
+	}
+}

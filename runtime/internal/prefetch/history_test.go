@@ -1,0 +1,358 @@
+package prefetch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Limits of the histories: of the project and of each user, of rpm and tpm alike.
+const (
+	projectRate, projectBurst = 1_000, 3_000
+	userRate, userBurst       = 300, 900
+)
+
+// history is what happens in one test.
+type history struct {
+	prefetch time.Duration // of the processes
+	bound    time.Duration // the prefetch that the bound has
+	rates    []float64     // calls a second of each process, by second
+	lasts    time.Duration
+	users    int // of the project; 0 for calls on the project alone
+	skew     time.Duration
+	settles  bool // leases are settled some time later, for more or for less, or get more
+	kills    int  // processes that die
+	lost     float64
+}
+
+// skewed is a clock that is off.
+type skewed struct {
+	store.Clock
+	by time.Duration
+}
+
+// Now implements store.Clock.
+func (s skewed) Now() time.Time { return s.Clock.Now().Add(s.by) }
+
+// mortal is the connection of a process that may be killed.
+type mortal struct {
+	dynamodb.HTTPClient
+	dead atomic.Bool
+}
+
+// Do implements dynamodb.HTTPClient.
+func (m *mortal) Do(r *http.Request) (*http.Response, error) {
+	if m.dead.Load() {
+		return nil, errors.New("the process is dead")
+	}
+	return m.HTTPClient.Do(r)
+}
+
+// entry is tokens that a call got, after it had waited for its write, or gave back.
+type entry struct {
+	at     time.Time
+	tokens int64
+	waited time.Duration
+}
+
+// books are what the calls of a history got.
+type books struct {
+	mu       sync.Mutex
+	got      map[string][]entry // by entity, as stored
+	back     map[string][]entry
+	net      map[string]int64 // got less back
+	waited   time.Duration
+	admitted int
+	refused  int
+	others   map[string]int
+}
+
+// add books tokens of the buckets of an entity, at now; negative ones were given back.
+func (b *books) add(entity of, tokens int64, waited time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, link := range entity {
+		id := [...]string{project: "project-", user: "user-"}[link.Kind] + link.ID
+		if b.net[id] += tokens; tokens >= 0 {
+			b.got[id] = append(b.got[id], entry{time.Now(), tokens, waited})
+		} else {
+			b.back[id] = append(b.back[id], entry{time.Now(), -tokens, waited})
+		}
+	}
+}
+
+// excess returns by how many tokens a bucket's calls are beyond the bound in the worst interval, 0 or less
+// for none. For d, the bound has the longest wait of calls up to the interval's end. Tokens that were given
+// back count in the interval and for some time before it, since they may be on their way.
+func (b *books) excess(entity string, rate, burst float64, ahead time.Duration) int64 {
+	got, back := b.got[entity], b.back[entity]
+	if len(got) == 0 {
+		return math.MinInt64
+	}
+	began, longest := got[0].at, time.Duration(0)
+	refill := func(at time.Time) float64 { return at.Sub(began).Seconds() * rate }
+	var admitted, before, until float64
+	least, worst := math.Inf(1), math.Inf(-1)
+	i, j := 0, 0
+	for _, e := range got {
+		for ; i < len(back) && back[i].at.Before(e.at.Add(-3*(ahead+b.waited))); i++ {
+			before += float64(back[i].tokens)
+		}
+		for ; j < len(back) && !back[j].at.After(e.at); j++ {
+			until += float64(back[j].tokens)
+		}
+		longest = max(longest, e.waited)
+		least = min(least, admitted-before-refill(e.at))
+		admitted += float64(e.tokens)
+		worst = max(worst, admitted-until-refill(e.at)-least-rate*(ahead+longest).Seconds())
+	}
+	return int64(math.Ceil(worst - burst))
+}
+
+// world is a history under way.
+type world struct {
+	*history
+	t      *testing.T
+	engine *memdynamo.Engine
+	books  books
+	all    []*process
+	hearts []*mortal
+	calls  sync.WaitGroup
+}
+
+// play plays h, closes the processes that live, and returns the world.
+func (h *history) play(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := &world{history: h, t: t, engine: newEngine(t, memdynamo.WithSeed(seed))}
+	w.books = books{
+		got: map[string][]entry{}, back: map[string][]entry{}, net: map[string]int64{}, others: map[string]int{},
+	}
+	def := prefetching(t, h.prefetch, alike(projectRate, projectBurst), alike(userRate, userBurst))
+	w.engine.Faults().Latency(memdynamo.LogNormal(2*time.Millisecond, 0.3))
+	var arriving sync.WaitGroup
+	for i := range 16 {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		o := w.engine.Client().Options()
+		heart := &mortal{HTTPClient: o.HTTPClient}
+		o.HTTPClient = heart
+		clock := skewed{store.SystemClock(), time.Duration(rng.Int64N(int64(h.skew) + 1))}
+		w.hearts = append(w.hearts, heart)
+		w.all = append(w.all, open(t, dynamodb.New(o), def, runtime.WithClock(clock)))
+	}
+	for i, heart := range w.hearts {
+		rng := rand.New(rand.NewPCG(seed, uint64(16+i)))
+		arriving.Go(func() { w.offer(i, rng) })
+		if i < h.kills {
+			arriving.Go(func() {
+				sleep(h.lasts / time.Duration(h.kills+1) * time.Duration(i+1))
+				heart.dead.Store(true)
+			})
+		}
+	}
+	sleep(100 * time.Millisecond)
+	w.engine.Faults().LoseReplies(h.lost)
+	arriving.Wait()
+	w.engine.Faults().LoseReplies(0)
+	w.calls.Wait()
+	for i, p := range w.all {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		if err := p.Close(ctx); err != nil && !w.hearts[i].dead.Load() {
+			t.Error("close:", err)
+		}
+		cancel()
+	}
+	sleep(time.Minute) // what dead processes had under way ends
+	return w
+}
+
+// offer has calls of the i-th process come, until it dies.
+func (w *world) offer(i int, rng *rand.Rand) {
+	began := time.Now()
+	for time.Since(began) < w.lasts && !w.hearts[i].dead.Load() {
+		at := time.Since(began)
+		rate := w.rates[int(at/time.Second)%len(w.rates)]
+		if rate == 0 {
+			sleep(time.Second - at%time.Second)
+			continue
+		}
+		sleep(time.Duration(float64(time.Second) / rate * rng.ExpFloat64()))
+		entity := hot()
+		if w.users > 0 {
+			entity = userOf(fmt.Sprint(rng.IntN(w.users)))
+		}
+		one := rand.New(rand.NewPCG(rng.Uint64(), 0))
+		w.calls.Go(func() { w.call(i, entity, one) })
+	}
+}
+
+// call is one call of the i-th process.
+func (w *world) call(i int, entity of, rng *rand.Rand) {
+	called, cost := time.Now(), int64(1)
+	if w.settles {
+		cost = 1 + rng.Int64N(4)
+	}
+	lease, err := w.all[i].Acquire(context.WithoutCancel(w.t.Context()), entity, [2]int64{cost, cost})
+	if w.hearts[i].dead.Load() {
+		return
+	}
+	took := time.Since(called)
+	w.books.mu.Lock()
+	_, denied := errors.AsType[*runtime.DeniedError](err)
+	switch {
+	case err == nil:
+		w.books.admitted++
+		w.books.waited = max(w.books.waited, took)
+	case denied:
+		w.books.refused++
+	default:
+		w.books.others[fmt.Sprintf("%T", err)]++
+	}
+	w.books.mu.Unlock()
+	if err != nil {
+		return
+	}
+	if w.books.add(entity, cost, took); w.settles {
+		w.settle(i, entity, cost, lease, rng)
+	}
+}
+
+// settle ends a lease of cost some time later, in one of several ways.
+func (w *world) settle(i int, entity of, cost int64, lease *runtime.Lease[[2]int64], rng *rand.Rand) {
+	ctx := context.WithoutCancel(w.t.Context())
+	sleep(time.Duration(rng.Int64N(int64(600 * time.Millisecond))))
+	if w.hearts[i].dead.Load() {
+		return
+	}
+	more := time.Now()
+	if rng.IntN(8) == 0 && lease.More(ctx, [2]int64{2, 2}) == nil {
+		w.books.add(entity, 2, time.Since(more))
+		cost += 2
+	}
+	actual := cost
+	switch rng.IntN(4) {
+	case 0:
+		lease.Release(ctx)
+		actual = 0
+	case 1, 2: // less or more
+		actual = max(1, rng.Int64N(2*cost))
+		err := lease.Settle(ctx, [2]int64{actual, actual})
+		if err != nil && !w.hearts[i].dead.Load() && w.lost == 0 {
+			w.t.Error("settle:", err)
+		}
+	}
+	if actual != cost {
+		w.books.add(entity, actual-cost, 0)
+	}
+}
+
+// entities returns the buckets of w, with their limits.
+func (w *world) entities() map[string][2]float64 {
+	all := map[string][2]float64{"project-hot": {projectRate, projectBurst}}
+	for i := range w.users {
+		all[fmt.Sprint("user-", i)] = [2]float64{userRate, userBurst}
+	}
+	return all
+}
+
+// worst returns the excess over the bound of the worst bucket.
+func (w *world) worst() int64 {
+	worst := int64(math.MinInt64)
+	for entity, limit := range w.entities() {
+		worst = max(worst, w.books.excess(entity, limit[0], limit[1], w.bound+w.skew))
+	}
+	return worst
+}
+
+// histories are those that the bound is held against.
+func histories() map[string]history {
+	const ms = time.Millisecond
+	spikes, waves := []float64{180, 0, 0, 0, 360, 0, 0, 0}, []float64{40, 140, 0, 100}
+	return map[string]history{
+		"spikes":  {prefetch: 100 * ms, bound: 100 * ms, rates: spikes, lasts: 6 * time.Second},
+		"skew":    {prefetch: 200 * ms, bound: 200 * ms, rates: spikes, lasts: 6 * time.Second, skew: 50 * ms},
+		"chains":  {prefetch: 200 * ms, bound: 200 * ms, rates: waves, lasts: 4 * time.Second, users: 4},
+		"settles": {prefetch: 200 * ms, bound: 200 * ms, rates: waves, lasts: 4 * time.Second, settles: true},
+		"settles over chains": {
+			prefetch: 200 * ms, bound: 200 * ms, rates: waves, lasts: 4 * time.Second, users: 4, settles: true,
+		},
+		"kills": {
+			prefetch: 500 * ms, bound: 500 * ms, rates: waves, lasts: 4 * time.Second, users: 4, settles: true,
+			kills: 8,
+		},
+		"lost replies": {
+			prefetch: 200 * ms, bound: 200 * ms, rates: waves, lasts: 4 * time.Second, users: 4, settles: true,
+			lost: 0.05,
+		},
+	}
+}
+
+// TestHistories plays histories of 16 processes. They admit no more than the bound, in all intervals. In the
+// end, the table has charged exactly the tokens that calls used, and those that died with processes.
+func TestHistories(t *testing.T) {
+	seeds := longform.Count[uint64](t, "seeds of each history", 12, 1)
+	for name, h := range histories() {
+		for seed := range seeds {
+			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := h.play(t, seed)
+					worst := w.worst()
+					t.Logf("%d admitted, %d denied, %v; %d tokens beyond the bound, d %v", w.books.admitted,
+						w.books.refused, w.books.others, worst, w.books.waited)
+					if worst > 0 {
+						t.Errorf("%d tokens beyond the bound", worst)
+					}
+					w.balance()
+				})
+			})
+		}
+	}
+}
+
+// balance compares what the table has charged with what calls used.
+func (w *world) balance() {
+	w.t.Helper()
+	for entity := range w.entities() {
+		for _, limit := range []string{"rpm_tc", "tpm_tc"} {
+			charged, used := stored(w.t, w.engine, entity, limit), w.books.net[entity]*1000
+			beside := charged - used
+			switch {
+			case w.kills > 0 || w.lost > 0:
+				if beside < 0 {
+					w.t.Errorf("%s of %s: charged %d, less than the %d used", limit, entity, charged, used)
+				}
+			case beside != 0:
+				w.t.Errorf("%s of %s: charged %d, but %d used", limit, entity, charged, used)
+			}
+		}
+	}
+}
+
+// TestHistoriesAreSeen breaks rules: TestHistories would notice.
+func TestHistoriesAreSeen(t *testing.T) {
+	broken := histories()["spikes"]
+	broken.prefetch = 5 * time.Second // blocks live for longer than is said
+	synctest.Test(t, func(t *testing.T) {
+		w := broken.play(t, 0)
+		worst := w.worst()
+		t.Logf("%d admitted, %d denied, %v; %d tokens beyond the bound, d %v", w.books.admitted, w.books.refused,
+			w.books.others, worst, w.books.waited)
+		if worst <= 0 {
+			t.Error("nobody noticed")
+		}
+	})
+}

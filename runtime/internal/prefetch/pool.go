@@ -1,0 +1,182 @@
+package prefetch
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/prefetch/blocks"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// pool is what this process holds of one bucket, and what calls ask of it.
+type pool struct {
+	resource *resource
+	key      poolKey
+	partial  bool // buckets of the kind do not have all limits of the resource
+
+	mu        sync.Mutex
+	ended     bool // it is not among its resource's pools any more: the next call makes another one
+	blocks    blocks.Pool
+	meter     blocks.Meter
+	image     *bucket.Image // the bucket as last seen; nil before
+	limits    []bucket.Limit
+	template  store.Bucket  // the bucket as calls name it
+	root      string        // of its chain
+	asking    int           // calls that wait for the store
+	waiting   []int64       // what these want of it
+	fetching  bool          // a block is under way
+	took      time.Duration // by the last one
+	notBefore time.Duration // no block is taken before
+	vectors   [2][]int64    // memory for own, and for left and level
+}
+
+// key returns the key of b's pool.
+func (r *resource) key(b *store.Bucket) poolKey {
+	return poolKey{b.Kind, b.Entity[len(r.spec.Kinds[b.Kind].Prefix):]}
+}
+
+// find returns the pool of a bucket, locked, or nil if there is none.
+func (r *resource) find(key poolKey) *pool {
+	r.mu.RLock()
+	p := r.pools[key]
+	r.mu.RUnlock()
+	if p == nil {
+		return nil
+	}
+	if p.mu.Lock(); p.ended {
+		p.mu.Unlock()
+		return nil
+	}
+	return p
+}
+
+// pool returns the pool of b, locked. It makes one if there is none.
+func (r *resource) pool(b *store.Bucket) *pool {
+	key := r.key(b)
+	for {
+		if p := r.find(key); p != nil {
+			return p
+		}
+		r.mu.Lock()
+		if p := r.pools[key]; p == nil {
+			r.pools[key] = newPool(r, key)
+		}
+		r.mu.Unlock()
+		r.sweepOn()
+	}
+}
+
+func newPool(r *resource, key poolKey) *pool {
+	n, k := len(r.spec.Limits), &r.spec.Kinds[key.kind]
+	return &pool{
+		resource: r, key: key, partial: len(k.Indexes()) < n, meter: blocks.NewMeter(n),
+		waiting: make([]int64, n), vectors: [2][]int64{make([]int64, n), make([]int64, n)},
+	}
+}
+
+// own returns cost without the limits that p's bucket does not have. The next call changes what it returns.
+func (p *pool) own(cost []int64) []int64 {
+	if !p.partial {
+		return cost
+	}
+	own := p.vectors[0]
+	for i, n := range cost {
+		if own[i] = n; !p.resource.spec.Kinds[p.key.kind].Has(i) {
+			own[i] = 0
+		}
+	}
+	return own
+}
+
+// seen notes how a reply has found or left the bucket. Blocks of an older version or window end.
+func (p *pool) seen(b *store.Bucket, now time.Duration) {
+	if b.After == nil || p.image != nil && older(b.After, p.image) {
+		return
+	}
+	p.image = b.After
+	if b.Limits != nil {
+		p.limits = b.Limits
+	}
+	p.blocks.Expire(now)
+	p.blocks.Seen(b.After.Version, b.After.Ends(), now)
+}
+
+// older reports whether img is from before than.
+func older(img, than *bucket.Image) bool {
+	return img.Version < than.Version || img.Version == than.Version && img.Refilled < than.Refilled
+}
+
+// due returns the size of a block that is to be taken at now, and notes that it is under way. It returns nil
+// for none.
+func (p *pool) due(now time.Duration) []int64 {
+	if p.fetching || p.image == nil || now < p.notBefore || p.blocks.Full() {
+		return nil
+	}
+	demand := p.meter.Demand(now)
+	if !p.blocks.Low(demand, blocks.Margin(p.took, p.resource.prefetch), now) {
+		return nil
+	}
+	r, left, level := p.resource, p.vectors[0], p.vectors[1]
+	ms := r.Session.Now(r.began.Add(now))
+	for i, b := range p.image.Balances {
+		left[i] = p.blocks.Left(i)
+		level[i] = bucket.Sub(bucket.Spendable(b, p.image.Refilled, ms), p.waiting[i])
+	}
+	size := blocks.Size(demand, r.prefetch, left, level)
+	p.fetching = size != nil
+	return size
+}
+
+// idle reports whether p holds and expects nothing at now.
+func (p *pool) idle(now time.Duration) bool {
+	return p.blocks.Empty() && !p.fetching && p.asking == 0 && p.meter.Demand(now).Calls == 0
+}
+
+// tooLarge reports whether cost is more than the bucket ever holds, as far as that is known. The store then
+// says so.
+func (p *pool) tooLarge(cost []int64) bool {
+	if p.image == nil {
+		return false
+	}
+	for i, b := range p.image.Balances {
+		if cost[i] > b.Burst {
+			return true
+		}
+	}
+	return false
+}
+
+// part returns a part for cost of p's bucket alone.
+func (p *pool) part(cost []int64) store.Part {
+	return store.Part{
+		Def: p.resource.def, Buckets: []store.Bucket{p.template}, Cost: cost, Root: p.root,
+	}
+}
+
+// giveBack returns a call that gives r back. The caller has not locked p.
+func (p *pool) giveBack(r blocks.Rest, called time.Time) *store.Call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	part := p.part(r.Tokens)
+	part.Actual = make([]int64, len(r.Tokens))
+	if r.Ends != nil {
+		part.Buckets[0].Charges = []bucket.Charge{{Cost: r.Tokens, Ends: r.Ends}}
+	}
+	return &store.Call{Parts: []store.Part{part}, Called: called}
+}
+
+// name sets how calls name p's bucket, by part's i-th one.
+func (p *pool) name(part *store.Part, i int) {
+	b := &part.Buckets[i]
+	p.template = store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows, Plan: b.Plan}
+	if p.root = part.Root; p.root == "" {
+		p.root = part.Buckets[len(part.Buckets)-1].Entity
+	}
+}
+
+// some reports whether any number of vector is not 0.
+func some(vector []int64) bool {
+	return slices.ContainsFunc(vector, func(n int64) bool { return n != 0 })
+}
