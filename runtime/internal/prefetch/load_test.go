@@ -102,3 +102,40 @@ func TestUnits(t *testing.T) {
 		})
 	}
 }
+
+// TestNoStarving has one process with 98 % of a demand above the limit, and 15 with the rest of it. Each of
+// the 15 asks for less than a fair share. They get what they get without prefetch, within 2 %.
+func TestNoStarving(t *testing.T) {
+	exact, asked := ofFifteen(t, 0)
+	pooled, _ := ofFifteen(t, 200*time.Millisecond)
+	t.Logf("of %d, the 15 got %d without prefetch, and %d with it", asked, exact, pooled)
+	if float64(pooled) < float64(exact)-0.02*float64(asked) {
+		t.Errorf("the 15 got %d of %d, want as many as without prefetch: %d", pooled, asked, exact)
+	}
+}
+
+// ofFifteen returns how many calls of the 15 processes of TestNoStarving are admitted, and how many come.
+func ofFifteen(t *testing.T, prefetch time.Duration) (admitted, asked int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		engine := newEngine(t)
+		def := prefetching(t, prefetch, alike(1_000, 1_000), alike(1, 1))
+		engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
+		var all []*process
+		for range 16 {
+			p := open(t, engine.Client(), def)
+			defer p.close(t)
+			all = append(all, p)
+		}
+		var greedy *measured
+		var running sync.WaitGroup
+		running.Go(func() { greedy = demand{1, 1_080, 20 * time.Second}.offer(t, engine, all[:1], 1) })
+		others := demand{15, 22, 20 * time.Second}.offer(t, engine, all[1:], 2)
+		running.Wait()
+		if greedy.denied == 0 {
+			t.Error("the limit is not exhausted")
+		}
+		admitted, asked = others.admitted, len(others.took)
+	})
+	return admitted, asked
+}

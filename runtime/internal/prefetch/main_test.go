@@ -3,8 +3,8 @@ package prefetch_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/sluice-go/sluice/internal/test/redistest"
 )
 
 // TestMain fails where goroutines are left.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }

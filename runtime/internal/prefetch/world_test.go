@@ -77,11 +77,17 @@ type process struct {
 // open starts a process on def.
 func open(t testing.TB, client dynamo.API, def codec.Resource, opts ...runtime.Option) *process {
 	t.Helper()
+	return openOn(t, dynamo.New(client, table), def, opts...)
+}
+
+// openOn starts a process on a store.
+func openOn(t testing.TB, on runtime.Store, def store.Definition, opts ...runtime.Option) *process {
+	t.Helper()
 	opts = append([]runtime.Option{
 		runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Deny)),
 	}, opts...)
-	b := runtime.NewBuilder(dynamo.New(client, table), opts...)
+	b := runtime.NewBuilder(on, opts...)
 	p := &process{resource: runtime.Bind[of](b, def,
 		func(c [2]int64, dst []int64) []int64 { return append(dst, c[:]...) },
 		func(v []int64) [2]int64 { return [2]int64(v) })}
