@@ -62,6 +62,7 @@ type Resource struct {
 
 	OnUnavailable string // allow, deny or local
 	LazySettle    bool
+	Prefetch      time.Duration // how long before its use a process may take a token; 0 for none
 }
 
 // Usage is something that a call on a resource consumes, such as input tokens.
@@ -117,7 +118,8 @@ func Load(path string) (*Schema, error) {
 	for _, r := range from.Resources {
 		own := Resource{
 			Name: r.Name, Removed: r.Removed, Cascade: r.Cascade, Shadow: r.Shadow,
-			OnUnavailable: r.OnUnavailable, LazySettle: r.Settle == schema.SettleLazy, OnPlans: r.OnPlans,
+			OnUnavailable: r.OnUnavailable, LazySettle: r.Settle == schema.SettleLazy,
+			Prefetch: r.Prefetch, OnPlans: r.OnPlans,
 		}
 		if g := from.Regions; r.Global {
 			own.Regions = &Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,

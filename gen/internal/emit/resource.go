@@ -77,6 +77,10 @@ func aliases(f *file, r *model.Resource) {
 			"next write, or" +
 			" within 100 ms; a failure goes to the observer and the log."
 	}
+	if r.Prefetch > 0 {
+		typeOf += " Its calls take tokens from blocks that the process has taken up to " +
+			schema.Period(r.Prefetch) + " before: see EXPRESSIONS.md."
+	}
 	if r.Shadow {
 		typeOf += " In shadow: it denies no call, and Shadowed of a lease has the limits that would have denied it."
 	}
@@ -238,6 +242,10 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 	}
 	if r.Shadow {
 		fields = append(fields, pair("Shadow", jen.True()))
+	}
+	if r.Prefetch > 0 {
+		fields = append(fields, pair("Prefetch", jen.Lit(int(r.Prefetch.Milliseconds())).Op("*").
+			Qual("time", "Millisecond")))
 	}
 	if r.Regions != nil {
 		fields = append(fields, pair("Regions", specRegions(r.Regions)))

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/goname"
@@ -105,6 +106,7 @@ type Resource struct {
 	Cascade       string // runtime's constant: CascadeAtomic
 	OnUnavailable string // runtime's constant: Allow
 	LazySettle    bool
+	Prefetch      time.Duration // 0 for none
 	Shadow        bool
 	Regions       *schema.Regions // those that have its limits in common; nil if each table has its own
 }
@@ -196,7 +198,7 @@ func Of(s *schema.Schema, source string) *Package {
 	for _, r := range s.Resources {
 		m := ResourceOf(r)
 		m.Cascade, m.OnUnavailable = "Cascade"+titled(r.Cascade), titled(r.OnUnavailable)
-		m.LazySettle, m.Shadow = r.Settle == schema.SettleLazy, r.Shadow
+		m.LazySettle, m.Shadow, m.Prefetch = r.Settle == schema.SettleLazy, r.Shadow, r.Prefetch
 		if r.Global {
 			m.Regions = s.Regions
 		}

@@ -311,7 +311,7 @@ func manner(r *model.Resource) string {
 		s += "- `settle: lazy`: settles and releases go out with the bucket's next acquire at no cost, if there " +
 			"is one in time.\n"
 	}
-	return s
+	return s + prefetch(r)
 }
 
 // sizes prints the size of each kind's item.

@@ -62,6 +62,8 @@ const (
 	CrashRefills   = "CRASH_REFILLS"
 	InFlightGlobal = "IN_FLIGHT_GLOBAL"
 
+	PrefetchInFlight = "PREFETCH_IN_FLIGHT"
+
 	Currency      = "CURRENCY"
 	MoneyRate     = "MONEY_RATE"
 	MoneyMixed    = "MONEY_MIXED"
@@ -161,6 +163,8 @@ func meaningRules() []Rule {
 			At: "resources.<resource>.limits.<limit>"},
 		{ID: InFlightGlobal, Purpose: "No limit of a global resource is in flight.",
 			At: "resources.<resource>.limits.<limit>"},
+		{ID: PrefetchInFlight, Purpose: "No limit of a resource with prefetch has in_flight or on_crash: release.",
+			At: "resources.<resource>"},
 	}
 }
 
@@ -186,10 +190,11 @@ func numberRules() []Rule {
 		{ID: NumberRange, Purpose: "Tokens are at most 10^12, money is at most 10^8, a price at most 10^6 " +
 			"a unit, revision is at most 90,000, floor is at " +
 			"most 50, drift and horizon are at most 100."},
-		{ID: BadPeriod, Purpose: "every and window are durations such as 1s, 1m, 12h or 1d. A limit's " +
+		{ID: BadPeriod, Purpose: "every, window and prefetch are durations such as 1s, 1m, 12h or 1d. A limit's " +
 			"window may be one of the calendar's instead."},
 		{ID: PeriodRange, Purpose: "every is whole milliseconds from 1ms to 366d, a limit's window from 1m " +
-			"to 366d. The window of regions is whole seconds from 1s to 1h."},
+			"to 366d. prefetch is whole milliseconds from 100ms to 5s. The window of regions is whole seconds " +
+			"from 1s to 1h."},
 		{ID: RefillRate, Purpose: "A limit refills at most 10^7 tokens per second."},
 		{ID: FillTime, Purpose: "A limit is full from empty within 3,650 days."},
 		{ID: BurstCapacity, Purpose: "burst is at least capacity."},

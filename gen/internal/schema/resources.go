@@ -12,7 +12,7 @@ import (
 
 func resourceKeys() []string {
 	return []string{"doc", "go_name", "limits", "removed", "usage", "entities", "plans", "global", "cascade",
-		"on_unavailable", "settle", "shadow"}
+		"on_unavailable", "settle", "prefetch", "shadow"}
 }
 
 // CascadeNone is the cascade that charges the entity's own bucket alone.
@@ -103,6 +103,9 @@ func (r *resourceReader) read(e entry) {
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
 	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())
+	if e, ok := f.get("prefetch"); ok {
+		readPrefetch(r, e)
+	}
 	r.res.Shadow, r.res.ShadowPos, _ = r.flag(f, "shadow", r.what, r.res.Pos)
 	r.inheritPerCall()
 }

@@ -77,6 +77,8 @@ type Resource struct {
 	OnUnavailable string // allow, deny or local
 	Settle        string // now or lazy
 	Shadow        bool   // its calls are never denied
+	// Prefetch is how long before its use a process may take a token; 0 if each call asks the store.
+	Prefetch time.Duration
 
 	// of these keys; Pos where one is left out
 	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos, PlansPos Pos

@@ -25,6 +25,7 @@ func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 	spec := &store.Spec{
 		Resource: r.Name, Owner: from.Owner, Revision: from.Revision, Limits: r.Limits, Removed: r.Removed,
 		Held: r.Held, Units: r.Units, Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
+		Prefetch: r.Prefetch,
 	}
 	if g := r.Regions; g != nil {
 		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,

@@ -77,6 +77,7 @@ func TestUnits(t *testing.T) {
 		p50, p99 time.Duration
 	}{
 		{"none", 0, 0.6, 8 * time.Millisecond, 15 * time.Millisecond},
+		{"100 ms", 100 * time.Millisecond, 0.05, 0, 0},
 		{"200 ms", 200 * time.Millisecond, 0.02, 0, 0},
 		{"1 s", time.Second, 0.006, 0, 0},
 	} {

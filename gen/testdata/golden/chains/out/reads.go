@@ -4,6 +4,8 @@
 package chains
 
 import (
+	"time"
+
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -18,7 +20,8 @@ const (
 )
 
 type (
-	// ReadsResource is the type of Limiter.Reads.
+	// ReadsResource is the type of Limiter.Reads. Its calls take tokens from blocks that the process has taken up to
+	// 200ms before: see EXPRESSIONS.md.
 	ReadsResource = runtime.Resource[ReadsEntity, ReadsCost]
 	// ReadsLimit is a limit of reads: a runtime.LimitOf[ReadsCost].
 	ReadsLimit uint8
@@ -86,6 +89,7 @@ func (reads) Spec() *store.Spec {
 		Limits:        []string{"rps"},
 		Cascade:       store.CascadeNone,
 		OnUnavailable: store.Local,
+		Prefetch:      200 * time.Millisecond,
 		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
