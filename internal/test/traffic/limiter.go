@@ -71,8 +71,22 @@ func Sluice(engine *memdynamo.Engine, load *Load) (Process, error) {
 			project: func(p generated.Project) generated.LargeEntity { return p },
 			left:    func(c generated.LargeCost) int64 { return c.RPS },
 		}, nil
+	case generated.Pooled:
+		return &sluice[generated.PooledEntity, generated.PooledCost]{
+			Limiter: lim.Limiter, acquirer: lim.Pooled, full: load.PerSecond(),
+			user:    func(u generated.User) generated.PooledEntity { return u },
+			project: func(p generated.Project) generated.PooledEntity { return p },
+			left:    func(c generated.PooledCost) int64 { return c.RPS },
+		}, nil
+	case generated.Largepooled:
+		return &sluice[generated.LargepooledEntity, generated.LargepooledCost]{
+			Limiter: lim.Limiter, acquirer: lim.Largepooled, full: load.PerSecond(),
+			user:    func(u generated.User) generated.LargepooledEntity { return u },
+			project: func(p generated.Project) generated.LargepooledEntity { return p },
+			left:    func(c generated.LargepooledCost) int64 { return c.RPS },
+		}, nil
 	}
-	return nil, fmt.Errorf("resource %q: want %s or %s", load.Resource, generated.Small, generated.Large)
+	return nil, fmt.Errorf("resource %q is unknown", load.Resource)
 }
 
 // sluice is a process whose calls are on one resource.

@@ -17,7 +17,8 @@ import (
 
 // Load is what callers ask of one table, and how the table's DynamoDB is.
 type Load struct {
-	// Resource has the limit of each bucket: generated.Small has 2,000 a second, generated.Large 100,000.
+	// Resource has the limit of each bucket: generated.Small has 2,000 a second, generated.Large 100,000. With
+	// prefetch, generated.Pooled has 10,000, and generated.Largepooled 100,000.
 	Resource string
 	// Users is the number of users of one project, both charged. With 0, calls charge the project alone.
 	Users     int
@@ -49,8 +50,11 @@ type Load struct {
 
 // PerSecond is the limit of each bucket, which is its burst too.
 func (l *Load) PerSecond() int64 {
-	if l.Resource == generated.Small {
+	switch l.Resource {
+	case generated.Small:
 		return 2_000
+	case generated.Pooled:
+		return 10_000
 	}
 	return 100_000
 }

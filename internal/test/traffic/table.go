@@ -13,6 +13,7 @@ func Rows() []Row {
 	rows := openRows()
 	rows = append(rows, siblingRows()...)
 	rows = append(rows, closedRows()...)
+	rows = append(rows, pooledRows()...)
 	rows = append(rows, crowdRows()...)
 	rows = append(rows, slotRows()...)
 	return append(rows, Row{
@@ -76,6 +77,31 @@ func openRows() []Row {
 		})
 	}
 	return rows
+}
+
+// pooledRows are loads of other rows with prefetch. In their first half second, processes learn the demand:
+// without that, the first one takes 0.019 units.
+func pooledRows() []Row {
+	row := func(name string, load Load, bars ...Bar) Row {
+		load.OneWay, load.Policy = 2*time.Millisecond, runtime.Deny
+		return Row{Name: "pooled: " + name, Load: load, Bars: append([]Bar{exact(), failed(0)}, bars...)}
+	}
+	open := func(processes int, rate float64) Load {
+		return Load{Resource: generated.Pooled, Processes: processes, Rate: rate, For: 10 * time.Second}
+	}
+	partition := open(16, 440)
+	partition.PartitionUnits = 1000
+	siblings := open(16, 100)
+	siblings.Users = 8
+	return []Row{
+		row("16 x 440/s", open(16, 440), slowest(0.97), units(0.025), p50(0), p99(1)),
+		row("64 x 100/s", open(64, 100), slowest(0.97), units(0.15), p50(0), p99(2)),
+		row("16 x 440/s, partition of 1,000 units", partition, slowest(0.97), p99(1)),
+		row("8 siblings, 16 x 100/s", siblings, slowest(0.97), units(1.3), p99(4)),
+		row("1 x 64 callers", Load{
+			Resource: generated.Largepooled, Processes: 1, Callers: 64, For: 4 * time.Second,
+		}, units(0.003), p50(0)),
+	}
 }
 
 // siblingRows are 64 users of one project.

@@ -13,7 +13,7 @@ import (
 // short are the rows of the usual form.
 var short = regexp.MustCompile(
 	`^open: 2 x 40/s, small bucket, 10 ms$|^siblings: 64, 4 x 100/s, hold 10 ms|^closed: 4 x 16 |` +
-		`^slots: .* 1.5 asked for$`)
+		`^slots: .* 1.5 asked for$|^pooled: 16 x 440/s$`)
 
 // TestBars offers loads and holds their figures against the bars. In the long form it draws arrivals and
 // faults twice. The race detector sees the same callers in TestScheduler, TestSimulationOfCrowds and

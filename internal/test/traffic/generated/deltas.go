@@ -18,6 +18,14 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 		return rec.Deltas(
 			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
+	case Pooled:
+		return rec.Deltas(
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
+		)
+	case Largepooled:
+		return rec.Deltas(
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
+		)
 	case "":
 		return nil, nil
 	}

@@ -28,12 +28,12 @@ type Project struct {
 type User struct {
 	_       struct{} // forces field names
 	ID      string   // 1 to 256 bytes of UTF-8, no '#'
-	Project Project  // charged too by calls on small and large
+	Project Project  // charged too by calls on small, large, pooled and largepooled
 	lookup  bool     // the parent comes from the table
 }
 
-// UserByID is a User whose Project is looked up in the table, and cached, by calls on small and large. They return an
-// *InvalidError if the table has no User of this ID.
+// UserByID is a User whose Project is looked up in the table, and cached, by calls on small, large, pooled and
+// largepooled. They return an *InvalidError if the table has no User of this ID.
 func UserByID(id string) User { return User{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as project-123. Its parent, if its kind has one, is looked up by calls.
@@ -72,8 +72,12 @@ func (u User) String() string { return store.Quote("user-" + u.ID) }
 func (Project) entity() {}
 func (User) entity()    {}
 
-func (Project) small() {}
-func (Project) large() {}
+func (Project) small()       {}
+func (Project) large()       {}
+func (Project) pooled()      {}
+func (Project) largepooled() {}
 
-func (User) small() {}
-func (User) large() {}
+func (User) small()       {}
+func (User) large()       {}
+func (User) pooled()      {}
+func (User) largepooled() {}
