@@ -2,8 +2,10 @@ package prefetch_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
@@ -21,4 +23,25 @@ func BenchmarkHit(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestHitAllocates has calls whose tokens are in the pool. Such a call allocates its lease, the stored id of
+// its entity, and the entity as an interface.
+func TestHitAllocates(t *testing.T) {
+	longform.NoRace(t, "the race detector allocates")
+	synctest.Test(t, func(t *testing.T) {
+		engine := newEngine(t)
+		p := open(t, engine.Client(), prefetching(t, 5*time.Second, alike(1_000, 10_000), alike(1, 1)))
+		defer p.close(t)
+		entity := hot()
+		warm(t, p, entity)
+		n := testing.AllocsPerRun(20, func() {
+			if _, err := p.Acquire(t.Context(), entity, one); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 3 {
+			t.Errorf("%v allocations for a call, want 3", n)
+		}
+	})
 }

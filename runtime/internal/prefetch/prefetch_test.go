@@ -324,3 +324,42 @@ func TestLowered(t *testing.T) {
 		}
 	})
 }
+
+// TestUnknownOutcomes loses replies of an exhausted limit: blocks whose replies are lost are not admitted
+// from, so no more is admitted than the limit has.
+func TestUnknownOutcomes(t *testing.T) {
+	for seed := range uint64(3) {
+		synctest.Test(t, func(t *testing.T) {
+			const limit = 300
+			engine := newEngine(t, memdynamo.WithSeed(seed))
+			limits := []bucket.Limit{bucket.Per(limit, 24*time.Hour), bucket.Per(limit, 24*time.Hour)}
+			def := prefetching(t, life, limits, limits)
+			engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
+			var got outcomes
+			var calls sync.WaitGroup
+			for range 2 {
+				p := open(t, engine.Client(), def)
+				defer p.close(t)
+				engine.Faults().LoseReplies(0.3)
+				calls.Go(func() {
+					for range 600 {
+						calls.Go(func() {
+							_, err := p.Acquire(t.Context(), hot(), one)
+							got.add(err)
+						})
+						sleep(10 * time.Millisecond)
+					}
+				})
+			}
+			calls.Wait()
+			engine.Faults().LoseReplies(0)
+			t.Logf("%d admitted, %d denied, %d others", got.admitted, got.denied, len(got.others))
+			if got.admitted > limit || got.admitted < limit/2 || got.denied == 0 {
+				t.Errorf("%d admitted of %d, and %d denied", got.admitted, limit, got.denied)
+			}
+			if charged := stored(t, engine, "project-hot", "rpm_tc"); charged < int64(got.admitted)*1000 {
+				t.Errorf("%d charged, less than the %d admitted", charged, got.admitted*1000)
+			}
+		})
+	}
+}
