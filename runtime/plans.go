@@ -2,8 +2,8 @@ package runtime
 
 import (
 	"context"
-	"slices"
 
+	"github.com/sluice-go/sluice/runtime/internal/onplan"
 	"github.com/sluice-go/sluice/runtime/internal/sources"
 )
 
@@ -37,14 +37,7 @@ func (p *plans) set(ctx context.Context, entity Entity, plan int) error {
 	if err != nil {
 		return err
 	}
-	name := ""
-	switch {
-	case plan > len(p.names):
-		return &InvalidError{Field: "plan", Reason: "is none of limits.yaml: use the generated constants"}
-	case plan > 0:
-		name = p.names[plan-1]
-	}
-	return p.core.session.Members().SetPlan(ctx, stored, name, nil)
+	return onplan.Set(ctx, p.core.session.Members(), stored, p.names, plan)
 }
 
 // Of returns the plan that entity is on, read consistently: 0 for none. It fails with:
@@ -61,15 +54,7 @@ func (p *plans) of(ctx context.Context, entity Entity) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	m, _, err := p.core.session.Members().Get(ctx, stored)
-	if err != nil || m.Plan == "" {
-		return 0, err
-	}
-	i := slices.Index(p.names, m.Plan)
-	if i < 0 {
-		return 0, &UnknownPlanError{Entity: stored, Plan: m.Plan}
-	}
-	return i + 1, nil
+	return onplan.Of(ctx, p.core.session.Members(), stored, p.names)
 }
 
 // PlanOverride is the override of every entity of entity's kind that is on plan, by itself or by an ancestor;

@@ -71,7 +71,7 @@ func newEngine(t testing.TB, opts ...memdynamo.Option) *memdynamo.Engine {
 type process struct {
 	*runtime.Limiter
 	*resource
-	config *runtime.Config[of, []*runtime.Rate]
+	config *runtime.Config[of, [2]int64, []*runtime.Rate]
 }
 
 // open starts a process on def.
@@ -88,10 +88,10 @@ func openOn(t testing.TB, on runtime.Store, def store.Definition, opts ...runtim
 		runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Deny)),
 	}, opts...)
 	b := runtime.NewBuilder(on, opts...)
-	p := &process{resource: runtime.Bind[of](b, def,
-		func(c [2]int64, dst []int64) []int64 { return append(dst, c[:]...) },
+	costs := func(c [2]int64, dst []int64) []int64 { return append(dst, c[:]...) }
+	p := &process{resource: runtime.Bind[of](b, def, costs,
 		func(v []int64) [2]int64 { return [2]int64(v) })}
-	p.config = runtime.BindConfig[of](b, def,
+	p.config = runtime.BindConfig[of](b, def, costs,
 		func(all []*runtime.Rate, dst []*runtime.Rate) []*runtime.Rate { return append(dst, all...) },
 		func(all []*runtime.Rate) []*runtime.Rate { return all })
 	var err error
