@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,6 +133,58 @@ func TestRefill(t *testing.T) {
 	}
 	equal(t, "error", config.Reset(ctx, user{"2"}), nil)
 	equal(t, "filled", fmt.Sprint(stored.filled), "[0 user-1 user-1 0 user-2 user-2]")
+}
+
+// TestGrant: what is granted is of the entity's own bucket, in millitokens, with the calendars of its windows.
+// Bad grants do not get to the store.
+func TestGrant(t *testing.T) {
+	def, never := gpt4(), &bucket.Calendar{Unit: bucket.Never}
+	for i := range def.spec.Kinds {
+		kind := &def.spec.Kinds[i]
+		kind.Limits[1].Refill, kind.Limits[1].Period = 0, bucket.Never.Nominal()
+		kind.Windows = []*bucket.Calendar{nil, never}
+	}
+	stored := &overrides{}
+	config := openConfigOf(t, stored, def)
+	ctx := t.Context()
+	for what, test := range map[string]struct {
+		more cost
+		id   string
+		want string
+	}{
+		"a rate":    {cost{RPM: 1, TPM: 5}, "a", "grant of rpm 1"},
+		"negative":  {cost{TPM: -1}, "a", "grant of tpm -1"},
+		"nothing":   {cost{}, "a", "grant a"},
+		"too much":  {cost{TPM: math.MaxInt64}, "a", "grant of tpm"},
+		"no id":     {cost{TPM: 5}, "", "id of the grant"},
+		"a bad id":  {cost{TPM: 5}, "a#b", "id of the grant a#b"},
+		"no entity": {cost{TPM: 5}, "a", "id of user"},
+	} {
+		of := user{"1"}
+		if what == "no entity" {
+			of = user{""}
+		}
+		err := config.Grant(ctx, of, test.more, test.id)
+		invalid, ok := errors.AsType[*runtime.InvalidError](err)
+		if !ok || !strings.HasPrefix(strings.TrimSpace(invalid.Field+" "+invalid.Value), test.want) {
+			t.Errorf("%s: %v, want an *InvalidError about %s", what, err, test.want)
+		}
+	}
+	if stored.granted != nil {
+		t.Fatalf("bad grants got to the store: %+v", stored.granted)
+	}
+	equal(t, "error", config.Grant(ctx, user{"1"}, cost{TPM: 5}, "invoice-1"), nil)
+	g := stored.granted[0]
+	if g.ID != "invoice-1" || g.Kind != 0 || g.Entity != "user-1" || g.Root != "user-1" ||
+		!slices.Equal(g.Amounts, []int64{0, 5000}) || !slices.Equal(g.Windows, []*bucket.Calendar{nil, never}) {
+		t.Errorf("%+v", g)
+	}
+	equal(t, "repeated", g.Repeated(def.spec, []int64{0, 5000}), nil)
+	if err := g.Repeated(def.spec, []int64{0, 6000}); err == nil {
+		t.Error("another amount is the same grant")
+	}
+	stored.failure = errors.New("no table")
+	equal(t, "error", config.Grant(ctx, user{"1"}, cost{TPM: 5}, "invoice-1"), stored.failure)
 }
 
 func TestOverride(t *testing.T) {

@@ -26,6 +26,9 @@ func TestErrorTexts(t *testing.T) {
 		{"denied", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 10,
 			Available: 3, RetryAfter: 90 * time.Second},
 			"sluice: gpt-4 denied for user-1: tpm has 3 of 10 tokens, retry after 1m30s"},
+		{"denied until a grant", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "credits",
+			Requested: 10, Available: 3, RetryAfter: store.UntilGrant},
+			"sluice: gpt-4 denied for user-1: credits has 3 of 10 tokens, until a Grant adds to it"},
 		{"denied by the floor", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
 			Requested: 10, Available: 3, RetryAfter: 90 * time.Second, Unsynced: true},
 			"sluice: gpt-4 denied for user-1: tpm has 3 of 10 tokens, retry after 1m30s, " +

@@ -197,10 +197,10 @@ func (b *local) reshape(limits []bucket.Limit, now int64) {
 	b.image = &img
 }
 
-// take takes cost, into debt if need be; a negative cost is given back. The Consumed of an in-flight limit
-// counts slots that are taken here. A cost opens the next window of
-// windows if the last one is over; nothing comes back to one that is over. A clock that steps back refills
-// nothing, then or later: Refilled stays.
+// take takes cost, into debt if need be; a negative cost is given back. The Consumed of an in-flight or
+// prepaid limit counts what is taken here. A cost opens the next window of windows if the last one is over;
+// nothing comes back to one that is over. A clock that steps back refills nothing, then or later: Refilled
+// stays.
 func (b *local) take(cost []int64, windows []*bucket.Calendar, now int64) {
 	img := *b.image
 	img.Refilled, img.Balances = max(now, img.Refilled), slices.Clone(img.Balances)
@@ -213,7 +213,7 @@ func (b *local) take(cost []int64, windows []*bucket.Calendar, now int64) {
 			balance.Tokens, balance.Ends = balance.Burst, windows[i].End(now, balance.Ends)
 			balance.Cells = [2]int64{}
 		}
-		if balance.InFlight() {
+		if balance.InFlight() || balance.Prepaid() {
 			balance.Consumed = bucket.Add(balance.Consumed, cost[i])
 		}
 		if balance.InFlight() || balance.Windowed() { // what is over of its cells stays there
@@ -249,11 +249,12 @@ func (l *Buckets) Answered(call *store.Call) {
 }
 
 // follow sets b to the store's image, less what was taken here and is not refilled yet. It reports whether
-// that is less. A window that is open here stays open, and a slot stays taken until its lease ends.
+// that is less. A window that is open here stays open, a slot stays taken until its lease ends, and credits
+// for good.
 func (b *local) follow(img *bucket.Image, now int64) (less bool) {
 	for i := range img.Balances {
 		own := &b.image.Balances[i]
-		if own.InFlight() {
+		if own.InFlight() || own.Prepaid() {
 			img.Balances[i].Tokens = bucket.Sub(img.Balances[i].Tokens, own.Consumed)
 			img.Balances[i].Consumed, less = own.Consumed, less || own.Consumed > 0
 			continue

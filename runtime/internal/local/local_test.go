@@ -54,3 +54,51 @@ func TestUsageOfAWindowStays(t *testing.T) {
 		})
 	}
 }
+
+// TestCreditsInAnOutage: a prepaid limit has what the store last showed, and what was taken here stays taken
+// once it answers, also after a grant. Control: a window has the lower of both until it ends.
+func TestCreditsInAnOutage(t *testing.T) {
+	never := &bucket.Calendar{Unit: bucket.Never}
+	credits := bucket.InWindows(0, time.Duration(bucket.Never.Nominal())*time.Millisecond)
+	daily := bucket.InWindows(10, 24*time.Hour)
+	for name, test := range map[string]struct {
+		limit    bucket.Limit
+		calendar *bucket.Calendar
+		ends     int64
+		left     int64 // of 100 that the store shows then
+	}{
+		"credits":         {credits, never, bucket.NeverEnds, 96},
+		"control: window": {daily, &bucket.Calendar{Unit: bucket.Day}, time.Now().Add(time.Hour).UnixMilli(), 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			def := &definition{store.Spec{Resource: "api", Limits: []string{"credits"}, Kinds: []store.Kind{{
+				Name: "user", Prefix: "user-", Parent: store.NoParent, Limits: []bucket.Limit{test.limit},
+				PerCall: []int64{0}, Windows: []*bucket.Calendar{test.calendar},
+			}}}}
+			buckets := local.New(store.SystemClock())
+			call := func(stored, cost int64) *store.Call {
+				seen := bucket.Balance{Limit: test.limit, Tokens: stored * bucket.Milli, Ends: test.ends}
+				return &store.Call{Parts: []store.Part{{
+					Def: def, Cost: []int64{cost * bucket.Milli},
+					Buckets: []store.Bucket{{
+						Entity: "user-1", Limits: []bucket.Limit{test.limit},
+						After: &bucket.Image{Balances: []bucket.Balance{seen}, Missing: []bool{false}},
+					}},
+				}}}
+			}
+			if _, err := buckets.Acquire(call(10, 4)); err != nil {
+				t.Fatal(err)
+			}
+			buckets.Answered(call(100, 0))
+			_, err := buckets.Acquire(call(100, test.left+1))
+			_, denied := errors.AsType[*store.DeniedError](err)
+			_, tooLarge := errors.AsType[*store.CostTooLargeError](err)
+			if !denied && !tooLarge {
+				t.Errorf("%v, want that %d are left", err, test.left)
+			}
+			if _, err := buckets.Acquire(call(100, test.left)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
