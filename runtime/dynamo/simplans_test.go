@@ -372,20 +372,26 @@ func (w *planWorld) run(edits int) error {
 func TestPlansRandomly(t *testing.T) {
 	longform.NoRace(t, "one call comes after the other")
 	edits := longform.Count(t, "edits", 100_000, 1500)
-	const inWorld = 500
-	reshapes := 0
-	for seed := range uint64(edits / inWorld) {
-		w := newPlanWorld(t, seed, planFault{})
-		if err := w.run(inWorld); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		for _, o := range w.processes {
-			reshapes += o.Count("reshape applied")
-		}
-	}
-	t.Logf("%d edits, %d reshapes", edits, reshapes)
-	if reshapes < edits/10 {
-		t.Errorf("%d reshapes after %d edits: the test shows nothing", reshapes, edits)
+	const inWorld, together = 500, 4
+	for first := range uint64(together) {
+		t.Run(fmt.Sprint("worlds from ", first), func(t *testing.T) {
+			t.Parallel()
+			edited, reshapes := 0, 0
+			for seed := first; seed < uint64(edits/inWorld); seed += together {
+				w := newPlanWorld(t, seed, planFault{})
+				if err := w.run(inWorld); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				edited += inWorld
+				for _, o := range w.processes {
+					reshapes += o.Count("reshape applied")
+				}
+			}
+			t.Logf("%d edits, %d reshapes", edited, reshapes)
+			if reshapes < edited/10 {
+				t.Errorf("%d reshapes after %d edits: the test shows nothing", reshapes, edited)
+			}
+		})
 	}
 }
 

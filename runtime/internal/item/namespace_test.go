@@ -51,6 +51,7 @@ func TestIn(t *testing.T) {
 	for _, key := range []item.Item{
 		item.VersionKey(), item.HeartbeatKey(), item.CheckpointKey("shard"), item.EntityKey("user-1"),
 		item.OverrideKey("gpt-4", "user"), item.OverrideKey("gpt-4", "user-1"),
+		item.OverrideKey("gpt-4", "pro.user"),
 	} {
 		if n := item.NamespaceOf(item.Namespace("team-a").In(key)); n != "team-a" {
 			t.Errorf("%v is in namespace %q", texts(key), n)
