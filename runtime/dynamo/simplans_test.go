@@ -186,6 +186,7 @@ type planFault struct {
 
 // newPlanWorld returns a world in which each key has an org. The last process knows one plan less.
 func newPlanWorld(t testing.TB, seed uint64, fault planFault) *planWorld {
+	t.Helper()
 	e, _ := newFaulty(t)
 	w := &planWorld{
 		engine: e, t: t, rand: rand.New(rand.NewPCG(seed, 1)), seen: map[string]*planHistory{}, put: fault.put,
@@ -370,6 +371,7 @@ func (w *planWorld) run(edits int) error {
 // that remember them for different times. One of them knows one plan less. Versions rise, no bucket goes back
 // to numbers that were replaced, and in the end each has the numbers of the model.
 func TestPlansRandomly(t *testing.T) {
+	t.Parallel() // its worlds share nothing
 	longform.NoRace(t, "one call comes after the other")
 	edits := longform.Count(t, "edits", 100_000, 1500)
 	const inWorld, together = 500, 4
