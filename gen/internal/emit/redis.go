@@ -46,6 +46,9 @@ func scriptDoc(r *model.Resource, written []string) string {
 	if r.Windows != "" {
 		return says + ". It is \"\": limits have windows, and the store has a script for these."
 	}
+	if r.OnPlans {
+		return says + ". It is \"\": plans change the numbers, and the store has a script for that."
+	}
 	if r.Variants != nil {
 		return says + ". It is \"\": kinds differ in their limits, and the store loops over those of a chain."
 	}

@@ -27,12 +27,13 @@ type Script struct {
 
 // Scripts returns the scripts of r: for chains of one bucket first, up to the longest that a call can have.
 // None is written out if kinds differ in their limits: the keys of a chain then depend on its kinds. None is
-// if limits have windows, or count holds: calls have lists of these, which a script of the store loops over.
+// if limits have windows or count holds, or plans change the numbers: calls have lists of these, or say whose
+// plan it is, and a script of the store loops over the keys.
 func Scripts(r *model.Resource) []Script {
 	scripts := make([]Script, len(r.Scripts))
 	for i, name := range r.Scripts {
 		s := Script{Name: name, Chain: i + 1, Keys: (i + 1) * len(r.Limits)}
-		if s.Keys <= MaxKeys && r.Variants == nil && r.Windows == "" && !r.Holds {
+		if s.Keys <= MaxKeys && r.Variants == nil && r.Windows == "" && !r.Holds && !r.OnPlans {
 			s.Text = text(r, s.Chain)
 		}
 		scripts[i] = s

@@ -41,7 +41,7 @@ func redis(m *markdown, r *model.Resource) {
 		switch {
 		case r.Holds:
 			script = "`holds.lua`"
-		case r.Windows != "":
+		case r.Windows != "", r.OnPlans:
 			script = "`windows.lua`"
 		}
 		if text := scripts[len(chain)-1].Text; text != "" {
