@@ -73,24 +73,13 @@ func (s *Redis) read(
 	if len(stored.Buckets) == 0 {
 		return next, nil
 	}
-	var at []string
-	for _, b := range stored.Buckets {
-		kind, _, _ := strings.Cut(b.Entity, "-")
-		at = append(at, b.Entity, kind)
-	}
-	slices.Sort(at)
-	at = slices.Compact(at)
-	said, err := s.Overrides().Get(ctx, spec, at...)
+	said, err := s.said(ctx, spec, stored.Buckets)
 	if err != nil {
 		return next, err
 	}
 	now, err := s.Buckets.Time(ctx)
 	if err != nil {
 		return next, err
-	}
-	level := func(name string) store.Stored {
-		i, _ := slices.BinarySearch(at, name)
-		return said[i]
 	}
 	for _, b := range stored.Buckets {
 		kind, _, _ := strings.Cut(b.Entity, "-")
@@ -99,10 +88,10 @@ func (s *Redis) read(
 			next.Strange = append(next.Strange, "kind "+term.Quote(kind))
 			continue
 		}
-		overrides := []store.Stored{level(b.Entity), level(kind)}
+		overrides, version := said.of(b, own)
 		next.Buckets = append(next.Buckets, Bucket{
 			Entity: b.Entity, Resource: spec.Resource, Root: b.Root, Revision: spec.Revision,
-			Overrides: Versions(overrides),
+			Overrides: version,
 			Limits:    limitsOf(spec, b, store.Resolve(spec.Kinds[own].Limits, overrides...), now.UnixMilli()),
 		})
 		for _, l := range b.Limits {

@@ -131,3 +131,58 @@ func TestRedisWindows(t *testing.T) {
 	server.SetTime(now.Add(12*time.Hour + time.Millisecond))
 	inspect(100_000, 0)
 }
+
+const withPlans = `version: 1
+owner: acme
+revision: 1
+go: {package: limits, out: ./limits}
+stores: [redis]
+entities: {org: {}, key: {parent: org}}
+plans: {kind: org, names: [free, pro]}
+resources:
+  gateway:
+    limits: {rpm: {capacity: 60, every: 1m}}
+    entities: {key: {}, org: {}}
+    plans: {pro: {key: {rpm: {capacity: 600}}}}
+`
+
+// TestRedisPlans: commands see a bucket of Redis by the plan of the org that its last call had, and fill it by
+// that.
+func TestRedisPlans(t *testing.T) {
+	server, at := connected(t, withPlans)
+	ctx := t.Context()
+	inspect := func(entity string, available, burst, version int64) Bucket {
+		t.Helper()
+		all, err := at.Inspect(ctx, entity, "gateway", "")
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %v, want one bucket", all, err)
+		}
+		if l := all[0].At("rpm"); l.Available != available*bucket.Milli || l.Burst != burst*bucket.Milli ||
+			all[0].Overrides != version {
+			t.Errorf("%s: %d of %d by %d, want %d of %d by %d", entity, l.Available/bucket.Milli,
+				l.Burst/bucket.Milli, all[0].Overrides, available, burst, version)
+		}
+		return all[0]
+	}
+	for key, of := range map[string]string{"key-1": "org-7", "key-2": "org-8"} {
+		server.HSet("sluice:gateway:rpm:"+key, "tokens", "50", "lastRefill", strconv.FormatInt(noon.UnixMilli(), 10),
+			"of", of)
+	}
+	server.HSet("sluice:#entity:org-7", "plan", "pro", "pv", "70")
+	inspect("key-1", 50, 600, 70)
+	inspect("key-2", 50, 60, 0)
+	server.HSet("sluice:#plans:gateway", "ver", "5", "l_pro.key.rpm", "700000 700000 700000 60000")
+	b := inspect("key-1", 50, 700, 75)
+	inspect("key-2", 50, 60, 5)
+	server.HSet("sluice:#config:gateway:key-1", "ver", "3", "l_rpm", "80000 80000 80000 60000")
+	inspect("key-1", 50, 80, 78)
+	server.Del("sluice:#config:gateway:key-1")
+	if after, _, err := at.Fill(ctx, b, nil); err != nil || after.At("rpm").Available != 700_000 {
+		t.Errorf("%+v, %v, want the plan's capacity", after, err)
+	}
+	for page, err := range at.List(ctx, "gateway", "key") {
+		if err != nil || len(page.Buckets) != 2 || page.Buckets[0].At("rpm").Burst != 700_000 {
+			t.Errorf("%+v, %v", page, err)
+		}
+	}
+}
