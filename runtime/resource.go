@@ -178,7 +178,7 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 		b := &snap.Buckets[i]
 		b.Entity, b.Full, b.Exists = v.Entity, v.Full, v.Exists
 		b.Available, b.Capacity = r.costs.fromVector(v.Available), r.costs.fromVector(v.Capacity)
-		b.Burst = r.costs.fromVector(v.Burst)
+		b.Burst, b.Prefetched = r.costs.fromVector(v.Burst), r.costs.fromVector(v.Prefetched)
 	}
 	return snap, nil
 }

@@ -291,6 +291,9 @@ type Bucket struct {
 	// Charges are what a lease took of the bucket, oldest first, for a settle, which ends their holds. They are
 	// nil if no limit of the kind has windows or holds.
 	Charges []bucket.Charge
+	// Prefetched is what this process has taken of the bucket and not used, by limit: a Peek sets it. It is nil
+	// for nothing.
+	Prefetched []int64
 	// Source is where an acquire took tokens from, if not all of them are from the bucket itself. It is for the
 	// settle and for a More, by the same session: nobody else looks into it.
 	Source any

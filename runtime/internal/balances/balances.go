@@ -17,6 +17,7 @@ type View struct {
 	Available, Capacity, Burst []int64       // Available is rounded down, 0 in debt
 	Full                       time.Duration // until the slowest limit is full; slots and credits do not count
 	Exists                     bool
+	Prefetched                 []int64 // by this process, and not used
 }
 
 // Views returns buckets as they are at now (ms).
@@ -32,6 +33,9 @@ func Views(spec *store.Spec, buckets []store.Bucket, now int64) []View {
 			capacity, burst = append(capacity, balance.Capacity), append(burst, balance.Burst)
 			one.Full = max(one.Full, Full(balance, refilled, now))
 		}
+		held := make([]int64, len(spec.Limits))
+		copy(held, b.Prefetched)
+		one.Prefetched = Whole(spec, held)
 		one.Available, one.Capacity, one.Burst = Whole(spec, left), Whole(spec, capacity), Whole(spec, burst)
 		views[i] = one
 	}

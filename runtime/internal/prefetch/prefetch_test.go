@@ -220,7 +220,15 @@ func TestPoolAndBucket(t *testing.T) {
 		if in+admitted >= 400 {
 			t.Fatalf("%d are in the bucket, and %d admitted: the pool is empty", in, admitted)
 		}
-		_, err := p.Acquire(t.Context(), hot(), [2]int64{400, 1})
+		found, err := p.Peek(t.Context(), hot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := found.Buckets[0]; b.Available[0] != in || b.Prefetched[0] == 0 || b.Prefetched[0] > 400-admitted-in {
+			t.Errorf("%d available, %d prefetched; want %d, and at most %d", b.Available[0], b.Prefetched[0], in,
+				400-admitted-in)
+		}
+		_, err = p.Acquire(t.Context(), hot(), [2]int64{400, 1})
 		denied, ok := errors.AsType[*runtime.DeniedError](err)
 		if !ok || denied.Requested != 400 || denied.Available < in || denied.Available > 400-admitted {
 			t.Errorf("%v, want a denial of 400 with at least %d and at most %d", err, in, 400-admitted)
@@ -362,4 +370,28 @@ func TestUnknownOutcomes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHitIsNoAnswer has a store that is down. Calls that pools admit say nothing about it: the breaker opens
+// after five failures of others.
+func TestHitIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := newEngine(t)
+		p := open(t, engine.Client(), prefetching(t, 5*time.Second, alike(1_000, 10_000), alike(1, 1)))
+		defer p.close(t)
+		warm(t, p, hot())
+		engine.Faults().Down(true)
+		defer engine.Faults().Down(false)
+		var err error
+		for i := range 6 {
+			if _, hit := p.Acquire(t.Context(), hot(), one); hit != nil && i < 5 {
+				t.Fatalf("call %d has its tokens in the pool: %v", i, hit)
+			}
+			other := of{{Kind: project, ID: "other"}}
+			_, err = p.Acquire(t.Context(), other, one, runtime.Budget(150*time.Millisecond))
+			if errors.Is(err, runtime.ErrBreakerOpen) != (i == 5) {
+				t.Errorf("call %d: %v, want the breaker to open after five failures", i, err)
+			}
+		}
+	})
 }

@@ -118,7 +118,7 @@ func (r *resource) take(part *store.Part, i int, now time.Duration) bool {
 	return true
 }
 
-// Peek implements store.Session. The images that it finds may end blocks.
+// Peek implements store.Session. It also finds what the pools hold. The images that it finds may end blocks.
 func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	err := s.Session.Peek(ctx, call)
 	if err == nil {
@@ -139,6 +139,11 @@ func (s *session) seen(call *store.Call) {
 			b := &call.Parts[i].Buckets[j]
 			if p := r.find(r.key(b)); p != nil {
 				p.seen(b, now)
+				if b.Prefetched = make([]int64, len(r.spec.Limits)); p.blocks.Live() {
+					for k := range b.Prefetched {
+						b.Prefetched[k] = p.blocks.Left(k)
+					}
+				}
 				p.mu.Unlock()
 			}
 		}
