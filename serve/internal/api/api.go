@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/serve/internal/limits"
 	"github.com/sluice-go/sluice/serve/internal/once"
 	"github.com/sluice-go/sluice/serve/internal/openapi"
+	"github.com/sluice-go/sluice/serve/internal/peers"
 	"github.com/sluice-go/sluice/serve/internal/tokens"
 )
 
@@ -35,6 +36,8 @@ type Config struct {
 	Tokens func() []string
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
+	// Peers hold leases that this process does not; nil if there are none.
+	Peers *peers.Peers
 	// Version is that of the program, for /openapi.json.
 	Version string
 	// Measure is called for each request that was answered; it may be nil.
@@ -65,6 +68,9 @@ func New(c Config) *API {
 	} {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, serve) })
 	}
+	a.mux.HandleFunc("GET "+peers.Path, func(w http.ResponseWriter, r *http.Request) {
+		a.serve(w, r, (*call).introduce)
+	})
 	a.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		a.serve(w, r, (*call).describe)
 	})
@@ -128,7 +134,11 @@ type call struct {
 func (a *API) serve(w http.ResponseWriter, r *http.Request, handler func(*call) error) {
 	c := &call{API: a, w: w, r: r, in: a.Limits.Use()}
 	defer c.in.Drop()
-	if err := handler(c); err != nil {
+	err := handler(c)
+	if errors.Is(err, leases.ErrElsewhere) && a.Peers != nil && r.Header.Get(peers.Forwarded) == "" {
+		err = c.forward()
+	}
+	if err != nil {
 		c.fail(err)
 	}
 }

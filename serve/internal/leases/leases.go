@@ -130,6 +130,9 @@ func (h *Holder) Acquire(
 	return granted, nil
 }
 
+// Replica returns the replica of the process, as ReplicaOf does.
+func (h *Holder) Replica() string { return h.names.Replica() }
+
 // Name returns the name of a lease by its number. All leases of an acquire have numbers in a row.
 func (h *Holder) Name(number uint64) string { return h.names.Name(number) }
 

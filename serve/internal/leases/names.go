@@ -47,6 +47,18 @@ func NewNames(replica string) *Names {
 	return n
 }
 
+// Replica returns the replica of the process, as ReplicaOf does.
+func (n *Names) Replica() string { return encoding.EncodeToString(n.process[:replicaLen]) }
+
+// ReplicaOf returns the replica that holds a lease, by its name: "" for a text that is no name.
+func ReplicaOf(name string) string {
+	raw, err := encoding.DecodeString(name)
+	if err != nil || len(raw) != nameLen {
+		return ""
+	}
+	return encoding.EncodeToString(raw[:replicaLen])
+}
+
 // encoding has no padding, and refuses a text with bits that no name has.
 var encoding = base64.RawURLEncoding.Strict()
 

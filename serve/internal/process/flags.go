@@ -3,15 +3,20 @@
 package process
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
+	"github.com/sluice-go/sluice/internal/tool/secrets"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/serve/internal/peers"
 )
 
 // Flags are those of the command line.
@@ -34,6 +39,7 @@ type Flags struct {
 	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
 	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Clients need a certificate of this CA."`
 
+	Peers     []string      `placeholder:"URL" help:"${peers}"`
 	Replica   string        `placeholder:"NAME" help:"${replica}"`
 	MaxLeases int           `default:"100000" help:"Number of leases that may be open at once."`
 	LeaseMax  time.Duration `default:"10m" help:"Envoy's leases run out after so long."`
@@ -48,6 +54,8 @@ var help = map[string]string{
 	"grpc": "With --envoy: address of Envoy's rate limit service, or unix:/path/to/socket.",
 	"redis": "URL of a Redis to use instead of a table: redis://:password@host:6379/0, rediss://..., " +
 		"unix://... ?master_name=NAME is for a Sentinel, ?addr=host:port adds nodes of a cluster.",
+	"peers": "URL of another replica, such as http://10.0.0.2:8080, to which calls on its leases are " +
+		"forwarded; repeatable, or separated by commas. Replicas have the same tokens.",
 	"replica": "Name of the place where this process runs, unique among replicas. By default it is the host's " +
 		"name and --http. A process that is started again has the same one.",
 }
@@ -119,6 +127,9 @@ func (f *Flags) check() error {
 			return err
 		}
 	}
+	if err := f.checkPeers(); err != nil {
+		return err
+	}
 	if err := f.checkAddress("http", f.HTTP); err != nil {
 		return err
 	}
@@ -154,6 +165,45 @@ func (f *Flags) checkAddress(flag, address string) error {
 	}
 	return fmt.Errorf("--%s %s is open to other machines, whose programs could spend and give back: pass "+
 		"--token-file or --tls-client-ca too, or listen on 127.0.0.1", flag, address)
+}
+
+// checkPeers refuses what is no URL of a replica, and peers of a process that shares no store with them.
+func (f *Flags) checkPeers() error {
+	for _, peer := range f.Peers {
+		u, err := url.Parse(peer)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			strings.Trim(u.Path, "/") != "" {
+			return fmt.Errorf("--peers %q is no URL of a replica: pass one such as http://10.0.0.2:8080",
+				secrets.URL(peer))
+		}
+	}
+	if len(f.Peers) > 0 && f.Redis == nil && !f.onTable() {
+		return fmt.Errorf("--peers are replicas with the same limits: pass --table or --redis too")
+	}
+	return nil
+}
+
+// peers returns the other replicas: nil if there are none. A process with a certificate shows it to them, and
+// trusts those that --tls-client-ca has signed, too.
+func (f *Flags) peers(own *tls.Config) *peers.Peers {
+	if len(f.Peers) == 0 {
+		return nil
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}
+	if own != nil {
+		transport.TLSClientConfig = &tls.Config{
+			MinVersion: tls.VersionTLS12, RootCAs: own.ClientCAs,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				return own.GetCertificate(nil)
+			},
+		}
+	}
+	urls := make([]string, len(f.Peers))
+	for i, peer := range f.Peers {
+		urls[i] = strings.TrimRight(peer, "/")
+	}
+	return peers.New(urls, &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }})
 }
 
 // replica returns the name of the place where the process runs.

@@ -130,6 +130,7 @@ func (p *Process) serve(ctx context.Context, flags *Flags) error {
 	s := server.New(server.Config{
 		End:    func(ctx context.Context) { grpc.end(ctx) },
 		Limits: f.current, Replica: flags.replica(), Most: flags.MaxLeases, Logger: log,
+		Peers:   flags.peers(secure),
 		Version: version(),
 		Tokens:  func() []string { return *f.tokens.Load() }, Metrics: measured.Handler, Measure: measured.Request,
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/serve/internal/limits"
+	"github.com/sluice-go/sluice/serve/internal/peers"
 	"github.com/sluice-go/sluice/serve/internal/server"
 )
 
@@ -61,6 +62,7 @@ type rig struct {
 	client  *http.Client
 	log     *strings.Builder
 	stop    context.CancelFunc
+	peers   *peers.Peers
 }
 
 // bubble runs a test on a rig with a schema.
@@ -75,11 +77,18 @@ func bubble(t *testing.T, test func(*rig)) {
 // newRig returns a rig on an engine. It ends with the test.
 func newRig(t *testing.T, engine *memdynamo.Engine, replica string) *rig {
 	t.Helper()
+	r := newRigOn(t, engine)
+	r.serve(replica)
+	return r
+}
+
+// newRigOn is newRig without a server.
+func newRigOn(t *testing.T, engine *memdynamo.Engine) *rig {
+	t.Helper()
 	r := newRigWithout(t)
 	r.engine = engine
 	_, _ = operator.CreateTable(t.Context(), engine.Client(), "limits") // another rig's may be there
 	r.current = limits.NewCurrent(r.open(), func(err error) { t.Error(err) })
-	r.serve(replica)
 	return r
 }
 
@@ -118,7 +127,7 @@ func (r *rig) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.log,
 // serve starts the server.
 func (r *rig) serve(replica string) {
 	r.server = server.New(server.Config{Limits: r.current, Replica: replica, Most: 100,
-		Tokens: func() []string { return nil }, Logger: r.logger()})
+		Tokens: func() []string { return nil }, Logger: r.logger(), Peers: r.peers})
 	r.server.Ready()
 	r.listen = pipenet.Listen()
 	ctx, stop := context.WithCancel(context.Background())

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/serve/internal/leases"
 	"github.com/sluice-go/sluice/serve/internal/limits"
 	"github.com/sluice-go/sluice/serve/internal/once"
+	"github.com/sluice-go/sluice/serve/internal/peers"
 )
 
 // Bounds of connections. They hold off clients that are slow, or too many.
@@ -37,6 +38,7 @@ type Config struct {
 	Tokens  func() []string
 	Logger  *slog.Logger
 	Metrics http.Handler // nil serves none
+	Peers   *peers.Peers // nil if there are none
 	// Measure is called for each request that was answered; it may be nil.
 	Measure func(ctx context.Context, route string, status int, took time.Duration)
 	// End ends what serves other protocols, at the latest with ctx; it may be nil.
@@ -62,7 +64,7 @@ func New(c Config) *Server {
 	calls := api.New(api.Config{
 		Limits: c.Limits, Leases: s.Leases, Keys: once.New(keysByLease * c.Most), Logger: c.Logger,
 		Tokens: c.Tokens, Draining: s.draining, Metrics: c.Metrics,
-		Measure: c.Measure, Version: c.Version,
+		Measure: c.Measure, Version: c.Version, Peers: c.Peers,
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", calls)
