@@ -9,7 +9,7 @@ SITE     := $(BUILD)/sphinx
 PORT     ?= 8000
 FUZZTIME ?= 200000x
 # Examples without Go: sluice-serve reads their limits.yaml.
-NO_GO    := examples/envoy/limits.yaml examples/python/limits.yaml
+NO_GO    := $(patsubst %,examples/%/limits.yaml,envoy python typescript)
 SCHEMAS  := limits.yaml $(filter-out $(NO_GO),$(wildcard examples/*/limits.yaml internal/test/*/limits.yaml \
   internal/test/evolution/*/limits.yaml internal/test/conformance/*/limits.yaml))
 PYTHON_CLIENT := --client python --file examples/python/limits.yaml
@@ -127,6 +127,13 @@ $(BUILD)/python/requirements.txt: examples/python/requirements.txt
 test-python: $(BUILD)/python/requirements.txt ## run the tests of the generated client in Python (3.9 or later), against sluice-serve
 	@cd serve && go build -o ../$(BUILD)/sluice-serve ./sluice-serve
 	cd examples/python && SLUICE_SERVE=$(abspath $(BUILD))/sluice-serve $(abspath $(BUILD))/python/bin/python -W error -m unittest $(TESTFLAGS)
+
+# The generator and tsc, at the versions of package-lock.json, in a folder of their own.
+.PHONY: test-typescript
+test-typescript: ## generate types from sluice-serve's openapi.json, and check calls with them (Node 20 or later)
+	@mkdir -p $(BUILD)/typescript && cp examples/typescript/*.* $(BUILD)/typescript/
+	@cd serve && go build -o ../$(BUILD)/sluice-serve ./sluice-serve
+	cd $(BUILD)/typescript && npm ci --no-fund --no-audit --loglevel=error && SLUICE_SERVE=../sluice-serve node check.js
 
 .PHONY: test-serve
 test-serve: report ## run the tests of sluice-serve, a module of its own
