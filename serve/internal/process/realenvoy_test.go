@@ -74,7 +74,8 @@ func startGateway(t *testing.T, calls int64, tokens string) *gateway {
 	config := filepath.Join(folder, "bootstrap.yaml")
 	port := func(address string) string { return "port_value: " + address[strings.LastIndex(address, ":")+1:] }
 	placed := strings.NewReplacer("port_value: 10000", port(free.Addr().String()), "port_value: 9000",
-		port(upstream.Listener.Addr().String()), "port_value: 8081", port(g.grpc.String())).Replace(string(text))
+		port(upstream.Listener.Addr().String()), "port_value: 8081", port(g.grpc.String()),
+		"timeout: 0.5s", "timeout: 20s").Replace(string(text))
 	if err := os.WriteFile(config, []byte(placed), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -183,6 +184,7 @@ func TestRealEnvoy(t *testing.T) {
 				g.decided()
 			default:
 				g.Errorf("%d %v", status, header)
+				g.decided()
 			}
 		})
 	}
