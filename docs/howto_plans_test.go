@@ -56,7 +56,7 @@ func TestPlans(t *testing.T) {
 		}
 		acme := plans.Org{ID: "acme"}
 		key := plans.Key{ID: "1", Team: plans.Team{ID: "a", Org: acme}}
-		call := func(of *plans.Limiter, who plans.ModelEntity, cost plans.ModelCost) error {
+		take := func(of *plans.Limiter, who plans.ModelEntity, cost plans.ModelCost) error {
 			lease, err := of.Model.Acquire(t.Context(), who, cost)
 			if err == nil {
 				lease.Keep(t.Context())
@@ -64,7 +64,7 @@ func TestPlans(t *testing.T) {
 			return err
 		}
 		spend := func(of *plans.Limiter, amount money.Amount) error {
-			return call(of, acme, plans.ModelCost{Month: amount})
+			return take(of, acme, plans.ModelCost{Month: amount})
 		}
 		denied := func(err error) bool {
 			_, is := errors.AsType[*plans.DeniedError](err)
@@ -85,10 +85,10 @@ func TestPlans(t *testing.T) {
 		if err := spend(lim, money.Unit); !denied(err) {
 			t.Errorf("a month of 200 USD that are spent: %v", err)
 		}
-		if err := call(lim, key, plans.ModelCost{RPM: 900}); err != nil {
+		if err := take(lim, key, plans.ModelCost{RPM: 900}); err != nil {
 			t.Errorf("a key follows its org: %v", err)
 		}
-		time.Sleep(time.Minute + time.Second)
+		time.Sleep(time.Minute + time.Second) //nolint:forbidigo // in a bubble of testing/synctest
 		if err := spend(other, money.Unit); !denied(err) {
 			t.Errorf("in another process: %v", err)
 		}
@@ -101,7 +101,7 @@ func TestPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh := plans.Key{ID: "2", Team: key.Team}
-		if err := call(lim, fresh, plans.ModelCost{RPM: 900}); err != nil {
+		if err := take(lim, fresh, plans.ModelCost{RPM: 900}); err != nil {
 			t.Errorf("a key on pro, whose numbers are raised: %v", err)
 		}
 
@@ -114,7 +114,7 @@ func TestPlans(t *testing.T) {
 		if _, is := errors.AsType[*plans.InvalidError](buy(t.Context(), lim, "acme", "gold")); !is {
 			t.Error("a plan that limits.yaml does not have can be bought")
 		}
-		if err := call(lim, plans.Key{ID: "1"}, plans.ModelCost{TPM: 1}); err == nil {
+		if err := take(lim, plans.Key{ID: "1"}, plans.ModelCost{TPM: 1}); err == nil {
 			t.Error("a key without its org is served")
 		}
 	})

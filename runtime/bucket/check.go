@@ -28,6 +28,17 @@ type scale struct {
 	text func(milli int64) string
 }
 
+// Unlimited reports whether l is what capacity: unlimited of limits.yaml is, for tokens or for money. It is
+// the largest capacity, refilled at the largest rate whatever the period is.
+func (l Limit) Unlimited(ofMoney bool) bool {
+	most := int64(maxTokens * Milli)
+	if ofMoney {
+		most = int64(money.Unlimited)
+	}
+	fastest := min(maxTokens*Milli, Mul(maxPerSecond, l.Period))
+	return l.Capacity == most && l.Burst == most && (l.Refill == 0 || l.Refill == fastest)
+}
+
 // Check returns what is wrong with l as a limit of calls that take perCall, in whole tokens, and how to fix
 // it: a clause without l's name, or "". The bounds are those of docs/design.md, "Arithmetic". A burst below
 // perCall could serve no call.

@@ -133,3 +133,31 @@ func TestString(t *testing.T) {
 		}
 	}
 }
+
+// TestUnlimited: what limits.yaml has for unlimited passes Check, as it is the largest limit that does.
+func TestUnlimited(t *testing.T) {
+	const day = 86_400_000
+	const most = 1_000_000_000_000 * bucket.Milli
+	for _, period := range []int64{1, 60_000, 366 * day} {
+		l := bucket.Limit{Capacity: most, Burst: most, Refill: min(most, 10_000_000*period), Period: period}
+		if wrong := l.Check(1); !l.Unlimited(false) || wrong != "" {
+			t.Errorf("%+v is not unlimited: %s", l, wrong)
+		}
+		for name, less := range map[string]bucket.Limit{
+			"capacity": {Capacity: most - 1, Burst: most, Refill: l.Refill, Period: period},
+			"burst":    {Capacity: most, Burst: most - 1, Refill: l.Refill, Period: period},
+			"refill":   {Capacity: most, Burst: most, Refill: l.Refill - 1, Period: period},
+		} {
+			if less.Unlimited(false) {
+				t.Errorf("%+v is unlimited, with less %s", less, name)
+			}
+		}
+		if l.Unlimited(true) {
+			t.Errorf("%+v is unlimited as money", l)
+		}
+	}
+	budget := bucket.Limit{Capacity: int64(money.Unlimited), Burst: int64(money.Unlimited), Period: day}
+	if wrong := budget.CheckMoney(0); !budget.Unlimited(true) || wrong != "" {
+		t.Errorf("%+v is not unlimited: %s", budget, wrong)
+	}
+}

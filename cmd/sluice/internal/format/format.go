@@ -15,8 +15,8 @@ import (
 const First = 10
 
 // Limit returns the columns of a limit in a table: capacity, burst, refill. unit is its currency, "" for
-// tokens. In place of the refill, a limit
-// with windows has their nominal length, and one that is prepaid or of calls in flight says so.
+// tokens. In place of the refill, a limit with windows has their nominal length, and one that is prepaid or
+// of calls in flight says so.
 func Limit(l bucket.Limit, unit string) []string {
 	period := Span(time.Duration(l.Period) * time.Millisecond)
 	refill := Tokens(l.Refill) + " every " + period
@@ -27,6 +27,13 @@ func Limit(l bucket.Limit, unit string) []string {
 		refill = "windows of " + period
 	case l.InFlight():
 		refill = "in flight"
+	}
+	if l.Unlimited(unit != "") {
+		const unlimited = "unlimited"
+		if l.Refill > 0 {
+			refill = unlimited
+		}
+		return []string{unlimited, unlimited, refill}
 	}
 	return []string{Number(l.Capacity, unit), Number(l.Burst, unit), refill}
 }

@@ -1,8 +1,11 @@
 package format
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 func TestTokens(t *testing.T) {
@@ -51,6 +54,29 @@ func TestFullIn(t *testing.T) {
 	} {
 		if got := FullIn(d); got != want {
 			t.Errorf("fullIn(%v) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+// TestUnlimited: a limit that is unlimited is printed as that, and one that has a little less as its numbers.
+func TestUnlimited(t *testing.T) {
+	const most = 1_000_000_000_000_000 // 10^12 tokens
+	of := func(capacity, refill, period int64) bucket.Limit {
+		return bucket.Limit{Capacity: capacity, Burst: capacity, Refill: refill, Period: period}
+	}
+	for want, of := range map[string]struct {
+		limit bucket.Limit
+		unit  string
+	}{
+		"unlimited unlimited unlimited":                      {of(most, 600_000_000_000, 60_000), ""},
+		"unlimited unlimited windows of 1d":                  {of(most, 0, 86_400_000), ""},
+		"unlimited unlimited windows of 2m":                  {of(100*most, 0, 120_000), "USD"},
+		"unlimited unlimited in flight":                      {bucket.InFlight(most / 1000), ""},
+		"1,000,000 USD 1,000,000 USD windows of 2m":          {of(most, 0, 120_000), "USD"},
+		"1,000,000,000,000 1,000,000,000,000 1,000 every 1m": {of(most, 1_000_000, 60_000), ""},
+	} {
+		if got := strings.Join(Limit(of.limit, of.unit), " "); got != want {
+			t.Errorf("%+v is %q, want %q", of.limit, got, want)
 		}
 	}
 }
