@@ -26,9 +26,9 @@ type Script struct {
 }
 
 // Scripts returns the scripts of r: for chains of one bucket first, up to the longest that a call can have.
-// None is written out if kinds differ in their limits: the keys of a chain then depend on its kinds. None is
-// if limits have windows or count holds, or plans change the numbers: calls have lists of these, or say whose
-// plan it is, and a script of the store loops over the keys.
+// None is written out if kinds differ in their limits: the keys of a chain then depend on its kinds. Nor is
+// one if limits have windows or count holds, or if plans change the numbers. Calls then have lists of these,
+// or say whose plan it is, and a script of the store loops over the keys.
 func Scripts(r *model.Resource) []Script {
 	scripts := make([]Script, len(r.Scripts))
 	for i, name := range r.Scripts {

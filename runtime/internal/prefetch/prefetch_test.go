@@ -224,7 +224,8 @@ func TestPoolAndBucket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b := found.Buckets[0]; b.Available[0] != in || b.Prefetched[0] == 0 || b.Prefetched[0] > 400-admitted-in {
+		b := found.Buckets[0]
+		if b.Available[0] != in || b.Prefetched[0] == 0 || b.Prefetched[0] > 400-admitted-in {
 			t.Errorf("%d available, %d prefetched; want %d, and at most %d", b.Available[0], b.Prefetched[0], in,
 				400-admitted-in)
 		}

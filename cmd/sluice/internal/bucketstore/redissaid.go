@@ -46,8 +46,8 @@ func (s *Redis) said(ctx context.Context, spec *store.Spec, buckets []redisstore
 	return r, err
 }
 
-// planOf returns the entity whose plan b has: its own, that of its last call, or its root. It is "" if no plan
-// concerns b, or if nothing says whose.
+// planOf returns the entity whose plan b has: its own, that of its last call, or its root. It is "" if no
+// plan concerns b, or if nothing says whose.
 func (r *said) planOf(b redisstore.StoredBucket) string {
 	if r.spec.Plans == nil {
 		return ""

@@ -52,8 +52,8 @@ func open(t *testing.T) (*miniredis.Miniredis, func(id string, credits, day int6
 	}
 }
 
-// TestAdd: what is stored of a grant: used below 0, up to what was granted, for as long as its window lasts,
-// and the text of the grant for 400 days, in the slot of the bucket.
+// TestAdd: used goes below 0, down to what was granted, while its window lasts. The text of the grant is kept
+// for 400 days, in the slot of the bucket.
 func TestAdd(t *testing.T) {
 	server, grant := open(t)
 	for range 2 {
