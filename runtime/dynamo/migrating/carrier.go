@@ -180,9 +180,10 @@ func (c *Carrier) shape(
 	kind int,
 	entity string,
 ) (*override.Resolved, error) {
-	return readShape(spec, kind, entity, c.now().UnixMilli(), func(keys []item.Item) (wire.Batch, error) {
+	get := func(keys []item.Item) (wire.Batch, error) {
 		return wire.BatchRead(ctx, c.api, &c.retrier, keys, true)
-	})
+	}
+	return readShape(spec, kind, entity, &store.OnPlan{}, c.now().UnixMilli(), get)
 }
 
 // Begin notes in the table that per-limit items are being carried over. From now on Check fails in programs

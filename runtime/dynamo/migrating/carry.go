@@ -94,7 +94,7 @@ func (s *session) futureBucket(ctx context.Context, f firstUse) (b *perlimit.Buc
 	if len(unmarked) == 0 {
 		return nil, len(items) > len(unknown), nil
 	}
-	shape, err := s.shape(ctx, spec, f.kind, f.entity)
+	shape, err := s.shape(ctx, spec, f.bucket, f.entity)
 	if err != nil {
 		return nil, false, err
 	}
@@ -127,7 +127,7 @@ func (s *session) items(
 
 // shape reads the overrides of an entity and its kind, together and consistently.
 func (s *session) shape(
-	ctx context.Context, spec *store.Spec, kind int, entity string,
+	ctx context.Context, spec *store.Spec, b *store.Bucket, entity string,
 ) (shape *override.Resolved, err error) {
 	get := func(keys []item.Item) (wire.Batch, error) {
 		var got wire.Batch
@@ -141,7 +141,7 @@ func (s *session) shape(
 		})
 		return got, ofResource(spec, err)
 	}
-	return readShape(spec, kind, entity, s.conn.Now(), get)
+	return readShape(spec, b.Kind, entity, &b.Plan, s.conn.Now(), get)
 }
 
 // send sends the transaction that makes b, once. The error explains an outcome other than Applied.
@@ -242,19 +242,25 @@ func newBucket(
 	}
 	return &perlimit.Bucket{
 		Entity: entity, Resource: spec.Resource, Names: spec.Limits, Limits: shape.Limits, Held: shape.Held,
-		Version: shape.Version, Op: wire.NewOp(), Items: items, Now: now,
+		Version: shape.Created(), PlanOf: shape.PlanOf, Op: wire.NewOp(), Items: items, Now: now,
 	}, nil
 }
 
-// readShape returns the shape that the overrides of an entity and its kind give a bucket at now, in ms. get
-// reads their items and the heartbeat in one consistent call.
+// readShape returns the shape that the overrides of an entity and its kind, and the plan that it is on, give a
+// bucket at now, in ms. Without an entity whose plan it is, the bucket gets the numbers of no plan, and the
+// next acquire changes it. get reads the items and the heartbeat in one consistent call.
 func readShape(
-	spec *store.Spec, kind int, entity string, now int64, get func([]item.Item) (wire.Batch, error),
+	spec *store.Spec, kind int, entity string, on *store.OnPlan, now int64,
+	get func([]item.Item) (wire.Batch, error),
 ) (*override.Resolved, error) {
 	targets := [...]string{entity, spec.Kinds[kind].Name}
 	keys := []item.Item{item.OverrideKey(spec.Resource, targets[0]), item.OverrideKey(spec.Resource, targets[1])}
 	if spec.Regions != nil {
 		keys = append(keys, item.HeartbeatKey())
+	}
+	plans := item.PlansKey(spec.Resource)
+	if on.Of != "" {
+		keys = append(keys, plans)
 	}
 	read, err := get(keys)
 	if err != nil {
@@ -273,5 +279,11 @@ func readShape(
 		both[i] = &override.Override{Stored: stored, Version: version, ReadAt: now}
 	}
 	from := override.Sources{Own: both[0], OfKind: both[1], Heartbeat: heartbeat}
+	if on.Of != "" {
+		from.On = on
+		if from.Plans, err = override.DecodePlans(spec, read.Items[item.KeyOf(plans)]); err != nil {
+			return nil, err
+		}
+	}
 	return override.Resolve(spec, kind, &from, now)
 }

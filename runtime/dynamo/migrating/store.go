@@ -124,8 +124,8 @@ type look struct {
 type firstUse struct {
 	bucketKey
 
-	part *store.Part
-	kind int
+	part   *store.Part
+	bucket *store.Bucket
 }
 
 // Acquire implements store.Session. It carries the call's buckets over, where they have not been, and charges
@@ -169,7 +169,7 @@ func (s *session) claim(call *store.Call) (own []firstUse, others []*look) {
 				others = append(others, other)
 			} else {
 				s.looking[key] = &look{done: make(chan struct{})}
-				own = append(own, firstUse{key, part, part.Buckets[j].Kind})
+				own = append(own, firstUse{key, part, &part.Buckets[j]})
 			}
 			s.mu.Unlock()
 		}
@@ -233,7 +233,8 @@ func (s *session) read(ctx context.Context, call *store.Call, of []firstUse) ([]
 	peek := &store.Call{Called: call.Called, Deadline: call.Deadline, Parts: make([]store.Part, len(of))}
 	for i, f := range of {
 		peek.Parts[i] = store.Part{
-			Def: f.def, Cost: f.part.Cost, Buckets: []store.Bucket{{Entity: f.entity, Kind: f.kind}},
+			Def: f.def, Cost: f.part.Cost,
+			Buckets: []store.Bucket{{Entity: f.entity, Kind: f.bucket.Kind, Plan: f.bucket.Plan}},
 		}
 	}
 	if err := s.Session.Peek(ctx, peek); err != nil {
@@ -296,7 +297,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 			if b.After != nil {
 				continue
 			}
-			img, err := s.future(ctx, call, firstUse{bucketKey{part.Def, b.Entity}, part, b.Kind})
+			img, err := s.future(ctx, call, firstUse{bucketKey{part.Def, b.Entity}, part, b})
 			if err != nil {
 				return err
 			}

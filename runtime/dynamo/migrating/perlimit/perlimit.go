@@ -134,6 +134,7 @@ type Bucket struct {
 	Limits           []bucket.Limit // their numbers, by schema and overrides; Absent where the kind has none
 	Held             []bool         // by limit: the bucket counts what open leases hold of it; nil if of none
 	Version          int64          // cv
+	PlanOf           string         // po, not stored if it is ""
 	Op               string
 	Items            []Item // those that it takes over, each Counts; some may be of limits that it does not have
 	Now              int64  // ms
@@ -144,7 +145,7 @@ type Bucket struct {
 // holds anything of it yet. Consumption is carried over.
 func (b *Bucket) Image() *bucket.Image {
 	img := &bucket.Image{
-		Refilled: b.Now, Version: b.Version, Op: b.Op,
+		Refilled: b.Now, Version: b.Version, Op: b.Op, PlanOf: b.PlanOf,
 		Balances: bucket.Full(b.Limits), Missing: make([]bool, len(b.Limits)),
 	}
 	for i := range img.Balances {
@@ -175,7 +176,11 @@ func (b *Bucket) item(i int) *Item {
 // put returns img as it is stored. m_<limit> is the consumption that tc starts from. Readers of the stream
 // subtract it: otherwise the history would count as consumption of today.
 func (b *Bucket) put(img *bucket.Image) codec.Item {
-	stored := codec.Marshal(b.Entity, b.Resource, img, b.Names...)
+	marshal := codec.Marshal
+	if b.PlanOf != "" {
+		marshal = codec.MarshalOnPlan
+	}
+	stored := marshal(b.Entity, b.Resource, img, b.Names...)
 	for i, name := range b.Names {
 		if old := b.item(i); old != nil && !img.Balances[i].Absent() {
 			stored[item.CarriedAttribute(name)] = codec.N(old.Consumed)
