@@ -135,8 +135,8 @@ func TestRefill(t *testing.T) {
 	equal(t, "filled", fmt.Sprint(stored.filled), "[0 user-1 user-1 0 user-2 user-2]")
 }
 
-// TestGrant: what is granted is of the entity's own bucket, in millitokens, with the calendars of its
-// windows. Bad grants do not get to the store.
+// TestGrant: a grant is to the entity's own bucket, in millitokens, with the calendars of its windows. Bad
+// grants do not get to the store.
 func TestGrant(t *testing.T) {
 	def, never := gpt4(), &bucket.Calendar{Unit: bucket.Never}
 	for i := range def.spec.Kinds {

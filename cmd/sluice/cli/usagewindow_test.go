@@ -74,6 +74,23 @@ func TestUsageWindows(t *testing.T) {
 		"Europe/Berlin: nothing was consumed, or neither `sluice aggregate` nor a Lambda function has counted it\n")
 }
 
+// TestUsageNever: usage of a prepaid limit is in one window, which never ends, in any zone and form.
+func TestUsageNever(t *testing.T) {
+	sequential(t)
+	b := newBook(t)
+	b.consumeIn("gpt-4", "credits", 7_000, time.UnixMilli(253_402_300_799_000))
+	for line, want := range map[string]string{
+		"user-1 --by window --zone Europe/Berlin":        "never",
+		"user-1 --by window --json --zone Europe/Berlin": `"end":"9999-12-31T23:59:59Z"`,
+		"user-1 --by window --csv --zone Asia/Kolkata":   "9999-12-31T23:59:59Z",
+	} {
+		code, out, errs := b.usage(line)
+		if code != 0 || errs != "" || !strings.Contains(out, want) {
+			t.Errorf("%s: exit code %d, want %s in\n%s%s", line, code, want, out, errs)
+		}
+	}
+}
+
 // TestAggregateWindows: the command counts windows of limits that it has no schema of, keeps them for as long
 // as it is told, and an erasure takes them along.
 func TestAggregateWindows(t *testing.T) {

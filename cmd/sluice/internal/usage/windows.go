@@ -32,7 +32,7 @@ func (c Command) readWindows(ctx context.Context, items usage.Querier, q usage.Q
 		if u.End.IsZero() && u.Millitokens == 0 || !u.End.IsZero() && !u.End.After(q.Since) {
 			continue
 		}
-		if !u.End.IsZero() {
+		if !u.End.IsZero() && !never(u) { // in another zone, that is in the year 10000, which JSON does not have
 			u.End = u.End.In(q.Since.Location())
 		}
 		all = append(all, u)
@@ -60,6 +60,9 @@ func (c Command) showWindows(p program.Env, s *schemafile.Schema, all []usage.Wi
 // open reports whether u's window has not ended at now.
 func open(u usage.WindowUsage, now time.Time) bool { return now.Before(u.End) }
 
+// never reports whether u is of a prepaid limit, whose window does not end.
+func never(u usage.WindowUsage) bool { return u.End.UnixMilli() == bucket.NeverEnds }
+
 // endOf writes the end of a window, in its zone, as finely as it needs. A window from the first use ends at
 // any millisecond, and a reset moves an end by one.
 func endOf(u usage.WindowUsage) string {
@@ -67,7 +70,7 @@ func endOf(u usage.WindowUsage) string {
 	switch {
 	case u.End.IsZero():
 		return windowNone
-	case u.End.UnixMilli() == bucket.NeverEnds:
+	case never(u):
 		return bucket.Never.String()
 	case u.End.Equal(u.End.Truncate(time.Minute)):
 		layout = "2006-01-02 15:04"
