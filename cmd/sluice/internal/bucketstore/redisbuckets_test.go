@@ -146,7 +146,7 @@ resources:
     plans: {pro: {key: {rpm: {capacity: 600}}}}
 `
 
-// TestRedisPlans: commands see a bucket of Redis by the plan of the org that its last call had, and fill it
+// TestRedisPlans: commands see a bucket of Redis by the plan of the org that its last call had. They fill it
 // by that.
 func TestRedisPlans(t *testing.T) {
 	server, at := connected(t, withPlans)
@@ -165,9 +165,8 @@ func TestRedisPlans(t *testing.T) {
 		return all[0]
 	}
 	for key, of := range map[string]string{"key-1": "org-7", "key-2": "org-8"} {
-		server.HSet("sluice:gateway:rpm:"+key, "tokens", "50",
-			"lastRefill", strconv.FormatInt(noon.UnixMilli(), 10),
-			"of", of)
+		server.HSet("sluice:gateway:rpm:"+key, "tokens", "50", "of", of,
+			"lastRefill", strconv.FormatInt(noon.UnixMilli(), 10))
 	}
 	server.HSet("sluice:#entity:org-7", "plan", "pro", "pv", "70")
 	inspect("key-1", 50, 600, 70)
