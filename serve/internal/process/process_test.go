@@ -32,6 +32,9 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(&logging.VoidLogger{}) // as the command does
+	if os.Getenv(asChild) != "" {
+		runChild()
+	}
 	m.Run()
 }
 
