@@ -246,7 +246,7 @@ func newBucket(
 	}, nil
 }
 
-// readShape returns the shape that the overrides of an entity and its kind, and the plan that it is on, give a
+// readShape returns the shape that the overrides of an entity and its kind, and the entity's plan, give a
 // bucket at now, in ms. Without an entity whose plan it is, the bucket gets the numbers of no plan, and the
 // next acquire changes it. get reads the items and the heartbeat in one consistent call.
 func readShape(
