@@ -114,7 +114,8 @@ func limiter(f *file, p *model.Package) {
 // configOf returns the type of r's overrides, and the code that makes them. before is the columns in front of
 // it.
 func configOf(r *model.Resource, before int) (typ, bind jen.Code) {
-	typ = jen.Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Cost), jen.Id(r.Override))
+	at := before - len("Bind") - len(r.Entity) + len("Config")
+	typ = jen.Qual(runtimePath, "Config").Op("[" + flowing(at, []string{r.Entity, r.Cost, r.Override}) + "]")
 	arguments := []string{"b", r.Definition + "{}", r.ToVector, r.ToLimits, r.FromLimits}
 	before += tab + len("Config")
 	if r.OnPlans {

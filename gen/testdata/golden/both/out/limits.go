@@ -44,9 +44,10 @@ type Limiter struct {
 // a kind. It is safe for concurrent use.
 type Config struct {
 	Words                   *runtime.Config[WordsEntity, WordsCost, WordsLimits]
-	ImageGenerationHd202411 *runtime.Config[ImageGenerationHd202411Entity, ImageGenerationHd202411Cost, ImageGenerationHd202411Limits]
-	Many                    *runtime.Config[ManyEntity, ManyCost, ManyLimits]
-	Alone                   *runtime.Config[AloneEntity, AloneCost, AloneLimits]
+	ImageGenerationHd202411 *runtime.Config[ImageGenerationHd202411Entity, ImageGenerationHd202411Cost,
+		ImageGenerationHd202411Limits]
+	Many  *runtime.Config[ManyEntity, ManyCost, ManyLimits]
+	Alone *runtime.Config[AloneEntity, AloneCost, AloneLimits]
 }
 
 // New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
