@@ -58,7 +58,8 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// FuzzRequest: whatever the values are, the service answers. An id that a caller chose never becomes an error.
+// FuzzRequest: whatever the values are, the service answers. An id that a caller chose never becomes an
+// error.
 func FuzzRequest(f *testing.F) {
 	f.Add("model", "m", "key", "1", "7", uint64(3), true)
 	f.Add("phase", "done", "lease", "x", "", uint64(0), false)
