@@ -37,6 +37,9 @@ func oracleRefill(l bucket.Limit, rf, now *big.Int) *big.Int {
 }
 
 func oracleAvailable(b bucket.Balance, rf, now *big.Int) *big.Int {
+	if b.InFlight() { // it holds what was not taken, whatever its burst is now
+		return integer(b.Tokens)
+	}
 	if inWindows(b.Limit) {
 		if now.Cmp(integer(b.Ends)) >= 0 {
 			return integer(b.Burst)
