@@ -19,13 +19,17 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// writing has command lines of each command that writes to a table or a Redis. ROWS, DEMO, SHARED and DIR are
-// files.
+// prepaid is a schema of the same owner as demo, with credits.
+const prepaid = "../../../internal/test/conformance/prepaid/limits.yaml"
+
+// writing has command lines of each command that writes to a table or a Redis. ROWS, DEMO, PREPAID, SHARED and
+// DIR are files.
 var writing = map[string][]string{
 	"entity put":      {"entity put user-123 --parent project-8 --file DEMO"},
 	"entity calendar": {"entity calendar user-123 --since 2026-01-31 --file DEMO"},
 	"entity delete":   {"entity delete user-123 --file DEMO"},
 	"entity erase":    {"entity erase user-123 --file DEMO", "entity erase user-123 --dry-run --file DEMO"},
+	"grant":           {"grant org-7 gpt-4 credits=5 --id invoice-1 --file PREPAID"},
 	"override set":    {"override set user-123 gpt-4 rpm=70 --file DEMO"},
 	"override delete": {"override delete user-123 gpt-4 --file DEMO"},
 	"override import": {
@@ -56,6 +60,7 @@ var harmless = map[string][]string{
 		"dev", "version",
 	},
 	"writes what no owner decides": {"table create", "aggregate"},
+	"runs another program":         {"serve"},
 }
 
 // onTableOnly are the commands of writing that a Redis does not have.
@@ -86,7 +91,8 @@ func writers(t *testing.T, without ...string) (lines []string) {
 	if err := os.WriteFile(rows, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := strings.NewReplacer("ROWS", rows, "DEMO", demo, "SHARED", shared, "DIR", t.TempDir())
+	files := strings.NewReplacer("ROWS", rows, "DEMO", demo, "PREPAID", prepaid, "SHARED", shared,
+		"DIR", t.TempDir())
 	for _, name := range slices.Sorted(maps.Keys(writing)) {
 		for _, line := range writing[name] {
 			if !slices.Contains(without, name) {

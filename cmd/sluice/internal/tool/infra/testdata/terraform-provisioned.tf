@@ -289,7 +289,7 @@ resource "aws_iam_policy" "admin" {
         Action   = ["dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive", "dynamodb:DescribeTimeToLive", "dynamodb:UpdateContinuousBackups", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # Buckets, entities, overrides; Query also serves entity erase.
+      # Buckets, entities, overrides, grants; Query also serves entity erase.
       {
         Sid      = "Items"
         Effect   = "Allow"
