@@ -22,8 +22,8 @@ import (
 // prepaid is a schema of the same owner as demo, with credits.
 const prepaid = "../../../internal/test/conformance/prepaid/limits.yaml"
 
-// writing has command lines of each command that writes to a table or a Redis. ROWS, DEMO, PREPAID, SHARED and
-// DIR are files.
+// writing has command lines of each command that writes to a table or a Redis. ROWS, DEMO, PREPAID, SHARED
+// and DIR are files.
 var writing = map[string][]string{
 	"entity put":      {"entity put user-123 --parent project-8 --file DEMO"},
 	"entity calendar": {"entity calendar user-123 --since 2026-01-31 --file DEMO"},
