@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -82,6 +83,9 @@ func TestUnits(t *testing.T) {
 		{"1 s", time.Second, 0.006, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.prefetch != 200*time.Millisecond {
+				longform.Only(t, "the row of 200 ms")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				engine := newEngine(t)
 				def := prefetching(t, c.prefetch, alike(10_000, 10_000), alike(1, 1))
