@@ -150,7 +150,7 @@ local function charge(k, fit, cost, back)
   local step = low[k] and 4 or 2
   for i = back + 1, back + step * ARGV[back], step do
     if current(k, i) then
-      used[k] = math.max(-granted[k], math.min(used[k] - ARGV[i], most))
+      used[k] = math.max(0 - granted[k], math.min(used[k] - ARGV[i], most))
       if low[k] then
         release(k, ARGV[i + 2] + 0, ARGV[i + 3] + 0)
       end

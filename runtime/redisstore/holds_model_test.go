@@ -419,7 +419,7 @@ func TestHoldsModelSpoilt(t *testing.T) {
 		"return in its epoch":         {"of >= low[k] and of", "of"},
 		"return of what there is":     {"math.max(0, h[k][of % 2] - held)", "h[k][of % 2] - held"},
 		"used by a settle":            {"used[k] - ARGV[i], most", "used[k], most"},
-		"give-back of what was used":  {"math.max(-granted[k], math.min(", "math.max(-1e9, math.min("},
+		"give-back of what was used":  {"math.max(0 - granted[k], math.min(", "math.max(-1e9, math.min("},
 		"call that holds":             {"if low[k] and fit == '1' then", "if low[k] then"},
 		"charge that is used":         {"elseif window[k] then\n      used", "elseif false then\n      used"},
 		"extension that is over":      {"missing[k] or of < low[k] then", "missing[k] then"},
