@@ -125,12 +125,6 @@ func (c *Catalog) put(
 	return in
 }
 
-// isOp reports whether op was the last write to an item.
-func isOp(raw codec.Item, op string) bool {
-	last, ok := raw["op"].(*types.AttributeValueMemberS)
-	return ok && last.Value == op
-}
-
 // List implements store.Catalog. It reads the whole catalog, without consistency.
 func (c *Catalog) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {

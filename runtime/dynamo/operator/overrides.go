@@ -293,7 +293,10 @@ func (w *configWrite) send(ctx context.Context, api wire.API) (err error) {
 }
 
 // wrote reports whether w was the last write to an item.
-func (w *configWrite) wrote(item codec.Item) bool {
-	op, ok := item["op"].(*types.AttributeValueMemberS)
-	return ok && op.Value == w.op
+func (w *configWrite) wrote(item codec.Item) bool { return isOp(item, w.op) }
+
+// isOp reports whether op is the id of the last write to an item.
+func isOp(raw codec.Item, op string) bool {
+	last, ok := raw["op"].(*types.AttributeValueMemberS)
+	return ok && last.Value == op
 }

@@ -35,7 +35,7 @@ func (t TTL) GraceRead(now int64) int64 {
 type Cache[V any] struct {
 	env        *store.Env
 	read       func(ctx context.Context, key string) (V, error)
-	what       func(key string) string // is looked up, for errors
+	subject    func(key string) string // of a look-up, for errors
 	background *background.Tasks
 	answers    *lru.Cache[string, answer[V]]
 	turns      chan struct{} // holds one for each read under way
@@ -69,8 +69,8 @@ const DefaultTurns = 64
 type Options struct {
 	Size, Turns int // how many keys are remembered, and how many are read at a time
 	// Tasks counts reads: one may outlive the calls that wait for it.
-	Tasks *background.Tasks
-	What  func(key string) string // is looked up, for errors
+	Tasks   *background.Tasks
+	Subject func(key string) string // of a look-up, for errors
 }
 
 // NewCache returns a Cache of what read returns for a key.
@@ -82,7 +82,7 @@ func NewCache[V any](
 		return nil, err
 	}
 	return &Cache[V]{
-		env: env, read: read, what: o.What, background: o.Tasks, answers: answers,
+		env: env, read: read, subject: o.Subject, background: o.Tasks, answers: answers,
 		turns: make(chan struct{}, o.Turns), reads: map[string]*reading[V]{},
 	}, nil
 }
@@ -147,7 +147,7 @@ func (c *Cache[V]) wait(ctx context.Context, key string, old answer[V], known bo
 	case <-ctx.Done():
 	}
 	sent := c.leave(key, r)
-	what := c.what(key)
+	what := c.subject(key)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return value, fmt.Errorf("sluice: %s: %w", what, ctx.Err())

@@ -23,7 +23,7 @@ type Read func(ctx context.Context, entity string) (m store.Member, found bool, 
 // NewMembers returns Members of at most size entities that read what they do not remember, turns entities at
 // a time. A read may outlive the calls that wait for it; tasks counts it.
 func NewMembers(size, turns int, env *store.Env, tasks *background.Tasks, read Read) (*Members, error) {
-	o := Options{Size: size, Turns: turns, Tasks: tasks, What: func(entity string) string {
+	o := Options{Size: size, Turns: turns, Tasks: tasks, Subject: func(entity string) string {
 		return "look-up of " + store.Quote(entity)
 	}}
 	c, err := NewCache(env, o, func(ctx context.Context, entity string) (m member, err error) {

@@ -62,7 +62,7 @@ func New[V any](c Config[V]) (*Names[V], error) {
 	n := &Names[V]{Config: c}
 	template := store.Quote(c.Template.Spec().Resource)
 	var err error
-	o := lookups.Options{Size: 1, Turns: 1, Tasks: c.Tasks, What: func(string) string {
+	o := lookups.Options{Size: 1, Turns: 1, Tasks: c.Tasks, Subject: func(string) string {
 		return "the catalog of " + template
 	}}
 	if n.all, err = lookups.NewCache(c.Env, o, func(ctx context.Context, _ string) (*catalog[V], error) {
@@ -70,7 +70,7 @@ func New[V any](c Config[V]) (*Names[V], error) {
 	}); err != nil {
 		return nil, err
 	}
-	o = lookups.Options{Size: mostUnknown, Turns: turns, Tasks: c.Tasks, What: func(name string) string {
+	o = lookups.Options{Size: mostUnknown, Turns: turns, Tasks: c.Tasks, Subject: func(name string) string {
 		return fmt.Sprintf("the name %s of %s", store.Quote(name), template)
 	}}
 	n.one, err = lookups.NewCache(c.Env, o, n.readOne)

@@ -64,8 +64,8 @@ var help = map[string]string{
 const description = `Serve the limits of limits.yaml by HTTP, to programs in any language.
 
 Without --table, --endpoint and --redis, the limits are kept in this process alone, and are lost when it ends:
-for a first try. Without --token-file or --tls-client-ca, it listens on this machine alone, since whoever
-reaches it may spend and give back.
+for a first try. Without --token-file or --tls-client-ca, it listens on this machine alone, since any
+client that reaches it may spend and give back.
 
 It reads its files again on SIGHUP and when they change; a mistake in one changes nothing. On SIGTERM it
 admits nothing more, waits for open leases (--drain), and ends.`
