@@ -93,8 +93,8 @@ func (r config) ofKind(entity Entity) *override {
 
 // Explain returns what overrides and schema have for entity, and which limits each decides. First is the
 // entity's override, then that of its plan and what the schema has for the plan, then its kind's override,
-// then the schema. It reads what is stored. Processes that remember
-// something else follow within their WithCacheTTL.
+// then the schema. It reads what is stored. Processes that remember something else follow within their
+// WithCacheTTL.
 //
 // If regions divide the limits, the numbers of the kind and the schema are for all regions together. The part
 // of them that each region keeps, "floor", then comes after the entity's override. It decides where neither

@@ -133,23 +133,16 @@ func (c *Catalog) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.En
 			KeyConditionExpression:    aws.String("PK = :pk"),
 			ExpressionAttributeValues: codec.Item{":pk": item.CatalogKey(spec.Resource, "")[item.PK]},
 		}
-		for {
-			var out *dynamodb.QueryOutput
-			if err := c.retrier.Do(ctx, func() (err error) {
-				out, err = c.api.Query(ctx, in, wire.NoRetry)
-				return err
-			}); err != nil {
+		for page, err := range wire.Pages(ctx, c.api, &c.retrier, in) {
+			if err != nil {
 				yield(store.Entry{}, err)
 				return
 			}
-			for _, raw := range out.Items {
+			for _, raw := range page.Items {
 				e, found, err := override.DecodeEntry(spec, raw)
 				if (found || err != nil) && !yield(e, err) || err != nil {
 					return
 				}
-			}
-			if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
-				return
 			}
 		}
 	}

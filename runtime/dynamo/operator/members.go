@@ -191,20 +191,13 @@ func (m *Members) keysOf(ctx context.Context, entity string) (keys []codec.Item,
 		ExpressionAttributeValues: codec.Item{":pk": item.EntityKey(entity)[item.PK]},
 		ProjectionExpression:      aws.String("PK, SK"), ConsistentRead: aws.Bool(true),
 	}
-	for {
-		var out *dynamodb.QueryOutput
-		err := m.retrier.Do(ctx, func() (err error) {
-			out, err = m.api.Query(ctx, in, wire.NoRetry)
-			return err
-		})
+	for page, err := range wire.Pages(ctx, m.api, &m.retrier, in) {
 		if err != nil {
 			return nil, err
 		}
-		if keys = append(keys, out.Items...); len(out.LastEvaluatedKey) == 0 {
-			return keys, nil
-		}
-		in.ExclusiveStartKey = out.LastEvaluatedKey
+		keys = append(keys, page.Items...)
 	}
+	return keys, nil
 }
 
 // deleteAll deletes the items with these keys, several at a time, and returns how many it deleted. It ends

@@ -145,7 +145,7 @@ func Query(
 
 // QueryPage is what one call of a query returned.
 type QueryPage struct {
-	Items []codec.Item // keys alone
+	Items []codec.Item // of an index: keys alone
 	Units float64
 }
 
@@ -165,6 +165,19 @@ func QueryPages(
 			*in.KeyConditionExpression += " AND begins_with(" + i.Sort + ", :prefix)"
 			in.ExpressionAttributeValues[":prefix"] = codec.S(prefix)
 		}
+		for page, err := range Pages(ctx, api, retrier, in) {
+			if !yield(page, err) {
+				return
+			}
+		}
+	}
+}
+
+// Pages yields what in finds, page by page, and changes in. It ends with the first error, one of Retrier.Do.
+func Pages(
+	ctx context.Context, api API, retrier *Retrier, in *dynamodb.QueryInput,
+) iter.Seq2[QueryPage, error] {
+	return func(yield func(QueryPage, error) bool) {
 		for {
 			var out *dynamodb.QueryOutput
 			err := retrier.Do(ctx, func() (err error) {
