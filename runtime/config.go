@@ -51,8 +51,8 @@ type override struct {
 
 // Explained is one entry of Explain: an override, the schema, or what a region keeps.
 type Explained[L any] struct {
-	// At is "user-123", "user" or "schema"; "floor" for what a region keeps without a quota. For an entity on
-	// plan pro there are "pro.user", the plan's override, and "schema.pro.user".
+	// At is "user-123", "user" or "schema"; "floor" for what a region keeps without a quota. For plan pro there
+	// are "pro.user", its override, and "schema.pro.user".
 	At      string
 	Limits  L        // those that it names
 	Wins    []string // the limits that it decides
@@ -91,10 +91,9 @@ func (r config) ofKind(entity Entity) *override {
 	return &override{config: r, kind: kind, at: r.spec.Kinds[kind].Name}
 }
 
-// Explain returns what overrides and schema have for entity, and which limits each decides. First is the
-// entity's override, then that of its plan and what the schema has for the plan, then its kind's override,
-// then the schema. It reads what is stored. Processes that remember something else follow within their
-// WithCacheTTL.
+// Explain returns what overrides and schema have for entity, and which limits each decides: its override,
+// that of its plan, the schema's plan, its kind's override, the schema. It reads what is stored. Processes
+// that remember something else follow within their WithCacheTTL.
 //
 // If regions divide the limits, the numbers of the kind and the schema are for all regions together. The part
 // of them that each region keeps, "floor", then comes after the entity's override. It decides where neither

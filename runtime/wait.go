@@ -181,8 +181,9 @@ func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 
 // blockedBy returns the bucket of the chain, and its limit, that refuse w for longest.
 func (w *waiter) blockedBy() (i, limit int) {
-	i = slices.IndexFunc(w.part.Buckets, func(b store.Bucket) bool { return b.Entity == w.last.Entity })
-	return max(i, 0), max(slices.Index(w.spec.Limits, w.last.Limit), 0)
+	limit = max(slices.Index(w.spec.Limits, w.last.Limit), 0)
+	has := func(b store.Bucket) bool { return b.Entity == w.last.Entity && w.spec.Kinds[b.Kind].Has(limit) }
+	return max(slices.IndexFunc(w.part.Buckets, has), 0), limit
 }
 
 // read reads the bucket that refuses w for longest, for all who wait for it. Other processes may have given
