@@ -149,8 +149,9 @@ func (b *cachedBucket) newer(plan store.OnPlan) store.OnPlan {
 	return plan
 }
 
-// use resolves b's limits from sources, each unless a later read of it is known.
-func (b *cachedBucket) use(from sources) *limitSet {
+// use resolves b's limits from sources, each unless a later read of it is known. If the call that has found
+// the plan of sources may have ended, that of a later call stays.
+func (b *cachedBucket) use(from sources, ended bool) *limitSet {
 	from.ofKind = keep(&b.kinds[b.kind], from.ofKind)
 	if b.onPlans {
 		from.plans = keep(&b.plans, from.plans)
@@ -160,7 +161,9 @@ func (b *cachedBucket) use(from sources) *limitSet {
 	if b.from.own != nil && b.from.own.number > from.own.number {
 		from.own = b.from.own
 	}
-	from.plan = b.newer(from.plan)
+	if from.plan = b.newer(from.plan); ended && b.inForce != nil {
+		from.plan = b.from.plan
+	}
 	b.set(from)
 	return b.inForce
 }

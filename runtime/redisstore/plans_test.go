@@ -456,6 +456,41 @@ func TestOlderPlan(t *testing.T) {
 	}
 }
 
+// TestLatePlan: a read is cached after its call has gone on. The plan of that call does not take the place of
+// the one that a later call has found, also where the former has no version to compare.
+func TestLatePlan(t *testing.T) {
+	s := newServer(t)
+	d := s.process(t, s.client(t), planned())
+	opened := d.session.(*session)
+	acquire := func(plan store.OnPlan) {
+		t.Helper()
+		if err := opened.Acquire(t.Context(), &store.Call{Parts: []store.Part{{
+			Def: opened.resources[0].def, Cost: []int64{1, 0},
+			Buckets: []store.Bucket{{Entity: "user-1", Plan: plan}},
+		}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acquire(store.OnPlan{Of: "project-1"})
+	if err := opened.Close(t.Context()); err != nil { // nothing of that call is left
+		t.Fatal(err)
+	}
+	b := opened.lookup(opened.resources[0], 0, "user-1", "user-1")
+	b.mu.Lock()
+	first := b.from
+	b.mu.Unlock()
+	acquire(store.OnPlan{Of: "project-1", Name: "pro", Version: 7})
+	for _, ended := range []bool{true, false} { // false: control
+		want := int64(60)
+		if ended {
+			want = 600
+		}
+		if got := b.use(first, ended).Limits[0].Burst / bucket.Milli; got != want {
+			t.Errorf("the call has ended: %t: %d, want %d", ended, got, want)
+		}
+	}
+}
+
 // TestUnknownPlan: a program that does not know a plan gives, for each limit, the most that any plan gives,
 // and takes nothing from a bucket that has more. It says so once.
 func TestUnknownPlan(t *testing.T) {

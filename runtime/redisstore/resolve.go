@@ -42,10 +42,6 @@ func (o *override) of(at string) store.Stored {
 // resolver resolves the limits in force, from overrides in the session's cache or in Redis.
 type resolver struct{ *session }
 
-// graceRead returns the read time to record when a refresh is due but failed, so that the old value serves
-// for one more second.
-func (s resolver) graceRead(now int64) int64 { return lookups.TTL(s.env.CacheTTL).GraceRead(now) }
-
 // current reports whether o may still be used.
 func (s resolver) current(r *resource, o *override, now int64) bool {
 	return o != nil && lookups.TTL(s.env.CacheTTL).Fresh(o.read, now) && o.changes == r.changed.Load()
@@ -137,7 +133,8 @@ func (s resolver) unresolved(r *request, now int64) (all []unresolved, keys []ov
 }
 
 // resolve returns the limits in force by what was read, or nil unless all reads that u needs have succeeded.
-func (u *unresolved) resolve(reads []*overrideRead) *limitSet {
+// ended says that the call may have ended.
+func (u *unresolved) resolve(reads []*overrideRead, ended bool) *limitSet {
 	u.mu.Lock()
 	from := u.known(u.plan)
 	u.mu.Unlock()
@@ -153,7 +150,7 @@ func (u *unresolved) resolve(reads []*overrideRead) *limitSet {
 	if !ok {
 		return nil
 	}
-	return u.use(from)
+	return u.use(from, ended)
 }
 
 // readOverrides reads the overrides of those of r's buckets whose limits are not resolved yet. It joins the
@@ -172,7 +169,7 @@ func (s resolver) readOverrides(r *request, now int64) error {
 		s.sendReads(context.WithoutCancel(ctx), event, begun)
 	}, func(reads []*overrideRead) {
 		for i := range all {
-			all[i].resolve(reads)
+			all[i].resolve(reads, true)
 		}
 	})
 	for _, read := range reads {
@@ -185,7 +182,7 @@ func (s resolver) readOverrides(r *request, now int64) error {
 		}
 	}
 	for i := range all {
-		all[i].inForce = all[i].resolve(reads)
+		all[i].inForce = all[i].resolve(reads, false)
 	}
 	return nil
 }
@@ -252,11 +249,11 @@ func (s resolver) useExpired(r *request, now int64, err error) error {
 		for _, o := range []**override{&from.own, &from.ofKind, &from.plans} {
 			if *o != nil && !s.current(p.resource, *o, now) {
 				extended := **o
-				extended.read, extended.changes = s.graceRead(now), p.changed.Load()
+				extended.read, extended.changes = lookups.TTL(s.env.CacheTTL).GraceRead(now), p.changed.Load()
 				*o = &extended
 			}
 		}
-		p.inForce = p.use(from)
+		p.inForce = p.use(from, false)
 	}
 	return nil
 }
