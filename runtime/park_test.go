@@ -61,6 +61,25 @@ func TestPark(t *testing.T) {
 	}
 }
 
+// TestParkedPlan: a parked lease goes by the plan that its acquire has found.
+func TestParkedPlan(t *testing.T) {
+	known := family()
+	known["org-4"] = store.Member{Entity: "org-4", Plan: "pro", PlanVersion: 7}
+	backend := &fake{known: known}
+	l := openPlanned(t, backend)
+	lease, err := l.Acquire(t.Context(), lookedUp(ofUser, "1"), cost{RPM: 1})
+	check(t, err, "")
+	want := backend.plans["user-1"]
+	parked, ok := lease.Park(nil)
+	equal(t, "parked", ok, true)
+	back, err := l.Unpark(parked)
+	check(t, err, "")
+	backend.plans = nil
+	check(t, back.More(t.Context(), cost{RPM: 1}), "")
+	equal(t, "plan", backend.plans["user-1"], want)
+	equal(t, "version", want.Version, 7)
+}
+
 // TestNotParked: a lease that holds something, or took nothing, stays as it was.
 func TestNotParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -23,13 +23,22 @@ func Append(dst []byte, part *store.Part) ([]byte, bool) {
 	for i := range part.Buckets {
 		b := &part.Buckets[i]
 		dst = binary.AppendUvarint(dst, uint64(b.Kind))
-		dst = append(binary.AppendUvarint(dst, uint64(len(b.Entity))), b.Entity...)
+		dst = appendText(dst, b.Entity)
 		dst = binary.AppendUvarint(dst, uint64(len(b.Ends)))
 		for _, end := range b.Ends {
 			dst = binary.AppendVarint(dst, end)
 		}
+		if dst = appendText(dst, b.Plan.Of); b.Plan.Of != "" {
+			dst = appendText(appendText(dst, b.Plan.Name), b.Plan.From)
+			dst = binary.AppendVarint(dst, b.Plan.Version)
+		}
 	}
 	return dst, true
+}
+
+// appendText appends a text and its length to dst.
+func appendText(dst []byte, text string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
 // Read returns the part that Append has written, of a definition with a spec. It reports false for anything
@@ -47,6 +56,10 @@ func Read(def store.Definition, spec *store.Spec, text []byte) (*store.Part, boo
 		}
 		for i := range b.Ends {
 			b.Ends[i] = read.signed()
+		}
+		if b.Plan.Of = string(read.bytes()); b.Plan.Of != "" {
+			b.Plan.Name, b.Plan.From = string(read.bytes()), string(read.bytes())
+			b.Plan.Version = read.signed()
 		}
 		read.failed = read.failed || b.Ends != nil && len(b.Ends) != len(part.Cost)
 		part.Buckets = append(part.Buckets, b)
