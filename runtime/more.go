@@ -88,8 +88,9 @@ func (r *record) again() *request {
 	of := r.resource
 	call := requestOf(of.spec, of.core.env.Clock.Now(), store.Part{Def: of.def})
 	for _, b := range r.Part().Buckets {
-		call.Parts[0].Buckets = append(call.Parts[0].Buckets,
-			store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows, Source: b.Source})
+		own := b.Unfilled()
+		own.Source = b.Source
+		call.Parts[0].Buckets = append(call.Parts[0].Buckets, own)
 	}
 	return call
 }

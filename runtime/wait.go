@@ -195,10 +195,8 @@ func (w *waiter) read() {
 	}
 	buckets := w.part.Buckets
 	i, _ := w.blockedBy()
-	part := store.Part{
-		Def: w.def, Buckets: []store.Bucket{{Entity: buckets[i].Entity, Kind: buckets[i].Kind}},
-		Root: buckets[len(buckets)-1].Entity,
-	}
+	root := buckets[len(buckets)-1].Entity
+	part := store.Part{Def: w.def, Buckets: []store.Bucket{buckets[i].Unfilled()}, Root: root}
 	peek := requestOf(w.spec, now, part)
 	within := func(ctx context.Context) error { return w.core.within(ctx, w.o.budget, peek, w.core.peek) }
 	if w.core.fallback.Ask(w.waiting, &peek.Request, within) == nil {

@@ -299,6 +299,12 @@ type Bucket struct {
 	Source any
 }
 
+// Unfilled returns b as a call names it, without what stores fill in and leases note: for another call on the
+// same bucket.
+func (b *Bucket) Unfilled() Bucket {
+	return Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows, Plan: b.Plan}
+}
+
 // Calendars returns the calendars by which windows of b open, by limit. They are nil if no limit has windows.
 func (b *Bucket) Calendars(spec *Spec) []*bucket.Calendar {
 	if b.Windows != nil {

@@ -234,7 +234,7 @@ func (s *session) read(ctx context.Context, call *store.Call, of []firstUse) ([]
 	for i, f := range of {
 		peek.Parts[i] = store.Part{
 			Def: f.def, Cost: f.part.Cost,
-			Buckets: []store.Bucket{{Entity: f.entity, Kind: f.bucket.Kind, Plan: f.bucket.Plan}},
+			Buckets: []store.Bucket{f.bucket.Unfilled()},
 		}
 	}
 	if err := s.Session.Peek(ctx, peek); err != nil {

@@ -39,11 +39,9 @@ func groups(due []*task, now int64) (all []*group) {
 			k := key{part.Def.Spec().ResourceOf(b.Kind), b.Entity, part.Buckets[len(part.Buckets)-1].Entity}
 			i := slices.IndexFunc(found[k], func(g *group) bool { return g.fits(c, now) })
 			if i < 0 {
-				g := &group{key: k, def: part.Def, bucket: store.Bucket{
-					Entity: b.Entity, Kind: b.Kind, Windows: b.Windows,
-					Charges: []bucket.Charge{{
-						Cost: make([]int64, len(c.Cost)), Ends: make([]int64, len(c.Cost)), Epochs: make([]int64, len(c.Cost)),
-					}},
+				g := &group{key: k, def: part.Def, bucket: b.Unfilled()}
+				g.bucket.Charges = []bucket.Charge{{
+					Cost: make([]int64, len(c.Cost)), Ends: make([]int64, len(c.Cost)), Epochs: make([]int64, len(c.Cost)),
 				}}
 				i, found[k] = len(found[k]), append(found[k], g)
 				all = append(all, g)

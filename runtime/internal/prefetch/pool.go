@@ -170,7 +170,7 @@ func (p *pool) giveBack(r blocks.Rest, called time.Time) *store.Call {
 // name sets how calls name p's bucket, by part's i-th one.
 func (p *pool) name(part *store.Part, i int) {
 	b := &part.Buckets[i]
-	p.template = store.Bucket{Entity: b.Entity, Kind: b.Kind, Windows: b.Windows, Plan: b.Plan}
+	p.template = b.Unfilled()
 	if p.root = part.Root; p.root == "" {
 		p.root = part.Buckets[len(part.Buckets)-1].Entity
 	}
