@@ -29,6 +29,21 @@ func planSettled(w *planWorld) {
 	}
 }
 
+// planMore: More takes by the plan of the lease's buckets, and leaves them on it.
+func planMore(w *planWorld) {
+	who := userOf("1", "a")
+	w.put(w.here, "a", pro)
+	lease := w.call(w.here, who, 1, 10)
+	for range 2 {
+		if err := lease.More(w.Context(), planned.GPT4Cost{RPM: 40, TPM: 150}); err != nil {
+			w.Fatalf("more: %v", err)
+		}
+		w.take(who, []int64{40_000, 150_000})
+		w.look(w.here, who, who)
+	}
+	w.call(w.here, who, 10, 100)
+}
+
 // planReset: a reset fills a bucket by the numbers of its plan.
 func planReset(w *planWorld) {
 	who := userOf("1", "a")

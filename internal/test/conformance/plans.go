@@ -32,6 +32,7 @@ var planBehaviours = []planBehaviour{
 	{"up and down", planUpAndDown},
 	{"callers at once", planCrowd},
 	{"a settle after a move", planSettled},
+	{"more on a plan", planMore},
 	{"reset", planReset},
 	{"conflicts", planConflicts},
 	{"beside other data", planKept},
