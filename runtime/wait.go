@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/balances"
 	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
@@ -85,7 +83,7 @@ func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by 
 	return by, err
 }
 
-// waiter is the state of a wait. One goroutine uses it, and others call behind.
+// waiter is the state of a wait. One goroutine uses it, and others call what join passes on.
 type waiter struct {
 	*resource
 
@@ -107,7 +105,7 @@ func (w *waiter) join() (ok bool) {
 	var tooLate func(*waitlist.View) bool
 	if bounded(w.waiting) {
 		tooLate = func(view *waitlist.View) bool {
-			denied := w.behind(view)
+			denied := view.Denies(w.spec, w.part, w.now())
 			return denied != nil && deadlines.Past(w.waiting, waitlist.AtLeast(w.spec, denied))
 		}
 	}
@@ -164,7 +162,7 @@ func bounded(ctx context.Context) bool { _, ends := ctx.Deadline(); return ends 
 // limit.
 func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 	wait := w.last.RetryAfter
-	i, limit := w.blockedBy()
+	i, limit := waitlist.BlockedBy(w.spec, w.part, w.last)
 	slots := w.spec.Held != nil && w.spec.InFlight(limit)
 	watches, read := w.ticket.Block(i, limit, w.now(), wait, slots)
 	if !watches {
@@ -179,13 +177,6 @@ func (w *waiter) watch() (due <-chan time.Time, reads bool) {
 	return w.core.env.Clock.After(min(read, wait)), read < wait
 }
 
-// blockedBy returns the bucket of the chain, and its limit, that refuse w for longest.
-func (w *waiter) blockedBy() (i, limit int) {
-	limit = max(slices.Index(w.spec.Limits, w.last.Limit), 0)
-	has := func(b store.Bucket) bool { return b.Entity == w.last.Entity && w.spec.Kinds[b.Kind].Has(limit) }
-	return max(slices.IndexFunc(w.part.Buckets, has), 0), limit
-}
-
 // read reads the bucket that refuses w for longest, for all who wait for it. Other processes may have given
 // something back. If the store does not answer, the next read will tell.
 func (w *waiter) read() {
@@ -194,7 +185,7 @@ func (w *waiter) read() {
 		return
 	}
 	buckets := w.part.Buckets
-	i, _ := w.blockedBy()
+	i, _ := waitlist.BlockedBy(w.spec, w.part, w.last)
 	root := buckets[len(buckets)-1].Entity
 	part := store.Part{Def: w.def, Buckets: []store.Bucket{buckets[i].Unfilled()}, Root: root}
 	peek := requestOf(w.spec, now, part)
@@ -267,31 +258,9 @@ func (w *waiter) ended() error {
 
 // outlook returns the denial of w behind those ahead of it, or nil if it need not wait.
 func (w *waiter) outlook(view *waitlist.View) *DeniedError {
-	denied := w.behind(view)
+	denied := view.Denies(w.spec, w.part, w.now())
 	if denied != nil {
 		denied.Unsynced, w.denial = w.unsynced, denied
-	}
-	return denied
-}
-
-// behind is outlook without Unsynced. Other waiters' goroutines call it too, so it uses nothing of w that
-// changes. A bucket without an image is no reason to wait.
-func (w *waiter) behind(view *waitlist.View) (denied *DeniedError) {
-	now := w.now()
-	for i := range view.Seen {
-		b := &view.Seen[i]
-		if b.After == nil {
-			continue
-		}
-		own, refilled := balances.Of(b, w.spec)
-		// The demand of others comes off the balance of now, which the burst caps, not off all the refill since the
-		// last write.
-		img := &bucket.Image{Refilled: max(now, refilled), Balances: own, Missing: b.After.Missing}
-		for j, balance := range own {
-			own[j].Cells = [2]int64{} // what is over of them is available
-			own[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), view.Ahead[i][j])
-		}
-		denied = store.Refuse(denied, w.spec, b.Entity, img, w.spec.CostOf(b.Kind, w.part.Cost), now)
 	}
 	return denied
 }
