@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/observers"
+	"github.com/sluice-go/sluice/runtime/internal/prefetch"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -33,6 +34,8 @@ type callOptions struct {
 	policy  Policy        // 0: the resource's
 	lazy    choice        // 0: the resource's
 	shadow  choice        // 0: the resource's
+	pools   choice        // 0: the resource's
+	ahead   time.Duration // the prefetch, if pools is yes
 	bad     string        // the first option out of range, as it was written
 	want    string        // what is allowed for it
 }
@@ -156,6 +159,20 @@ func OnUnavailable(p Policy) CallOption {
 			return
 		}
 		o.policy = p
+	}
+}
+
+// Prefetch says how long before its use a call may have its tokens taken from the table, in place of
+// limits.yaml's prefetch: whole milliseconds from 100 ms to 5 s. With 0 the call asks the table. A call fails
+// with an *InvalidError for a resource whose limits.yaml may have no prefetch: one with in_flight, on_crash:
+// release or window: never.
+func Prefetch(d time.Duration) CallOption {
+	return func(o *callOptions) {
+		if !prefetch.Allowed(d) {
+			o.fail(fmt.Sprintf("Prefetch(%v)", d), prefetch.Allows)
+			return
+		}
+		o.pools, o.ahead = chosen(d > 0), d
 	}
 }
 

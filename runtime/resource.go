@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/observers"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
+	"github.com/sluice-go/sluice/runtime/internal/prefetch"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -244,9 +245,15 @@ func (r *resource) chain(a *acquisition, called time.Time, entity Entity, v *vec
 // ready returns why call must not be sent: a bad option, or a caller that has given up and is not to be
 // charged.
 func (r *resource) ready(ctx context.Context, call *request, o *callOptions) error {
-	if o.bad != "" {
+	bad, reason := o.bad, o.want
+	if bad == "" && o.pools == yes {
+		if barred := prefetch.Barred(r.spec); barred != "" {
+			bad, reason = fmt.Sprintf("Prefetch(%v)", o.ahead), "the resource "+barred
+		}
+	}
+	if bad != "" {
 		return &InvalidError{
-			Resource: r.spec.Resource, Field: "option", Value: o.bad, Reason: "is out of range: " + o.want,
+			Resource: r.spec.Resource, Field: "option", Value: bad, Reason: "is out of range: " + reason,
 		}
 	}
 	if ctx.Err() != nil {
@@ -265,6 +272,9 @@ func (r *resource) abandoned(ctx context.Context, call *request) error {
 func (r *resource) admit(
 	ctx context.Context, call *request, step step, o *callOptions,
 ) (outage.Settler, error) {
+	if call.Prefetch = o.ahead; o.pools == 0 {
+		call.Prefetch = r.spec.Prefetch
+	}
 	within := func(ctx context.Context) error { return r.core.within(ctx, o.budget, call, step) }
 	by, err := r.core.fallback.Admit(ctx, r.core.session, &call.Request, within, o.policy)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -231,6 +231,9 @@ type Call struct {
 	// holding a lock, even before Settle has returned.
 	Later func(err error)
 
+	// Prefetch is how long before its use an Acquire may have taken a token; 0 asks the store.
+	Prefetch time.Duration
+
 	// Pooled is set by an Acquire that took all of its tokens from what this process has prefetched. The store
 	// was not asked.
 	Pooled bool

@@ -15,6 +15,7 @@ import (
 type question struct {
 	resource *resource
 	pool     *pool
+	prefetch time.Duration // of the call
 	at       int           // of the part's buckets
 	cost     []int64       // of the call
 	had      []int64       // what the pool had of it
@@ -40,7 +41,7 @@ func (r *resource) ask(ctx context.Context, call *store.Call, at int) error {
 	var questions []*question
 	for i := range part.Buckets {
 		before[i] = earlier(part.Buckets[i].Source, i < at)
-		if i == at || i > at && !r.take(part, i, now) {
+		if i == at || i > at && !r.take(call, i, now) {
 			questions = append(questions, r.question(call, i, now))
 		}
 	}
@@ -81,12 +82,12 @@ func earlier(from any, taken bool) any {
 // question prepares a question for the i-th bucket. It takes what the pool has, so that no later call does.
 func (r *resource) question(call *store.Call, i int, now time.Duration) *question {
 	part := &call.Parts[0]
-	p := r.pool(&part.Buckets[i])
-	q := &question{resource: r, pool: p, at: i, cost: slices.Clone(p.own(part.Cost))}
+	p := r.pool(part.Def, &part.Buckets[i])
+	q := &question{resource: r, pool: p, prefetch: call.Prefetch, at: i, cost: slices.Clone(p.own(part.Cost))}
 	q.had = make([]int64, len(q.cost))
 	p.name(part, i)
 	if p.blocks.Expire(now); !p.tooLarge(q.cost) {
-		q.draws = p.blocks.TakeSome(q.cost)
+		q.draws = p.blocks.TakeSome(q.cost, call.Prefetch, now)
 		for _, d := range q.draws {
 			for j, n := range d.Cost {
 				q.had[j] += n
@@ -104,7 +105,7 @@ func (r *resource) question(call *store.Call, i int, now time.Duration) *questio
 	p.mu.Unlock()
 	r.ride(p, rests, call.Called)
 	if size != nil {
-		r.background.Start(func() { p.fetch(size) })
+		p.start(size, call.Prefetch)
 	}
 	return q
 }
@@ -137,7 +138,7 @@ func (q *question) finish(part *store.Part, admitted bool, now time.Duration) {
 		p.seen(own, now)
 		b.After, b.Limits, b.Dropped, b.Ends = own.After, own.Limits, own.Dropped, own.Ends
 		if !admitted && q.err == nil {
-			p.add(own, need, q.call.Called, now)
+			p.add(own, need, q.prefetch, q.call.Called, now)
 		}
 	} else if n := len(q.draws); n > 0 {
 		b.Ends = q.draws[n-1].Block.Ends
@@ -157,7 +158,7 @@ func (r *resource) putBack(part *store.Part, i int, questions []*question, now t
 	}
 	b := &part.Buckets[i]
 	cost := r.spec.CostOf(b.Kind, part.Cost)
-	p := r.pool(b)
+	p := r.pool(part.Def, b)
 	defer p.mu.Unlock()
 	p.putBack(acquires(b.Source, cost)[0].draws, now)
 }

@@ -9,24 +9,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// start takes a block of size in the background, for the bucket of part's i-th one.
-func (p *pool) start(part *store.Part, i int, size []int64) {
-	p.mu.Lock()
-	p.name(part, i)
-	p.mu.Unlock()
-	p.resource.background.Start(func() { p.fetch(size) })
+// start takes a block of size in the background, for calls with a prefetch.
+func (p *pool) start(size []int64, prefetch time.Duration) {
+	p.resource.background.Start(func() { p.fetch(size, prefetch) })
 }
 
 // fetch takes a block. Before its write, what is to be given back is left for that write. A block of unknown
 // outcome is not used: the store gives it back.
-func (p *pool) fetch(size []int64) {
+func (p *pool) fetch(size []int64, prefetch time.Duration) {
 	r := p.resource
 	called := r.env.Clock.Now()
 	p.mu.Lock()
 	rests, part := p.blocks.Rests(), p.part(size)
 	p.mu.Unlock()
 	r.ride(p, rests, called)
-	call := &store.Call{Parts: []store.Part{part}, Called: called, Deadline: after(r.prefetch)}
+	call := &store.Call{Parts: []store.Part{part}, Called: called, Deadline: after(prefetch)}
 	err := r.Session.Acquire(context.Background(), call)
 	b, now := &part.Buckets[0], r.now()
 	p.mu.Lock()
@@ -34,10 +31,10 @@ func (p *pool) fetch(size []int64) {
 	p.seen(b, now)
 	p.fetching, p.took = false, now-called.Sub(r.began)
 	if err != nil {
-		p.notBefore = now + r.prefetch/pausing
+		p.notBefore = now + prefetch/pausing
 		return
 	}
-	p.add(b, size, called, now)
+	p.add(b, size, prefetch, called, now)
 }
 
 // pausing divides the prefetch: for that part of it no block is taken after one that failed.
@@ -45,9 +42,12 @@ const pausing = 4
 
 // add adds what a write took of p's bucket, called at an instant, as a block. It ends a prefetch after that
 // instant, since the write is guarded for that or a later one, and with its window.
-func (p *pool) add(b *store.Bucket, size []int64, called time.Time, now time.Duration) {
+func (p *pool) add(
+	b *store.Bucket, size []int64, prefetch time.Duration, called time.Time, now time.Duration,
+) {
 	r := p.resource
-	until := called.Sub(r.began) + r.prefetch
+	from := called.Sub(r.began)
+	until := from + prefetch
 	ms := r.Session.Now(r.began.Add(now))
 	for _, end := range b.Ends {
 		if end != 0 {
@@ -64,7 +64,7 @@ func (p *pool) add(b *store.Bucket, size []int64, called time.Time, now time.Dur
 		version = b.After.Version
 	}
 	p.blocks.Expire(now)
-	p.blocks.Add(blocks.New(size, until, version, b.Ends), now)
+	p.blocks.Add(blocks.New(size, from, until, version, b.Ends), prefetch, now)
 	if p.image != nil {
 		p.blocks.Seen(p.image.Version, p.image.Ends(), now)
 	}
@@ -116,7 +116,7 @@ func (r *resource) gaveBack(p *pool, err error) {
 	if err != nil {
 		r.env.Logger.LogAttrs(context.Background(), slog.LevelWarn,
 			"sluice: prefetched tokens were not given back; they come back by refill",
-			slog.String("resource", r.spec.Resource),
+			slog.String("resource", p.def.Spec().Resource),
 			slog.String("entity", store.Quote(r.spec.Kinds[p.key.kind].Prefix+p.key.id)), slog.Any("error", err))
 	}
 }

@@ -17,24 +17,38 @@ type pool struct {
 	partial  bool // buckets of the kind do not have all limits of the resource
 
 	mu        sync.Mutex
-	ended     bool // it is not among its resource's pools any more: the next call makes another one
+	prefetch  time.Duration // of the last call
+	ended     bool          // it is not among its resource's pools any more: the next call makes another one
 	blocks    blocks.Pool
 	meter     blocks.Meter
 	image     *bucket.Image // the bucket as last seen; nil before
+	seenAt    time.Duration
 	limits    []bucket.Limit
-	template  store.Bucket  // the bucket as calls name it
-	root      string        // of its chain
-	asking    int           // calls that wait for the store
-	waiting   []int64       // what these want of it
-	fetching  bool          // a block is under way
-	took      time.Duration // by the last one
-	notBefore time.Duration // no block is taken before
-	vectors   [2][]int64    // memory for own, and for left and level
+	def       store.Definition // as of the last call: a name of a template may have other numbers since
+	template  store.Bucket     // the bucket as calls name it
+	root      string           // of its chain
+	asking    int              // calls that wait for the store
+	waiting   []int64          // what these want of it
+	fetching  bool             // a block is under way
+	took      time.Duration    // by the last one
+	notBefore time.Duration    // no block is taken before
+	vectors   [2][]int64       // memory for own, and for left and level
+	denial    lastDenial
 }
 
-// key returns the key of b's pool.
-func (r *resource) key(b *store.Bucket) poolKey {
-	return poolKey{b.Kind, b.Entity[len(r.spec.Kinds[b.Kind].Prefix):]}
+// key returns the key of the pool of b, a bucket of def.
+func (r *resource) key(def store.Definition, b *store.Bucket) poolKey {
+	return keyOf(def, b.Kind, b.Entity[len(r.spec.Kinds[b.Kind].Prefix):])
+}
+
+// keyOf returns the key of the pool of an entity's bucket. The buckets of all names of a template together
+// have one for all of them.
+func keyOf(def store.Definition, kind int, id string) poolKey {
+	key := poolKey{kind: kind, id: id}
+	if name, ok := def.(*store.Named); ok {
+		key.name = name.Spec().ResourceOf(kind)
+	}
+	return key
 }
 
 // find returns the pool of a bucket, locked, or nil if there is none.
@@ -52,19 +66,24 @@ func (r *resource) find(key poolKey) *pool {
 	return p
 }
 
-// pool returns the pool of b, locked. It makes one if there is none.
-func (r *resource) pool(b *store.Bucket) *pool {
-	key := r.key(b)
+// pool returns the pool of b, a bucket of def, locked. It makes one if there is none.
+func (r *resource) pool(def store.Definition, b *store.Bucket) *pool {
+	key := r.key(def, b)
 	for {
 		if p := r.find(key); p != nil {
 			return p
 		}
 		r.mu.Lock()
-		if p := r.pools[key]; p == nil {
+		made := r.pools[key] == nil
+		if made {
 			r.pools[key] = newPool(r, key)
 		}
+		p := r.pools[key]
 		r.mu.Unlock()
-		r.sweepOn()
+		if made {
+			r.used.Store(true)
+			r.watch(p, r.now()+blocks.Span)
+		}
 	}
 }
 
@@ -72,7 +91,8 @@ func newPool(r *resource, key poolKey) *pool {
 	n, k := len(r.spec.Limits), &r.spec.Kinds[key.kind]
 	return &pool{
 		resource: r, key: key, partial: len(k.Indexes()) < n, meter: blocks.NewMeter(n),
-		waiting: make([]int64, n), vectors: [2][]int64{make([]int64, n), make([]int64, n)},
+		prefetch: max(r.spec.Prefetch, Shortest),
+		waiting:  make([]int64, n), vectors: [2][]int64{make([]int64, n), make([]int64, n)},
 	}
 }
 
@@ -95,7 +115,7 @@ func (p *pool) seen(b *store.Bucket, now time.Duration) {
 	if b.After == nil || p.image != nil && older(b.After, p.image) {
 		return
 	}
-	p.image = b.After
+	p.image, p.seenAt = b.After, now
 	if b.Limits != nil {
 		p.limits = b.Limits
 	}
@@ -111,20 +131,20 @@ func older(img, than *bucket.Image) bool {
 // due returns the size of a block that is to be taken at now, and notes that it is under way. It returns nil
 // for none.
 func (p *pool) due(now time.Duration) []int64 {
-	if p.fetching || p.image == nil || now < p.notBefore || p.blocks.Full() {
+	if p.fetching || p.image == nil || now < p.notBefore || p.blocks.Full(p.prefetch, now) {
 		return nil
 	}
 	demand := p.meter.Demand(now)
-	if !p.blocks.Low(demand, blocks.Margin(p.took, p.resource.prefetch), now) {
+	if !p.blocks.Low(demand, p.prefetch, blocks.Margin(p.took, p.prefetch), now) {
 		return nil
 	}
 	r, left, level := p.resource, p.vectors[0], p.vectors[1]
 	ms := r.Session.Now(r.began.Add(now))
 	for i, b := range p.image.Balances {
-		left[i] = p.blocks.Left(i)
-		level[i] = bucket.Sub(bucket.Spendable(b, p.image.Refilled, ms), p.waiting[i])
+		left[i] = p.blocks.LeftFor(i, p.prefetch, now)
+		level[i] = bucket.Sub(bucket.Spendable(b, p.image.Refilled, ms), p.waiting[i]+demand.Leave(i, b.Limit))
 	}
-	size := blocks.Size(demand, r.prefetch, left, level)
+	size := blocks.Size(demand, p.prefetch, left, level)
 	p.fetching = size != nil
 	return size
 }
@@ -151,7 +171,7 @@ func (p *pool) tooLarge(cost []int64) bool {
 // part returns a part for cost of p's bucket alone.
 func (p *pool) part(cost []int64) store.Part {
 	return store.Part{
-		Def: p.resource.def, Buckets: []store.Bucket{p.template}, Cost: cost, Root: p.root,
+		Def: p.def, Buckets: []store.Bucket{p.template}, Cost: cost, Root: p.root,
 	}
 }
 
@@ -170,7 +190,7 @@ func (p *pool) giveBack(r blocks.Rest, called time.Time) *store.Call {
 // name sets how calls name p's bucket, by part's i-th one.
 func (p *pool) name(part *store.Part, i int) {
 	b := &part.Buckets[i]
-	p.template = b.Unfilled()
+	p.def, p.template = part.Def, b.Unfilled()
 	if p.root = part.Root; p.root == "" {
 		p.root = part.Buckets[len(part.Buckets)-1].Entity
 	}

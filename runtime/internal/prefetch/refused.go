@@ -14,13 +14,18 @@ func (s *session) Refused(
 	def store.Definition, chain []store.Link, cost []int64, now int64,
 ) *store.DeniedError {
 	denied := s.Session.Refused(def, chain, cost, now)
-	r := s.resources[def]
-	if denied == nil || r == nil || s.closed.Load() || !r.holds(chain) {
+	r := s.of(def)
+	switch {
+	case r == nil || !r.used.Load() || s.closed.Load():
+		return denied
+	case denied == nil:
+		return r.withhold(def, chain, cost, now)
+	case !r.holds(def, chain):
 		return denied
 	}
 	var all []*question
 	for i := range chain {
-		q := r.missing(&chain[i], cost)
+		q := r.missing(def, &chain[i], cost)
 		if need := q.need(); some(need) {
 			if one := s.Session.Refused(def, chain[i:i+1], need, now); one != nil {
 				q.err = one
@@ -33,10 +38,10 @@ func (s *session) Refused(
 }
 
 // holds reports whether the pool of a bucket of chain has anything.
-func (r *resource) holds(chain []store.Link) (some bool) {
+func (r *resource) holds(def store.Definition, chain []store.Link) (some bool) {
 	now := r.now()
 	for _, link := range chain {
-		if p := r.find(poolKey{link.Kind, link.ID}); p != nil {
+		if p := r.find(keyOf(def, link.Kind, link.ID)); p != nil {
 			p.blocks.Expire(now)
 			some = some || p.blocks.Live()
 			p.mu.Unlock()
@@ -46,15 +51,24 @@ func (r *resource) holds(chain []store.Link) (some bool) {
 }
 
 // missing returns the question that a call would ask of a bucket, without taking anything.
-func (r *resource) missing(link *store.Link, cost []int64) *question {
-	q := &question{resource: r, cost: r.spec.CostOf(link.Kind, cost), had: make([]int64, len(cost))}
-	if p := r.find(poolKey{link.Kind, link.ID}); p != nil {
-		if !p.tooLarge(q.cost) {
-			for i, n := range q.cost {
-				q.had[i] = min(n, p.blocks.Left(i))
-			}
+func (r *resource) missing(def store.Definition, link *store.Link, cost []int64) *question {
+	p := r.find(keyOf(def, link.Kind, link.ID))
+	if p == nil {
+		return &question{resource: r, cost: r.spec.CostOf(link.Kind, cost), had: make([]int64, len(cost))}
+	}
+	defer p.mu.Unlock()
+	return p.missing(cost)
+}
+
+// missing is missing for p's bucket.
+func (p *pool) missing(cost []int64) *question {
+	r := p.resource
+	own := slices.Clone(r.spec.CostOf(p.key.kind, cost))
+	q := &question{resource: r, cost: own, had: make([]int64, len(cost))}
+	if !p.tooLarge(q.cost) {
+		for i, n := range q.cost {
+			q.had[i] = min(n, p.blocks.Left(i))
 		}
-		p.mu.Unlock()
 	}
 	return q
 }

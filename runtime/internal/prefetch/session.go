@@ -1,9 +1,9 @@
 // Package prefetch takes tokens of hot buckets in blocks, and admits calls from them without a request
 // (docs/design.md, "Prefetch").
 //
-// Wrap wraps the session of a store. For resources with a prefetch it has a pool for each bucket that calls
-// use. A block is an ordinary acquire of that bucket, and what is left of one is an ordinary give-back. So
-// stores know nothing of prefetch.
+// Wrap wraps the session of a store. It has a pool for each bucket that calls with a prefetch use. A block is
+// an ordinary acquire of that bucket, and what is left of one is an ordinary give-back. So stores know
+// nothing of prefetch.
 //
 // A call takes from the pools of its chain's buckets. The store is asked for the tokens that a pool does not
 // have, bucket by bucket. The arithmetic is in package blocks.
@@ -11,10 +11,12 @@ package prefetch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/prefetch/blocks"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -25,23 +27,20 @@ type session struct {
 	store.Session
 
 	env        *store.Env
-	began      time.Time // instants are since then
-	resources  map[store.Definition]*resource
+	began      time.Time                      // instants are since then
+	resources  map[store.Definition]*resource // that may have pools; one for all names of a template
 	background background.Tasks
 	closing    chan struct{}
 	closed     atomic.Bool
-
-	mu       sync.Mutex
-	sweeping bool // a goroutine ends blocks and pools
+	wheel      wheel
 }
 
-// resource has the pools of one resource.
+// resource has the pools of one resource, or of all names of a template.
 type resource struct {
 	*session
 
-	def      store.Definition
-	spec     *store.Spec
-	prefetch time.Duration
+	spec *store.Spec // of the template
+	used atomic.Bool // there is a pool, or was
 
 	mu    sync.RWMutex
 	pools map[poolKey]*pool
@@ -49,21 +48,20 @@ type resource struct {
 
 // poolKey names a bucket of a resource.
 type poolKey struct {
+	name string // the resource that the bucket is stored under; "" if calls are not on names of a template
 	kind int
 	id   string // without the kind's prefix
 }
 
-// Wrap returns inner with pools for those of defs that have a prefetch, or inner itself if none has.
+// Wrap returns inner with pools for those of defs that can have a prefetch, or inner itself if none can.
 func Wrap(env *store.Env, inner store.Session, defs []store.Definition) store.Session {
 	s := &session{
 		Session: inner, env: env, began: env.Clock.Now(), resources: map[store.Definition]*resource{},
-		closing: make(chan struct{}),
+		closing: make(chan struct{}), wheel: wheel{ticks: map[int64][]*pool{}},
 	}
 	for _, def := range defs {
-		if spec := def.Spec(); spec.Prefetch > 0 {
-			s.resources[def] = &resource{
-				session: s, def: def, spec: spec, prefetch: spec.Prefetch, pools: map[poolKey]*pool{},
-			}
+		if spec := def.Spec(); Barred(spec) == "" {
+			s.resources[def] = &resource{session: s, spec: spec, pools: map[poolKey]*pool{}}
 		}
 	}
 	if len(s.resources) == 0 {
@@ -72,19 +70,26 @@ func Wrap(env *store.Env, inner store.Session, defs []store.Definition) store.Se
 	return s
 }
 
+// of returns the resource of def, or nil if it cannot have pools.
+func (s *session) of(def store.Definition) *resource {
+	if name, ok := def.(*store.Named); ok {
+		def = name.Of
+	}
+	return s.resources[def]
+}
+
 // now returns the present instant.
 func (s *session) now() time.Duration { return s.env.Clock.Now().Sub(s.began) }
 
-// Acquire implements store.Session. A call of several parts asks the store, as does a call of a resource
-// without prefetch.
+// Acquire implements store.Session. A call of several parts asks the store, as does one without a prefetch.
 func (s *session) Acquire(ctx context.Context, call *store.Call) error {
-	r := s.resources[call.Parts[0].Def]
-	if r == nil || len(call.Parts) > 1 || s.closed.Load() {
+	r := s.of(call.Parts[0].Def)
+	if r == nil || call.Prefetch == 0 || len(call.Parts) > 1 || s.closed.Load() {
 		return s.Session.Acquire(ctx, call)
 	}
 	part, now := &call.Parts[0], call.Called.Sub(s.began)
 	for i := range part.Buckets {
-		if !r.take(part, i, now) {
+		if !r.take(call, i, now) {
 			return r.ask(ctx, call, i)
 		}
 	}
@@ -92,14 +97,16 @@ func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 	return nil
 }
 
-// take takes the cost of part's i-th bucket from that bucket's pool. It reports false if the pool has less.
-func (r *resource) take(part *store.Part, i int, now time.Duration) bool {
+// take takes the cost of call's i-th bucket from that bucket's pool. It reports false if the pool has less.
+func (r *resource) take(call *store.Call, i int, now time.Duration) bool {
+	part := &call.Parts[0]
 	b := &part.Buckets[i]
-	p := r.pool(b)
+	p := r.pool(part.Def, b)
 	cost := p.own(part.Cost)
 	p.blocks.Expire(now)
 	p.meter.Add(cost, now)
-	from := p.blocks.Take(cost)
+	p.prefetch = call.Prefetch
+	from := p.blocks.Take(cost, call.Prefetch, now)
 	if from == nil {
 		p.mu.Unlock()
 		return false
@@ -111,9 +118,12 @@ func (r *resource) take(part *store.Part, i int, now time.Duration) bool {
 		b.Source = whole(from, cost, b.Source)
 	}
 	size := p.due(now)
+	if size != nil {
+		p.name(part, i)
+	}
 	p.mu.Unlock()
 	if size != nil {
-		p.start(part, i, size)
+		p.start(size, call.Prefetch)
 	}
 	return true
 }
@@ -131,13 +141,14 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 func (s *session) seen(call *store.Call) {
 	now := s.now()
 	for i := range call.Parts {
-		r := s.resources[call.Parts[i].Def]
-		if r == nil {
+		part := &call.Parts[i]
+		r := s.of(part.Def)
+		if r == nil || !r.used.Load() {
 			continue
 		}
-		for j := range call.Parts[i].Buckets {
-			b := &call.Parts[i].Buckets[j]
-			if p := r.find(r.key(b)); p != nil {
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			if p := r.find(r.key(part.Def, b)); p != nil {
 				p.seen(b, now)
 				if b.Prefetched = make([]int64, len(r.spec.Limits)); p.blocks.Live() {
 					for k := range b.Prefetched {
@@ -151,6 +162,32 @@ func (s *session) seen(call *store.Call) {
 }
 
 var _ store.Session = (*session)(nil)
+
+// Shortest and Longest are the bounds of a prefetch.
+const (
+	Shortest = 100 * time.Millisecond
+	Longest  = 5 * time.Second
+)
+
+// Allows says which durations are a prefetch of a call.
+const Allows = "want 0, or whole milliseconds from 100ms to 5s"
+
+// Allowed reports whether d can be the prefetch of a call, 0 included.
+func Allowed(d time.Duration) bool {
+	return d == 0 || d >= Shortest && d <= Longest && d%time.Millisecond == 0
+}
+
+// Barred returns why calls of a resource have no prefetch, after "the resource", or "".
+func Barred(spec *store.Spec) string {
+	prepaid := func(k store.Kind) bool { return slices.ContainsFunc(k.Limits, bucket.Limit.Prepaid) }
+	switch {
+	case spec.Held != nil:
+		return "has in_flight or on_crash: release, for which each call needs a write"
+	case slices.ContainsFunc(spec.Kinds, prepaid):
+		return "has window: never, and a process that is killed would lose credits for good"
+	}
+	return ""
+}
 
 // whole returns the source of a call that took all of cost from a block, after those of before.
 func whole(from *blocks.Block, cost []int64, before any) *source {

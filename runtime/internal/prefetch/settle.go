@@ -40,8 +40,8 @@ func acquires(from any, cost []int64) (all []source) {
 // later they go with the bucket's next write. Tokens beyond the estimate are taken from the pool, else from
 // the store. The store is asked for each bucket of which anything is left to be done.
 func (s *session) Settle(ctx context.Context, call *store.Call) error {
-	r := s.resources[call.Parts[0].Def]
-	if r == nil || len(call.Parts) > 1 || s.closed.Load() {
+	r := s.of(call.Parts[0].Def)
+	if r == nil || len(call.Parts) > 1 || s.closed.Load() || !r.concerns(&call.Parts[0]) {
 		return s.Session.Settle(ctx, call)
 	}
 	inner := &store.Call{Called: call.Called, Deadline: call.Deadline}
@@ -81,6 +81,24 @@ func (s *session) Settle(ctx context.Context, call *store.Call) error {
 	return errors.Join(errs...)
 }
 
+// concerns reports whether a lease of part took tokens of a pool, or one of its buckets has a pool.
+func (r *resource) concerns(part *store.Part) bool {
+	if !r.used.Load() {
+		return false
+	}
+	for i := range part.Buckets {
+		b := &part.Buckets[i]
+		if b.Source != nil {
+			return true
+		}
+		if p := r.find(r.key(part.Def, b)); p != nil {
+			p.mu.Unlock()
+			return true
+		}
+	}
+	return false
+}
+
 // settling is the settle of one bucket.
 type settling struct {
 	pool   *pool
@@ -94,7 +112,7 @@ type settling struct {
 func (r *resource) settle(part *store.Part, i int, lazy bool) *settling {
 	b, now := &part.Buckets[i], r.now()
 	cost, change := r.spec.CostOf(b.Kind, part.Cost), slices.Clone(r.spec.CostOf(b.Kind, part.Difference(b)))
-	p := r.pool(b)
+	p := r.pool(part.Def, b)
 	defer p.mu.Unlock()
 	one := &settling{pool: p, bucket: b}
 	if !some(change) {
@@ -104,7 +122,7 @@ func (r *resource) settle(part *store.Part, i int, lazy bool) *settling {
 	p.blocks.Expire(now)
 	all := acquires(b.Source, cost)
 	p.takeBack(all, change, now)
-	for j, n := range p.takeMore(change) {
+	for j, n := range p.takeMore(change, now) {
 		change[j] -= n
 	}
 	if p.image != nil {
@@ -149,13 +167,13 @@ func (p *pool) takeBack(all []source, change []int64, now time.Duration) {
 }
 
 // takeMore takes what change takes from the pool, as far as that has it, and returns that.
-func (p *pool) takeMore(change []int64) []int64 {
+func (p *pool) takeMore(change []int64, now time.Duration) []int64 {
 	more, taken := make([]int64, len(change)), make([]int64, len(change))
 	for i, n := range change {
 		more[i] = max(0, n)
 	}
 	if some(more) {
-		for _, d := range p.blocks.TakeSome(more) {
+		for _, d := range p.blocks.TakeSome(more, p.prefetch, now) {
 			for i, n := range d.Cost {
 				taken[i] += n
 			}

@@ -2,72 +2,99 @@ package prefetch
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/prefetch/blocks"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// sweepOn starts the goroutine that ends blocks and pools, unless it runs.
-func (s *session) sweepOn() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.sweeping && !s.closed.Load() {
-		s.sweeping = true
+// tick is the time between two looks at the pools that are due: a quarter of the shortest prefetch.
+const tick = 25 * time.Millisecond
+
+// wheel has each pool in the tick in which it is to be looked at next. So a look at pools takes none of the
+// locks that calls on other pools need, however many pools there are.
+type wheel struct {
+	mu       sync.Mutex
+	ticks    map[int64][]*pool
+	sweeping bool // a goroutine looks at them
+}
+
+// watch has p looked at from at on. It starts the goroutine that does so, unless it runs.
+func (s *session) watch(p *pool, at time.Duration) {
+	w := &s.wheel
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	number := int64(at/tick) + 1
+	w.ticks[number] = append(w.ticks[number], p)
+	if !w.sweeping && !s.closed.Load() {
+		w.sweeping = true
 		s.background.Start(s.sweepPools)
 	}
 }
 
-// sweepPools ends blocks and pools again and again, until there are no pools.
-func (s *session) sweepPools() {
-	every := time.Duration(0)
-	for _, r := range s.resources {
-		if every == 0 || r.prefetch < every {
-			every = r.prefetch
+// due returns the pools that are to be looked at by now, and takes them off w. last reports that there is
+// none at all; the goroutine that looks at them then ends.
+func (w *wheel) due(now time.Duration) (pools []*pool, last bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for number, all := range w.ticks {
+		if number <= int64(now/tick) {
+			pools = append(pools, all...)
+			delete(w.ticks, number)
 		}
 	}
+	w.sweeping = len(pools) > 0 || len(w.ticks) > 0
+	return pools, !w.sweeping
+}
+
+// sweepPools looks at the pools that are due again and again, until there are none.
+func (s *session) sweepPools() {
 	for {
 		select {
-		case <-store.SystemClock().After(every / sweeping): // a test's clock may stand still
+		case <-store.SystemClock().After(tick): // a test's clock may stand still
 		case <-s.closing:
 			return
 		}
-		s.mu.Lock()
-		left := 0
-		for _, r := range s.resources {
-			left += r.sweep()
+		now := s.now()
+		pools, last := s.wheel.due(now)
+		for _, p := range pools {
+			if next := p.sweep(now); next > 0 {
+				s.watch(p, next)
+			}
 		}
-		s.sweeping = left > 0
-		s.mu.Unlock()
-		if left == 0 {
+		if last {
 			return
 		}
 	}
 }
 
-// sweeping divides the shortest prefetch: so often blocks and pools are looked at.
-const sweeping = 4
-
-// sweep ends blocks whose time is over, has rests given back that have waited for a prefetch, and ends pools
-// that nobody uses. It returns how many pools are left.
-func (r *resource) sweep() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.now()
-	for key, p := range r.pools {
-		p.mu.Lock()
-		p.blocks.Expire(now)
-		if p.blocks.Overdue(r.prefetch, now) {
-			rests := p.blocks.Rests()
-			r.background.Start(func() { r.giveBackBeside(p, rests) })
-		} else if p.idle(now) {
-			p.ended = true
-			delete(r.pools, key)
-		}
-		p.mu.Unlock()
+// sweep ends blocks whose time is over, and has rests given back that have waited for a prefetch. It returns
+// when p is to be looked at again. If nobody uses p it ends p, and returns 0.
+func (p *pool) sweep(now time.Duration) (next time.Duration) {
+	r := p.resource
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocks.Expire(now)
+	switch {
+	case p.blocks.Overdue(p.prefetch, now):
+		rests := p.blocks.Rests()
+		r.background.Start(func() { r.giveBackBeside(p, rests) })
+	case p.idle(now):
+		p.ended = true
+		r.mu.Lock()
+		delete(r.pools, p.key)
+		r.mu.Unlock()
+		return 0
 	}
-	return len(r.pools)
+	if p.blocks.Empty() && !p.fetching {
+		return now + blocks.Span
+	}
+	return now + p.prefetch/sweeping
 }
+
+// sweeping divides the prefetch of a pool that holds something: so often it is looked at.
+const sweeping = 4
 
 // giveBackBeside gives rests of p back, of which no caller waits for the end.
 func (r *resource) giveBackBeside(p *pool, rests []blocks.Rest) {
@@ -79,11 +106,11 @@ func (r *resource) giveBackBeside(p *pool, rests []blocks.Rest) {
 // Close implements store.Session. It gives back what pools hold, after the blocks that are under way have
 // come. The session is as without pools then.
 func (s *session) Close(ctx context.Context) error {
-	s.mu.Lock()
+	s.wheel.mu.Lock()
 	if !s.closed.Swap(true) {
 		close(s.closing)
 	}
-	s.mu.Unlock()
+	s.wheel.mu.Unlock()
 	if err := s.background.Wait(ctx); err != nil {
 		return err
 	}

@@ -83,6 +83,29 @@ func (d Demand) Ahead(i int, within time.Duration) int64 {
 	return bucket.MulDiv(d.Cost[i], int64(within), int64(Span))
 }
 
+// leaving is the refill that a process leaves to others, and the portion of the burst that it is at most.
+const (
+	leaving        = 50 * time.Millisecond
+	leavingPortion = 20
+)
+
+// Leave returns how much of its bucket's i-th limit, which is l, a process with demand d leaves to others. It
+// is less the smaller the demand, so that a process that asks for much does not take the tokens of one that
+// asks for little. It is nothing if two calls could not use it.
+func (d Demand) Leave(i int, l bucket.Limit) int64 {
+	if d.Calls == 0 {
+		return 0
+	}
+	most := min(bucket.Refill(l, 0, leaving.Milliseconds()), l.Burst/leavingPortion)
+	if much := bucket.Refill(l, 0, Span.Milliseconds()) / portion; d.Cost[i] < much {
+		most = bucket.MulDiv(most, d.Cost[i], much)
+	}
+	if most/fewest < d.Cost[i]/d.Calls {
+		return 0
+	}
+	return most
+}
+
 // Margin returns how long before a pool is used up the next block is taken, for blocks that took so long. It
 // is for twice that, between an eighth of prefetch and a half.
 func Margin(took, prefetch time.Duration) time.Duration {

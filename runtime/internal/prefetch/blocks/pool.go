@@ -12,13 +12,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Most is how many blocks of a bucket a process holds: one in use, and one for after it.
+// Most is how many blocks of a bucket a process holds, for calls with the same prefetch: one in use, and one
+// for after it.
 const Most = 2
 
 // Block is tokens that one write took. A Pool changes it; others only read its Ends.
 type Block struct {
 	Ends []int64 // of the windows that it was taken from, by limit, in ms; nil if no limit has windows
 
+	from    time.Duration // the instant of its call
 	until   time.Duration
 	version int64   // of the bucket's shape
 	taken   []int64 // by its write
@@ -26,11 +28,16 @@ type Block struct {
 	ended   bool
 }
 
-// New returns a block of all of taken. Calls use it before until, unless its bucket has a later version or a
-// later window before.
-func New(taken []int64, until time.Duration, version int64, ends []int64) *Block {
-	return &Block{Ends: ends, until: until, version: version, taken: taken, left: slices.Clone(taken)}
+// New returns a block of all of taken, by a call at from. Calls use it before until, unless its bucket has a
+// later version or a later window before.
+func New(taken []int64, from, until time.Duration, version int64, ends []int64) *Block {
+	return &Block{
+		Ends: ends, from: from, until: until, version: version, taken: taken, left: slices.Clone(taken),
+	}
 }
+
+// endsFor returns until when calls with a prefetch use b.
+func (b *Block) endsFor(prefetch time.Duration) time.Duration { return min(b.until, b.from+prefetch) }
 
 // covers reports whether b has all of cost.
 func (b *Block) covers(cost []int64) bool {
@@ -87,9 +94,16 @@ type Pool struct {
 	rests  []Rest   // one for each set of windows
 }
 
-// Full reports whether p takes no further block, since it has enough of which something is left.
-func (p *Pool) Full() bool {
-	return len(p.blocks) >= Most && !slices.ContainsFunc(p.blocks, (*Block).spent)
+// Full reports whether p takes no further block for calls with a prefetch, since it has enough of which
+// something is left for them.
+func (p *Pool) Full(prefetch, now time.Duration) bool {
+	n := 0
+	for _, b := range p.blocks {
+		if b.endsFor(prefetch) > now && !b.spent() {
+			n++
+		}
+	}
+	return n >= Most
 }
 
 // Empty reports whether p holds nothing, rests included.
@@ -106,41 +120,46 @@ func (p *Pool) Left(i int) (n int64) {
 	return n
 }
 
-// Low reports whether p has less than what demand asks within ahead, without blocks that end by then.
-func (p *Pool) Low(demand Demand, ahead, now time.Duration) bool {
-	for i := range demand.Cost {
-		left := int64(0)
-		for _, b := range p.blocks {
-			if b.until-now > ahead {
-				left = bucket.Add(left, b.left[i])
-			}
+// LeftFor returns what p has left of the i-th limit at after, for calls with a prefetch.
+func (p *Pool) LeftFor(i int, prefetch, after time.Duration) (n int64) {
+	for _, b := range p.blocks {
+		if b.endsFor(prefetch) > after {
+			n = bucket.Add(n, b.left[i])
 		}
-		if left < demand.Ahead(i, ahead) {
+	}
+	return n
+}
+
+// Low reports whether p has less than what demand asks within ahead, for calls with a prefetch, without
+// blocks that end by then.
+func (p *Pool) Low(demand Demand, prefetch, ahead, now time.Duration) bool {
+	for i := range demand.Cost {
+		if p.LeftFor(i, prefetch, now+ahead) < demand.Ahead(i, ahead) {
 			return true
 		}
 	}
 	return false
 }
 
-// Add adds b at now, perhaps in place of a block that is spent. If b has ended, or p is full, all of b is a
-// rest: blocks are never joined, since what is left of the older one would live for longer.
-func (p *Pool) Add(b *Block, now time.Duration) {
-	if b.until <= now || p.Full() {
+// Add adds b, which was taken for calls with a prefetch, at now, in place of blocks that are spent. If b has
+// ended, or p is full, all of b is a rest: blocks are never joined, since what is left of the older one would
+// live for longer.
+func (p *Pool) Add(b *Block, prefetch, now time.Duration) {
+	if b.until <= now || p.Full(prefetch, now) {
 		p.end(b, now)
 		return
 	}
 	if len(p.blocks) >= Most {
-		i := slices.IndexFunc(p.blocks, (*Block).spent)
-		p.end(p.blocks[i], now)
-		p.blocks = slices.Delete(p.blocks, i, i+1)
+		p.endIf(now, (*Block).spent)
 	}
 	p.blocks = append(p.blocks, b)
 }
 
-// Take takes cost from one block, the oldest that has all of it. It returns nil if none has.
-func (p *Pool) Take(cost []int64) *Block {
+// Take takes cost from one block, the oldest that has all of it, for a call with a prefetch. It returns nil
+// if none has.
+func (p *Pool) Take(cost []int64, prefetch, now time.Duration) *Block {
 	for _, b := range p.blocks {
-		if b.covers(cost) {
+		if b.endsFor(prefetch) > now && b.covers(cost) {
 			for i, n := range cost {
 				b.left[i] -= n
 			}
@@ -150,11 +169,14 @@ func (p *Pool) Take(cost []int64) *Block {
 	return nil
 }
 
-// TakeSome takes as much of cost as the blocks have, of the oldest first. It returns what it took of each, in
-// that order.
-func (p *Pool) TakeSome(cost []int64) (all []Draw) {
+// TakeSome takes as much of cost as the blocks have, of the oldest first, for a call with a prefetch. It
+// returns what it took of each, in that order.
+func (p *Pool) TakeSome(cost []int64, prefetch, now time.Duration) (all []Draw) {
 	missing := slices.Clone(cost)
 	for _, b := range p.blocks {
+		if b.endsFor(prefetch) <= now {
+			continue
+		}
 		draw, some := Draw{b, make([]int64, len(cost))}, false
 		for i, n := range missing {
 			if part := min(n, b.left[i]); part > 0 {

@@ -33,15 +33,16 @@ func (h *holder) add(tokens []int64, life time.Duration, version int64, ends []i
 	for i, n := range tokens {
 		h.taken[i] += n
 	}
-	h.pool.Add(New(slices.Clone(tokens), h.now+life, version, ends), h.now)
+	h.pool.Expire(h.now)
+	h.pool.Add(New(slices.Clone(tokens), h.now, h.now+life, version, ends), time.Hour, h.now)
 }
 
 // call takes cost from the pool, as far as that has it.
 func (h *holder) call(t *rapid.T, cost []int64) {
 	h.pool.Expire(h.now)
-	draws := []Draw{{h.pool.Take(cost), cost}}
+	draws := []Draw{{h.pool.Take(cost, time.Hour, h.now), cost}}
 	if draws[0].Block == nil {
-		draws = h.pool.TakeSome(cost)
+		draws = h.pool.TakeSome(cost, time.Hour, h.now)
 	}
 	for _, d := range draws {
 		if d.Block.until <= h.now || d.Block.ended {
@@ -192,11 +193,11 @@ func TestPool(t *testing.T) {
 	const ms = time.Millisecond
 	t.Run("the older block first, and one that has all", func(t *testing.T) {
 		var p Pool
-		older, newer := New([]int64{5}, 100*ms, 1, nil), New([]int64{9}, 200*ms, 1, nil)
-		p.Add(older, 0)
-		p.Add(newer, 50*ms)
+		older, newer := New([]int64{5}, 0, 100*ms, 1, nil), New([]int64{9}, 0, 200*ms, 1, nil)
+		p.Add(older, time.Hour, 0)
+		p.Add(newer, time.Hour, 50*ms)
 		for i, want := range []*Block{older, newer, older, newer, nil} {
-			if got := p.Take([]int64{[]int64{3, 4, 2, 5, 1}[i]}); got != want {
+			if got := p.Take([]int64{[]int64{3, 4, 2, 5, 1}[i]}, time.Hour, 0); got != want {
 				t.Errorf("call %d: block %p, want %p", i, got, want)
 			}
 		}
@@ -204,7 +205,7 @@ func TestPool(t *testing.T) {
 	t.Run("a third block is a rest", func(t *testing.T) {
 		var p Pool
 		for range 3 {
-			p.Add(New([]int64{5}, 100*ms, 1, nil), 0)
+			p.Add(New([]int64{5}, 0, 100*ms, 1, nil), time.Hour, 0)
 		}
 		if rests := p.Rests(); p.Left(0) != 10 || len(rests) != 1 || rests[0].Tokens[0] != 5 {
 			t.Errorf("left %d, rests %v; want 10 and one of 5", p.Left(0), rests)
@@ -212,23 +213,23 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("a spent block makes room", func(t *testing.T) {
 		var p Pool
-		spent := New([]int64{5, 5}, 100*ms, 1, nil)
-		p.Add(spent, 0)
-		p.Add(New([]int64{9, 9}, 100*ms, 1, nil), 0)
-		p.Take([]int64{5, 2})
-		if p.Full() {
+		spent := New([]int64{5, 5}, 0, 100*ms, 1, nil)
+		p.Add(spent, time.Hour, 0)
+		p.Add(New([]int64{9, 9}, 0, 100*ms, 1, nil), time.Hour, 0)
+		p.Take([]int64{5, 2}, time.Hour, 0)
+		if p.Full(100*ms, 0) {
 			t.Error("the pool is full, although its older block is spent")
 		}
-		p.Add(New([]int64{7, 7}, 100*ms, 1, nil), 0)
+		p.Add(New([]int64{7, 7}, 0, 100*ms, 1, nil), time.Hour, 0)
 		if rests := p.Rests(); p.Left(0) != 16 || len(rests) != 1 || rests[0].Tokens[1] != 3 {
 			t.Errorf("left %d, rests %v; want 16 and one of 3", p.Left(0), rests)
 		}
 	})
 	t.Run("a give-back after the end is a rest of its window", func(t *testing.T) {
 		var p Pool
-		b := New([]int64{5}, 100*ms, 1, []int64{7})
-		p.Add(b, 0)
-		p.Take([]int64{5})
+		b := New([]int64{5}, 0, 100*ms, 1, []int64{7})
+		p.Add(b, time.Hour, 0)
+		p.Take([]int64{5}, time.Hour, 0)
 		p.Expire(100 * ms)
 		p.Return(b, []int64{2}, 150*ms)
 		p.Return(b, []int64{1}, 250*ms)
@@ -241,7 +242,7 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("a late reply of an older shape ends nothing", func(t *testing.T) {
 		var p Pool
-		p.Add(New([]int64{5}, 100*ms, 2, []int64{7}), 0)
+		p.Add(New([]int64{5}, 0, 100*ms, 2, []int64{7}), time.Hour, 0)
 		p.Seen(1, []int64{6}, 0)
 		if !p.Live() {
 			t.Error("the block has ended")

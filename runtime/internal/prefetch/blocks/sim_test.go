@@ -113,7 +113,7 @@ func (p *process) call() {
 	called, cost := p.now, []int64{bucket.Milli}
 	p.expire()
 	p.meter.Add(cost, called)
-	if b := p.pool.Take(cost); b != nil {
+	if b := p.pool.Take(cost, time.Hour, called); b != nil {
 		p.admit(b)
 	} else {
 		p.write(cost[0], false, func(ok bool) {
@@ -193,7 +193,8 @@ func (p *process) expire() {
 // prefetch takes a block if less than a quarter of the demand ahead is left.
 func (p *process) prefetch() {
 	d := p.meter.Demand(p.now)
-	if p.asking || p.pool.Full() || !p.pool.Low(d, Margin(p.load.trip, p.load.prefetch), p.now) {
+	if p.asking || p.pool.Full(time.Hour, p.now) ||
+		!p.pool.Low(d, time.Hour, Margin(p.load.trip, p.load.prefetch), p.now) {
 		return
 	}
 	level := bucket.Available(bucket.Balance{Limit: p.limit, Tokens: p.level}, p.levelAt.Milliseconds(),
@@ -208,8 +209,8 @@ func (p *process) prefetch() {
 		if p.asking = false; !ok {
 			return
 		}
-		b := New(size, p.rules.until(called, p.now, p.load.prefetch), 0, nil)
-		p.pool.Add(b, p.now)
+		b := New(size, called, p.rules.until(called, p.now, p.load.prefetch), 0, nil)
+		p.pool.Add(b, time.Hour, p.now)
 		p.expire()
 	})
 }
