@@ -63,6 +63,7 @@ const (
 	InFlightGlobal = "IN_FLIGHT_GLOBAL"
 
 	PrefetchInFlight = "PREFETCH_IN_FLIGHT"
+	PrefetchNever    = "PREFETCH_NEVER"
 
 	Currency      = "CURRENCY"
 	MoneyRate     = "MONEY_RATE"
@@ -164,6 +165,8 @@ func meaningRules() []Rule {
 		{ID: InFlightGlobal, Purpose: "No limit of a global resource is in flight.",
 			At: "resources.<resource>.limits.<limit>"},
 		{ID: PrefetchInFlight, Purpose: "No limit of a resource with prefetch has in_flight or on_crash: release.",
+			At: "resources.<resource>"},
+		{ID: PrefetchNever, Purpose: "No limit of a resource with prefetch has window: never.",
 			At: "resources.<resource>"},
 	}
 }

@@ -12,7 +12,7 @@ func prefetches() span {
 }
 
 // readPrefetch reads how long before its use a process may take a token. A limit that counts what open leases
-// hold needs a write for each call.
+// hold needs a write for each call. A prepaid one gets nothing back that a process has lost.
 func readPrefetch(r *resourceReader, e entry) {
 	r.res.Prefetch = r.duration(e, "prefetch of "+r.what, prefetches()).d
 	for _, l := range r.limits {
@@ -20,10 +20,15 @@ func readPrefetch(r *resourceReader, e entry) {
 		if l.release {
 			key = "on_crash: release"
 		}
-		if l.inFlight || l.release {
+		switch {
+		case l.inFlight || l.release:
 			r.add(r.pos(e.key), rules.PrefetchInFlight, "prefetch of %s stands beside %s, which has %s: its calls "+
 				"need a write each, whatever else is prefetched; move that limit to a resource without prefetch, or "+
 				"leave prefetch out", r.what, l.what, key)
+		case l.prepaid():
+			r.add(r.pos(e.key), rules.PrefetchNever, "prefetch of %s stands beside %s, which has window: never: a "+
+				"process that is killed would lose credits that nothing brings back; move that limit to a resource "+
+				"without prefetch, or leave prefetch out", r.what, l.what)
 		}
 	}
 }
