@@ -192,10 +192,10 @@ func TestObservers(t *testing.T) {
 		return &runtime.Observer{
 			Acquired: note("acquired"), Denied: note("denied"), Degraded: note("degraded"), Shadowed: note("shadowed"),
 			Failed: note("failed"), Settled: note("settled"), Released: note("released"),
-			LeaseLost: note("leaselost"),
-			Store:     func(context.Context, runtime.StoreEvent) { got = append(got, name+" store") },
-			Breaker:   func(bool, error) { got = append(got, name+" breaker") },
-			Skew:      func(time.Duration) { got = append(got, name+" skew") },
+			LeaseLost: note("leaselost"), Prefetched: note("prefetched"),
+			Store:   func(context.Context, runtime.StoreEvent) { got = append(got, name+" store") },
+			Breaker: func(bool, error) { got = append(got, name+" breaker") },
+			Skew:    func(time.Duration) { got = append(got, name+" skew") },
 		}
 	}
 	b := one("b")

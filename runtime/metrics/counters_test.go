@@ -178,7 +178,12 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	c := &metrics.Counters{}
 	o := metrics.Observer(c)
 	ctx := t.Context()
-	o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire})
+	o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire, Resource: "hot", Kind: "org", Pooled: true})
+	o.Prefetched(ctx, runtime.Event{Operation: store.OperationTake, Limit: "rps", Millitokens: 40_000})
+	o.Prefetched(ctx, runtime.Event{
+		Operation: store.OperationTake, Limit: "cost", Millitokens: 40, Currency: "USD",
+	})
+	o.Prefetched(ctx, runtime.Event{Operation: store.OperationReturn, Resource: "hot", Millitokens: 2_500})
 	o.Shadowed(ctx, runtime.Event{Operation: store.OperationAcquire})
 	o.Degraded(ctx, runtime.Event{Operation: store.OperationAcquire, Uncharged: 5, Currency: "USD"})
 	o.Failed(ctx, runtime.Event{Operation: store.OperationRelease, Err: context.Canceled})
@@ -206,6 +211,12 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	if lost, swept := got.Sum(metrics.LeasesLost, metrics.Resource, "jobs", metrics.EntityKind, "org"),
 		got.Sum(metrics.SlotsSwept); lost != 1 || swept != 7 {
 		t.Errorf("%v lost, %v swept", lost, swept)
+	}
+	if pooled, taken, returned := got.Sum(metrics.PrefetchAdmitted, metrics.EntityKind, "org"),
+		got.Sum(metrics.PrefetchTaken, metrics.LimitName, "rps"),
+		got.Sum(metrics.PrefetchReturned, metrics.Resource, "hot"); pooled != 1 || taken != 40 || returned != 2.5 ||
+		got.Sum(metrics.PrefetchTaken, metrics.LimitName, "cost") != 40 {
+		t.Errorf("%v admitted of %v taken, %v returned", pooled, taken, returned)
 	}
 	for outcome, want := range map[string]float64{"acquired": 1, "shadowed": 1, "failed": 1} {
 		if n := got.Sum(metrics.Decisions, metrics.Outcome, outcome); n != want {

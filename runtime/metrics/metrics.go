@@ -117,6 +117,21 @@ var (
 			"died, mostly.",
 		Labels: []string{Resource, System},
 	}
+	PrefetchAdmitted = &Metric{
+		Name: "sluice.prefetch.admitted", Unit: "{decision}", Kind: Counter,
+		Description: "Acquires and waits that were admitted without a request, of tokens taken before.",
+		Labels:      []string{Resource, EntityKind},
+	}
+	PrefetchTaken = &Metric{
+		Name: "sluice.prefetch.taken", Unit: "{token}", Kind: Counter,
+		Description: "Tokens that were taken for calls to come; of a limit of money, billionths of its currency.",
+		Labels:      []string{Resource, EntityKind, LimitName},
+	}
+	PrefetchReturned = &Metric{
+		Name: "sluice.prefetch.returned", Unit: "{token}", Kind: Counter,
+		Description: "Tokens that were taken for calls to come and given back, since no call used them in time.",
+		Labels:      []string{Resource, EntityKind, LimitName},
+	}
 	BreakersOpen = &Metric{
 		Name: "sluice.breakers.open", Unit: "{breaker}", Kind: Gauge,
 		Description: "Circuit breakers that are open: the failure policy decides, and only probes ask the store.",
@@ -137,6 +152,7 @@ var seconds = []float64{0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05,
 func All() []*Metric {
 	return []*Metric{
 		Decisions, DecisionDuration, DegradedNano, Settlements, StoreCalls, StoreCallDuration, StoreCapacity,
-		StoreCoalesced, LeasesLost, SlotsSwept, BreakersOpen, ClockSkew,
+		StoreCoalesced, LeasesLost, SlotsSwept, PrefetchAdmitted, PrefetchTaken, PrefetchReturned, BreakersOpen,
+		ClockSkew,
 	}
 }

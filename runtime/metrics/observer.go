@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -49,6 +50,16 @@ func Observer(sink Sink) *runtime.Observer {
 		LeaseLost: func(ctx context.Context, e runtime.Event) {
 			sink.Measure(ctx, LeasesLost, 1, Values{e.Resource, e.Kind})
 		},
+		Prefetched: func(ctx context.Context, e runtime.Event) {
+			m, tokens := PrefetchTaken, float64(e.Millitokens)
+			if e.Operation == store.OperationReturn {
+				m = PrefetchReturned
+			}
+			if e.Currency == "" {
+				tokens /= bucket.Milli
+			}
+			sink.Measure(ctx, m, tokens, Values{e.Resource, e.Kind, e.Limit})
+		},
 		Store: func(ctx context.Context, e runtime.StoreEvent) { call(ctx, sink, e) },
 		Breaker: func(opens bool, _ error) {
 			if opens {
@@ -71,6 +82,9 @@ func decision(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
 	sink.Measure(ctx, Decisions, 1, Values{e.Resource, e.Kind, e.Operation, outcome, e.Limit, e.LimitKind,
 		TypeOf(e.Err)})
 	sink.Measure(ctx, DecisionDuration, e.Took.Seconds(), Values{e.Resource, e.Operation, outcome})
+	if e.Pooled {
+		sink.Measure(ctx, PrefetchAdmitted, 1, Values{e.Resource, e.Kind})
+	}
 	if e.Uncharged > 0 {
 		sink.Measure(ctx, DegradedNano, float64(e.Uncharged), Values{e.Resource, e.Currency})
 	}

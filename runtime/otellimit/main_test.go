@@ -65,7 +65,10 @@ func play(t *testing.T, o *runtime.Observer) {
 		operation string
 		err       error
 	}{
-		{func(e runtime.Event) { o.Acquired(ctx, e) }, store.OperationAcquire, nil},
+		{func(e runtime.Event) {
+			e.Pooled = true
+			o.Acquired(ctx, e)
+		}, store.OperationAcquire, nil},
 		{func(e runtime.Event) { o.Denied(ctx, e) }, store.OperationWait, &runtime.DeniedError{}},
 		{func(e runtime.Event) {
 			e.Uncharged, e.Currency = 5, "USD"
@@ -92,5 +95,10 @@ func play(t *testing.T, o *runtime.Observer) {
 		Began: began, Took: time.Second})
 	o.Breaker(true, errors.New("down"))
 	o.Skew(-2 * time.Second)
+	for _, operation := range []string{store.OperationTake, store.OperationReturn} {
+		o.Prefetched(ctx, runtime.Event{
+			Operation: operation, Resource: "gpt-4", Kind: "user", Limit: "tpm", Millitokens: 40_000,
+		})
+	}
 	o.LeaseLost(ctx, runtime.Event{Operation: store.OperationExtend, Resource: "jobs", Kind: "org"})
 }

@@ -16,7 +16,7 @@ import (
 //     reads of overrides;
 //   - Settled, Released and Failed, for a lazy settle or release.
 //
-// LeaseLost, and what follows from a lease that was dropped, run on a goroutine of the Limiter.
+// LeaseLost, Prefetched, and what follows from a lease that was dropped, run on a goroutine of the Limiter.
 //
 // They must not panic: on a goroutine of the store nothing recovers, and the process ends.
 //
@@ -42,7 +42,10 @@ type Observer struct {
 	// LeaseLost is called for a lease whose hold could not be extended, because of Err: its context has ended,
 	// and others may soon have what it held. Took is how long it was open.
 	LeaseLost func(context.Context, Event)
-	Store     func(context.Context, StoreEvent)
+	// Prefetched is called for each limit when tokens were taken for calls to come (OperationTake), and when
+	// those that no call has used were given back (OperationReturn). The calls are Acquired, and Pooled.
+	Prefetched func(context.Context, Event)
+	Store      func(context.Context, StoreEvent)
 	// Breaker is called when the circuit breaker opens, because of err and of silence during five calls, and
 	// when it closes, because the store answers again; err is then nil.
 	Breaker func(open bool, err error)
@@ -58,6 +61,8 @@ const (
 	OperationSettle  = "settle"
 	OperationRelease = "release"
 	OperationExtend  = "extend" // of what a lease holds: LeaseLost
+	OperationTake    = "take"   // of tokens for calls to come: Prefetched
+	OperationReturn  = "return" // of such tokens: Prefetched
 )
 
 // Event is one outcome.
@@ -70,6 +75,7 @@ type Event struct {
 	Limit, LimitKind string
 	Took             time.Duration
 	Local            bool // the failure policy decided in this process, as the store did not answer
+	Pooled           bool // its tokens had been prefetched: it made no request
 	Shadow           bool // shadow mode let the call through: Shadowed, and its Settled or Released
 	Err              error
 
@@ -77,6 +83,9 @@ type Event struct {
 	// the store is charged for it, then or later. Of several limits, it is the highest cost.
 	Uncharged money.Amount
 	Currency  string
+
+	// Millitokens are those of Limit that Prefetched is about: nano-units of Currency, if it is one of money.
+	Millitokens int64
 }
 
 // StoreEvent is one request to the store. An acquire, a settle, a release or a peek made it, or it followed

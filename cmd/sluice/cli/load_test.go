@@ -413,8 +413,8 @@ func TestLoadJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &got); err != nil {
 			t.Fatal(err, out)
 		}
-		want := "acquires began billed buckets_deleted carried carrying concurrency cost cpu_wait_p99_ms denials " +
-			"due ended failures lazy_settles_failed limiters " +
+		want := "acquires admitted_without_request began billed buckets_deleted carried carrying concurrency " +
+			"cost cpu_wait_p99_ms denials due ended failures lazy_settles_failed limiters " +
 			"lost made mix outcomes place rate schema seconds seed settings settles settles_failed store units"
 		if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != want {
 			t.Errorf("there is\n%s\nwant\n%s", names, want)

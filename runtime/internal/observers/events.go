@@ -36,7 +36,7 @@ func Acquired(
 		return
 	}
 	e := Event(operation, call, ended, err)
-	e.Local, e.Shadow = o.Outage != nil, o.Shadowed != nil
+	e.Local, e.Shadow, e.Pooled = o.Outage != nil, o.Shadowed != nil, call.Pooled
 	e.Limit, e.LimitKind = store.Refusing(call.Parts[0].Def.Spec(), &call.Parts[0], err)
 	if err == nil {
 		e.Err = o.Outage
@@ -77,6 +77,28 @@ func Refused(
 		}
 	}
 	obs.Denied(ctx, e)
+}
+
+// Prefetched calls obs with what has become of tokens, a vector, of a bucket of def, for each limit: they
+// were taken for calls to come, or given back.
+func Prefetched(
+	ctx context.Context, obs *store.Observer, operation string, def store.Definition, b *store.Bucket,
+	tokens []int64,
+) {
+	if obs.Prefetched == nil {
+		return
+	}
+	spec := def.Spec()
+	for i, n := range tokens {
+		if n != 0 {
+			obs.Prefetched(ctx, store.Event{
+				Operation: operation, Resource: spec.Resource, Template: spec.Template,
+				Kind: spec.Kinds[b.Kind].Name, Entity: b.Entity,
+				Limit: spec.Limits[i], LimitKind: spec.Kinds[b.Kind].Name, Currency: spec.Unit(i),
+				Millitokens: n,
+			})
+		}
+	}
 }
 
 // Event describes how call, an operation, has ended.

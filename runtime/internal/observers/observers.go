@@ -22,6 +22,7 @@ func Chain(all []*store.Observer) *store.Observer {
 		chained.Settled = both(chained.Settled, o.Settled)
 		chained.Released = both(chained.Released, o.Released)
 		chained.LeaseLost = both(chained.LeaseLost, o.LeaseLost)
+		chained.Prefetched = both(chained.Prefetched, o.Prefetched)
 		chained.Store = both(chained.Store, o.Store)
 		chained.Breaker = both(chained.Breaker, o.Breaker)
 		if before, then := chained.Skew, o.Skew; before == nil {

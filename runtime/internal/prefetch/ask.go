@@ -58,6 +58,9 @@ func (r *resource) ask(ctx context.Context, call *store.Call, at int) error {
 	err := decide(questions)
 	for _, q := range questions {
 		q.finish(part, err == nil, now)
+		if err != nil && q.call != nil && q.err == nil { // it became a block
+			r.observe(store.OperationTake, &q.call.Parts[0], q.call.Parts[0].Cost)
+		}
 	}
 	if err != nil {
 		for i := range part.Buckets {

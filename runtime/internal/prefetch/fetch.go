@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/internal/observers"
 	"github.com/sluice-go/sluice/runtime/internal/prefetch/blocks"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -27,14 +28,22 @@ func (p *pool) fetch(size []int64, prefetch time.Duration) {
 	err := r.Session.Acquire(context.Background(), call)
 	b, now := &part.Buckets[0], r.now()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.seen(b, now)
 	p.fetching, p.took = false, now-called.Sub(r.began)
-	if err != nil {
+	if err == nil {
+		p.add(b, size, prefetch, called, now)
+	} else {
 		p.notBefore = now + prefetch/pausing
-		return
 	}
-	p.add(b, size, prefetch, called, now)
+	p.mu.Unlock()
+	if err == nil {
+		r.observe(store.OperationTake, &part, size)
+	}
+}
+
+// observe tells the observer what has become of tokens of part's bucket.
+func (r *resource) observe(operation string, part *store.Part, tokens []int64) {
+	observers.Prefetched(context.Background(), r.env.Observer, operation, part.Def, &part.Buckets[0], tokens)
 }
 
 // pausing divides the prefetch: for that part of it no block is taken after one that failed.
@@ -85,7 +94,7 @@ func (r *resource) ride(p *pool, rests []blocks.Rest, called time.Time) {
 		ctx, cancel := context.WithTimeout(context.Background(), r.env.SettleTimeout)
 		done := func(err error) {
 			cancel()
-			r.gaveBack(p, err)
+			r.gaveBack(call, err)
 			r.background.End()
 		}
 		r.background.Begin()
@@ -101,6 +110,7 @@ func (r *resource) giveBackNow(ctx context.Context, p *pool, rests []blocks.Rest
 	for _, rest := range rests {
 		call := p.giveBack(rest, r.env.Clock.Now())
 		err := r.Session.Settle(ctx, call)
+		r.gaveBack(call, err)
 		if first == nil {
 			first = err
 		}
@@ -111,12 +121,15 @@ func (r *resource) giveBackNow(ctx context.Context, p *pool, rests []blocks.Rest
 	return first
 }
 
-// gaveBack logs that tokens were not given back. The limit holds all the same.
-func (r *resource) gaveBack(p *pool, err error) {
-	if err != nil {
+// gaveBack tells the observer that call has given tokens back, or logs that it has not. The limit holds all
+// the same.
+func (r *resource) gaveBack(call *store.Call, err error) {
+	if part := &call.Parts[0]; err == nil {
+		r.observe(store.OperationReturn, part, part.Cost)
+	} else {
 		r.env.Logger.LogAttrs(context.Background(), slog.LevelWarn,
 			"sluice: prefetched tokens were not given back; they come back by refill",
-			slog.String("resource", p.def.Spec().Resource),
-			slog.String("entity", store.Quote(r.spec.Kinds[p.key.kind].Prefix+p.key.id)), slog.Any("error", err))
+			slog.String("resource", part.Def.Spec().Resource),
+			slog.String("entity", store.Quote(part.Buckets[0].Entity)), slog.Any("error", err))
 	}
 }

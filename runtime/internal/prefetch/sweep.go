@@ -100,7 +100,7 @@ const sweeping = 4
 func (r *resource) giveBackBeside(p *pool, rests []blocks.Rest) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.env.SettleTimeout)
 	defer cancel()
-	r.gaveBack(p, r.giveBackNow(ctx, p, rests))
+	_ = r.giveBackNow(ctx, p, rests) // the log has the error
 }
 
 // Close implements store.Session. It gives back what pools hold, after the blocks that are under way have

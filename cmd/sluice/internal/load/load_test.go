@@ -60,3 +60,18 @@ func TestLoadThatLost(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLoadWithoutRequests: how many calls had prefetched tokens is said if any had.
+func TestLoadWithoutRequests(t *testing.T) {
+	outcomes := []load.Latency{{Calls: 400}}
+	for pooled, want := range map[int64]string{
+		0:   "",
+		300: "300 of 400 admitted calls (75.0%) made no request: their tokens had been prefetched",
+	} {
+		var s strings.Builder
+		summary{Result: &load.Result{Outcomes: outcomes, Pooled: pooled}}.sums(&s)
+		if got := s.String(); !strings.Contains(got, want) || strings.Contains(got, "no request") != (want != "") {
+			t.Errorf("%d: %s", pooled, got)
+		}
+	}
+}

@@ -287,6 +287,11 @@ func (r summary) sums(s *strings.Builder) {
 			format.Quantity(r.Coalesced, "charge"), format.Quantity(r.Coalescing, "write"),
 			float64(r.Coalesced)/float64(r.Coalescing))
 	}
+	if r.Pooled > 0 {
+		admitted := r.Outcomes[load.Admitted].Calls
+		fmt.Fprintf(s, "%s of %s admitted calls (%s) made no request: their tokens had been prefetched\n",
+			texttable.Count(r.Pooled), texttable.Count(admitted), percentOf(r.Pooled, admitted))
+	}
 	if !r.redis && r.All.Calls > 0 {
 		n := float64(r.All.Calls)
 		fmt.Fprintf(s, "%.3f capacity units per acquire: %.3f read, %.3f written\n", (r.Units.Read+r.Units.Write)/n,

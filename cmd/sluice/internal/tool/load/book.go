@@ -46,6 +46,7 @@ type book struct {
 
 	reported      [outcomes]int64 // by the observer, of acquires
 	reportedLater int64           // by the observer, of settles that failed
+	pooled        int64           // by the observer, of acquires that made no request
 	paths         map[string]*Path
 	units         Units
 }
@@ -181,7 +182,9 @@ func (b *book) observer() *store.Observer {
 				b.reportedLater++
 				return
 			}
-			b.reported[o]++
+			if b.reported[o]++; e.Pooled {
+				b.pooled++
+			}
 			if s, ok := ctx.Value(seenKey{}).(*seen); ok {
 				*s = seen{o == Shadowed, e.Limit, e.LimitKind}
 			}

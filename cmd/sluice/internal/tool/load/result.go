@@ -27,6 +27,7 @@ type Result struct {
 	Waited    Latency   `json:"began"`
 	All       Latency   `json:"acquires"`
 	Outcomes  []Latency `json:"outcomes"`
+	Pooled    int64     `json:"admitted_without_request"` // of tokens that had been prefetched
 	Settles   Latency   `json:"settles"`
 	Unsettled int64     `json:"settles_failed"`
 	Late      int64     `json:"lazy_settles_failed"` // of those whose Settle had returned
@@ -131,8 +132,9 @@ func (r *Run) result(took time.Duration) *Result {
 	defer b.mu.Unlock()
 	s := &Result{
 		Seconds: took.Seconds(), Ended: *r.ended.Load(), Units: b.units, Unsettled: b.unsettle, Setup: b.setup,
-		All: latency("acquires", b.all, took), Settles: latency("settles", b.settle, took), Waited: latency("began",
-			b.waited, took),
+		Pooled: b.pooled,
+		All:    latency("acquires", b.all, took), Settles: latency("settles", b.settle, took),
+		Waited:   latency("began", b.waited, took),
 		Outcomes: []Latency{}, Denials: []Denial{}, Failures: []Failure{}, Paths: []Path{},
 	}
 	var reported int64

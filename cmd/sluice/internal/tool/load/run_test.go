@@ -282,3 +282,22 @@ func TestBillIsHeldAgainst(t *testing.T) {
 		}
 	})
 }
+
+// TestPooled: calls whose tokens were prefetched are counted; without prefetch there are none.
+func TestPooled(t *testing.T) {
+	for prefetch, least := range map[time.Duration]int64{0: 0, 200 * time.Millisecond: 900} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 60_000)
+			w.engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
+			w.config.Plan.Specs[0].Prefetch = prefetch
+			w.config.Plan.Entities, w.config.Calls, w.config.Rate = 1, 1000, 500
+			s := w.do(t.Context())
+			if s.Pooled < least || (s.Pooled > 0) != (prefetch > 0) || s.Outcomes[load.Admitted].Calls != 1000 {
+				t.Errorf("prefetch %v: %d of %d made no request", prefetch, s.Pooled, s.Outcomes[load.Admitted].Calls)
+			}
+			if got := w.consumed(); got != 1000 {
+				t.Errorf("prefetch %v: %v tokens were taken of 1,000 calls", prefetch, got)
+			}
+		})
+	}
+}

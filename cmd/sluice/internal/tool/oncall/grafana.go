@@ -3,6 +3,7 @@ package oncall
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
@@ -102,6 +103,14 @@ func storeRow() row {
 			"several, and more by settles, releases and refusals.", "short",
 			one(rate(metrics.StoreCapacity, is(metrics.Capacity, "write"), metrics.Resource)+"\n/ "+
 				rate(metrics.Decisions, is(metrics.Outcome, "acquired"), metrics.Resource), legend(metrics.Resource))},
+		{"Calls without a request", "The portion of admitted calls whose tokens had been prefetched.",
+			"percentunit", one(rate(metrics.PrefetchAdmitted, "", metrics.Resource)+"\n/ "+
+				rate(metrics.Decisions, is(metrics.Outcome, "acquired"), metrics.Resource), legend(metrics.Resource))},
+		{"Prefetched tokens", "Those taken for calls to come, and those that no call used in time.", "short",
+			slices.Concat(one(rate(metrics.PrefetchTaken, "", metrics.Resource, metrics.LimitName),
+				legend(metrics.Resource)+" "+legend(metrics.LimitName)+" taken"),
+				one(rate(metrics.PrefetchReturned, "", metrics.Resource, metrics.LimitName),
+					legend(metrics.Resource)+" "+legend(metrics.LimitName)+" returned"))},
 		{"Requests per write", "How many acquires and settles a write serves together.", "short",
 			one(mean(metrics.StoreCoalesced, metrics.Resource), legend(metrics.Resource))},
 	}}

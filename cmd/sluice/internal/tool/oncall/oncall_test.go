@@ -211,6 +211,9 @@ var offAlarms = map[*metrics.Metric]string{
 	metrics.StoreCallDuration: "the same; calls that take too long are replies lost",
 	metrics.StoreCapacity:     "DynamoDB publishes what it bills: the budget is on that",
 	metrics.SlotsSwept:        "a process that dies is no failure of limits: what it held has come back",
+	metrics.PrefetchAdmitted:  "the same",
+	metrics.PrefetchTaken:     "the same",
+	metrics.PrefetchReturned:  "the same",
 	metrics.StoreCoalesced:    "it says how well a service does, not that something is wrong",
 }
 
