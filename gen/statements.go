@@ -2,12 +2,10 @@ package gen
 
 import (
 	"path/filepath"
-	"slices"
 
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
-	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
 // Statements are the texts that stores run for calls on a resource, word for word as in generated code, and
@@ -33,7 +31,7 @@ type Texts struct {
 type Variant struct {
 	Texts
 
-	Kinds []int // indexes into Schema.Kinds
+	Kinds []int // indexes into Schema.Kinds, and behind these, of buckets of all names together
 }
 
 // Statement is the text of one write path. Create puts an item, and so has a condition alone.
@@ -104,9 +102,8 @@ func LoadStatements(path string) ([]Statements, error) {
 		}
 		for _, v := range r.Variants {
 			of := Variant{Texts: textsOf(&v.Resource)}
-			for _, k := range v.Kinds {
-				of.Kinds = append(of.Kinds, slices.IndexFunc(from.Kinds,
-					func(other *schema.Kind) bool { return other.Name == k.Name }))
+			for _, c := range v.Buckets {
+				of.Kinds = append(of.Kinds, c.Index)
 			}
 			s.Variants = append(s.Variants, of)
 		}

@@ -55,7 +55,7 @@ func (r *resource) lookup(entity Entity) []Balance {
 		return nil
 	}
 	r.core.session.Lookup(&a.call.Call)
-	return balancesAt(r.spec, seen(a.part[0].Buckets), now.UnixMilli())
+	return balancesAt(r.spec, balances.Seen(a.part[0].Buckets), now.UnixMilli())
 }
 
 // balancesAt returns the balances of buckets at now, in ms.

@@ -2,11 +2,12 @@ package runtime
 
 import (
 	"context"
-	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/deadlines"
+	"github.com/sluice-go/sluice/runtime/internal/numbers"
 	"github.com/sluice-go/sluice/runtime/internal/rates"
 	"github.com/sluice-go/sluice/runtime/internal/sources"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -22,11 +23,15 @@ type Config[E Entity, C, L any] struct {
 	toCost  func(C, []int64) []int64
 }
 
-// config is the untyped part.
-type config struct{ *resource }
+// config is the untyped part. Its spec is the template's for a name, too.
+type config struct {
+	*resource
 
-// Name returns the resource's name in the schema.
-func (c *Config[E, C, L]) Name() string { return c.untyped.spec.Resource }
+	of numbers.Of
+}
+
+// Name returns the resource's name in the schema, and of a template's name model/gpt-5.
+func (c *Config[E, C, L]) Name() string { return c.untyped.of.Resource() }
 
 // converter converts between structs of optional limits and vectors.
 type converter[L any] struct {
@@ -43,8 +48,7 @@ type Override[L any] struct {
 // override is the untyped part.
 type override struct {
 	config config
-	kind   int
-	at     string
+	at     numbers.Place
 	err    error  // why there is no such override
 	entity Entity // nil for a kind
 }
@@ -74,8 +78,9 @@ func (c *Config[E, C, L]) Entity(entity E) *Override[L] {
 }
 
 func (r config) ofEntity(entity Entity) *override {
-	link, stored, err := r.core.nearest(r.spec.Resource, entity)
-	return &override{config: r, kind: link.Kind, at: stored, err: err, entity: entity}
+	link, stored, err := r.core.nearest(r.of.Resource(), entity)
+	return &override{config: r, at: numbers.Place{Of: r.of, Kind: link.Kind, At: stored, Entity: true}, err: err,
+		entity: entity}
 }
 
 // Kind is the override of every entity of entity's kind; entity's id is not looked at.
@@ -88,7 +93,7 @@ func (r config) ofKind(entity Entity) *override {
 		return r.ofEntity(entity)
 	}
 	kind := entity.Chain(nil)[0].Kind
-	return &override{config: r, kind: kind, at: r.spec.Kinds[kind].Name}
+	return &override{config: r, at: numbers.Place{Of: r.of, Kind: kind, At: r.spec.Kinds[kind].Name}}
 }
 
 // Explain returns what overrides and schema have for entity, and which limits each decides: its override,
@@ -114,11 +119,15 @@ func (c *Config[E, C, L]) Explain(ctx context.Context, entity E) ([]Explained[L]
 }
 
 func (r config) explain(ctx context.Context, entity Entity) ([]sources.Source, error) {
-	link, stored, err := r.core.nearest(r.spec.Resource, entity)
+	link, stored, err := r.core.nearest(r.of.Resource(), entity)
 	if err != nil {
 		return nil, err
 	}
-	return sources.Of(ctx, r.core.session, r.def, entity, link.Kind, stored, r.now())
+	def, err := r.of.Resolve(ctx, r.core.session)
+	if err != nil {
+		return nil, err
+	}
+	return sources.Of(ctx, r.core.session, def, entity, link.Kind, stored, r.now())
 }
 
 // All yields every override of the resource, including those of kinds that the schema no longer has. It ends
@@ -137,7 +146,12 @@ func (c *Config[E, C, L]) All(ctx context.Context) iter.Seq2[Overridden[L], erro
 // each calls visit with every override and its limits, then with the store's first error, until that returns
 // false.
 func (r config) each(ctx context.Context, visit func(*store.Stored, []*Rate, error) bool) {
-	for stored, err := range r.core.session.Overrides().List(ctx, r.spec) {
+	def, err := r.of.Resolve(ctx, r.core.session)
+	if err != nil {
+		visit(&store.Stored{}, nil, err)
+		return
+	}
+	for stored, err := range r.core.session.Overrides().List(ctx, def.Spec()) {
 		if !visit(&stored, limitsIn(&stored, r.spec), err) || err != nil {
 			return
 		}
@@ -158,12 +172,11 @@ func (o *override) get(ctx context.Context) ([]*Rate, Revision, error) {
 	if o.err != nil {
 		return nil, "", o.err
 	}
-	r := o.config
-	stored, err := r.core.session.Overrides().Get(ctx, r.spec, o.at)
+	limits, rev, err := o.at.Get(ctx, o.config.core.session)
 	if err != nil {
 		return nil, "", err
 	}
-	return limitsIn(&stored[0], r.spec), stored[0].Revision, nil
+	return limitsIn(&store.Stored{Limits: limits}, o.config.spec), rev, nil
 }
 
 // Set replaces what is stored here, if prev is still its revision, and returns the new revision. prev is what
@@ -195,28 +208,15 @@ func (o *override) set(
 	r := o.config
 	if how.refill && o.entity == nil {
 		return "", &InvalidError{
-			Resource: r.spec.Resource, Field: "option", Value: "Refill",
+			Resource: r.of.Resource(), Field: "option", Value: "Refill",
 			Reason: "is for the override of one entity: call Config.Reset for each that is to be filled",
 		}
 	}
-	changed, kind := make([]*bucket.Limit, len(r.spec.Limits)), &r.spec.Kinds[o.kind]
+	whole := make([]*rates.Rate, len(limits))
 	for i, rate := range limits {
-		if rate == nil {
-			continue
-		}
-		wrong := fmt.Sprintf("kind %s does not have it (kinds in limits.yaml): leave it out", kind.Name)
-		if kind.Has(i) {
-			changed[i], wrong = rates.Rate(*rate).Limit(r.spec, o.kind, i)
-		}
-		if wrong != "" {
-			return "", &InvalidError{
-				Resource: r.spec.Resource, Field: "limit " + r.spec.Limits[i] + " of " + o.at,
-				Reason: "is not possible: " + wrong,
-			}
-		}
+		whole[i] = (*rates.Rate)(rate)
 	}
-	rev, err := r.core.session.Overrides().Set(ctx, r.spec,
-		store.Stored{At: o.at, Limits: changed, Revision: prev})
+	rev, err := o.at.Set(ctx, r.core.session, whole, prev)
 	if err == nil && how.refill {
 		err = r.reset(ctx, o.entity)
 	}
@@ -248,41 +248,48 @@ func (c *Config[E, C, L]) Reset(ctx context.Context, entity E) error {
 }
 
 func (r config) reset(ctx context.Context, entity Entity) error {
-	own, root, err := r.bucketOf(ctx, entity, func(int) error { return nil })
+	spec, own, root, err := r.bucketOf(ctx, entity, nil)
 	if err == nil {
-		err = r.core.session.Overrides().Fill(ctx, r.spec, own.Kind, own.Entity, root)
-		r.filled(own)
+		err = r.core.session.Overrides().Fill(ctx, spec, own.Kind, own.Entity, root)
+		r.filled(spec, own)
 	}
 	return err
 }
 
 // filled wakes those who wait for a bucket. After a failure too: the bucket may be full. The store tells the
 // waiter that this wakes.
-func (r config) filled(own *store.Bucket) {
-	r.core.waiters.GaveBack(r.spec, []store.Bucket{{Entity: own.Entity, Kind: own.Kind}}, r.now())
+func (r config) filled(spec *store.Spec, own *store.Bucket) {
+	r.core.waiters.GaveBack(spec, []store.Bucket{{Entity: own.Entity, Kind: own.Kind}}, r.now())
 }
 
-// bucketOf returns the own bucket of entity, and the root of its chain, once check has passed its kind.
-func (r config) bucketOf(ctx context.Context, entity Entity, check func(kind int) error) (
-	own *store.Bucket, root string, err error,
+// bucketOf returns the own bucket of entity, its Spec, and the root of its chain, once check has passed its
+// kind.
+func (r config) bucketOf(ctx context.Context, entity Entity, check func(spec *store.Spec, kind int) error) (
+	spec *store.Spec, own *store.Bucket, root string, err error,
 ) {
-	link, _, err := r.core.nearest(r.spec.Resource, entity)
-	if err == nil {
-		err = check(link.Kind)
+	link, _, err := r.core.nearest(r.of.Resource(), entity)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	def, kind, err := r.of.Bucket(ctx, r.core.session, link.Kind)
+	if err == nil && check != nil {
+		err = check(def.Spec(), kind)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
-	call := requestOf(r.spec, r.core.env.Clock.Now(), store.Part{Def: r.def})
+	spec = def.Spec()
+	call := requestOf(spec, r.core.env.Clock.Now(), store.Part{Def: def})
 	if _, err := call.chains[0].Follow(&call.Parts[0], entity, nil); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	call.Deadline = deadlines.Of(r.core.env.Clock, call.Called, r.core.env.SettleTimeout)
 	if err := r.core.resolve(ctx, call); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	chain := call.Parts[0].Buckets
-	return &chain[0], chain[len(chain)-1].Entity, nil
+	i := slices.IndexFunc(chain, func(b store.Bucket) bool { return b.Kind == kind })
+	return spec, &chain[i], chain[len(chain)-1].Entity, nil
 }
 
 // Grant adds credits or refunds to the balance of limits with windows, in the entity's own bucket: those of
@@ -301,11 +308,14 @@ func (r config) grant(ctx context.Context, entity Entity, amounts []int64, id st
 	for i, n := range amounts {
 		g.Amounts[i] = bucket.Mul(n, r.spec.Scale(i))
 	}
-	own, root, err := r.bucketOf(ctx, entity, func(kind int) error { g.Kind = kind; return g.Check(r.spec) })
+	spec, own, root, err := r.bucketOf(ctx, entity, func(spec *store.Spec, kind int) error {
+		g.Kind = kind
+		return g.Check(spec)
+	})
 	if err == nil {
-		g.Entity, g.Root, g.Windows = own.Entity, root, own.Calendars(r.spec)
-		err = r.core.session.Overrides().Grant(ctx, r.spec, g)
-		r.filled(own)
+		g.Entity, g.Root, g.Windows = own.Entity, root, own.Calendars(spec)
+		err = r.core.session.Overrides().Grant(ctx, spec, g)
+		r.filled(spec, own)
 	}
 	return err
 }
@@ -324,9 +334,21 @@ func BindConfig[E Entity, C, L any](
 	toLimits func(L, []*Rate) []*Rate, fromLimits func([]*Rate) L,
 ) *Config[E, C, L] {
 	return &Config[E, C, L]{
-		untyped: config{&resource{core: b.core, def: def, spec: def.Spec()}},
-		rates:   &converter[L]{toLimits, fromLimits}, toCost: toCost,
+		untyped: config{&resource{core: b.core, def: def, spec: def.Spec()}, numbers.Of{
+			Def: def, Changed: func(name string) { b.core.catalogs[def.Spec().Resource](name) },
+		}},
+		rates: &converter[L]{toLimits, fromLimits}, toCost: toCost,
 	}
+}
+
+// NamedConfig returns the overrides of one name of a template, whose overrides c has. Entity is for the name
+// alone. Kind and PlanOverride are what the catalog has for the name: an entry has one Revision, which
+// changes with each of them. Reset and Grant are for the name's bucket, those of c for that of all names.
+// Generated Configs of templates call it.
+func NamedConfig[E Entity, C, L any](c *Config[E, C, L], name string) *Config[E, C, L] {
+	named := *c
+	named.untyped.of.Name = name
+	return &named
 }
 
 // limitsIn returns s's limits, nil for each of spec's that it does not have.

@@ -53,6 +53,8 @@ type core struct {
 	keeper   *keeper.Keeper
 	tasks    background.Tasks // that read catalogs
 
+	catalogs map[string]func(name string) // invalidate a name of a template's, by the template
+
 	maxWaiters int // in a queue of waiters
 
 	vectorPool sync.Pool // of *vectors
@@ -89,7 +91,8 @@ func NewBuilder(s Store, opts ...Option) *Builder {
 		o.fail("WithCallDefaults: " + defaults.bad + ": " + defaults.want)
 	}
 	c := &core{
-		env: o.env, waiters: waitlist.New(o.maxWaiters), maxWaiters: o.maxWaiters,
+		catalogs: map[string]func(string){},
+		env:      o.env, waiters: waitlist.New(o.maxWaiters), maxWaiters: o.maxWaiters,
 		vectorPool: sync.Pool{New: func() any { return new(vectors) }},
 	}
 	c.fallback = outage.New(&c.env, breaker.New(deadlines.Stopwatch()), ErrBreakerOpen)

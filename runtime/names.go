@@ -41,5 +41,8 @@ func BindNames[E Entity, C, V any](
 	if err != nil && b.err == nil {
 		b.err = err
 	}
+	if err == nil {
+		b.core.catalogs[def.Spec().Resource] = all.Invalidate
+	}
 	return &Names[V]{all}
 }

@@ -67,7 +67,7 @@ func PlanOverride[E Entity, C, L any](c *Config[E, C, L], plan string, entity E)
 func (r config) ofPlan(plan string, entity Entity) *override {
 	o := r.ofKind(entity)
 	if o.err == nil {
-		o.at, o.err = sources.PlanAt(r.spec, plan, o.kind)
+		o.at.At, o.err = sources.PlanAt(r.spec, plan, o.at.Kind)
 	}
 	return o
 }

@@ -301,7 +301,7 @@ func (r *resource) lease(
 	rec.resource, rec.by, rec.options, rec.shadowed = r, end.by, o, end.shadowed
 	rec.buckets, rec.at = part.Buckets, ended.UnixMilli()
 	if rec.shadowed != nil {
-		rec.buckets = seen(part.Buckets)
+		rec.buckets = balances.Seen(part.Buckets)
 	}
 	rec.Begin(part, rec.holder != nil)
 	l.record = rec

@@ -60,13 +60,3 @@ func (r *resource) glance(ctx context.Context, call *request, o *callOptions) (o
 	}
 	return by, err
 }
-
-// seen returns those of buckets that have an image.
-func seen(buckets []store.Bucket) (left []store.Bucket) {
-	for _, b := range buckets {
-		if b.After != nil {
-			left = append(left, b)
-		}
-	}
-	return left
-}

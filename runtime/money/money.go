@@ -60,18 +60,21 @@ func (a *Amount) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (a Amount) appendTo(b []byte) []byte {
-	n := uint64(a)
-	if a < 0 {
+func (a Amount) appendTo(b []byte) []byte { return appendDecimal(b, int64(a), uint64(Unit)) }
+
+// appendDecimal appends signed / unit as an exact decimal. unit is a power of ten.
+func appendDecimal(b []byte, signed int64, unit uint64) []byte {
+	n := uint64(signed)
+	if signed < 0 {
 		b, n = append(b, '-'), -n // exact for the least int64 as well
 	}
-	b = strconv.AppendUint(b, n/uint64(Unit), 10)
-	part := n % uint64(Unit)
+	b = strconv.AppendUint(b, n/unit, 10)
+	part := n % unit
 	if part == 0 {
 		return b
 	}
 	b = append(b, '.')
-	for digit := uint64(Unit) / 10; part > 0; digit /= 10 {
+	for digit := unit / 10; part > 0; digit /= 10 {
 		b = append(b, byte('0'+part/digit))
 		part %= digit
 	}

@@ -60,3 +60,12 @@ func (t Total) large() Amount {
 	}
 	return Amount(nanos + min(part, 1))
 }
+
+// String returns p as limits.yaml may have it: 2.5/1M if it is below a thousandth, else 0.01.
+func (p Price) String() string {
+	const one, million, thousandth = 1_000_000_000_000, 1_000_000, 1_000_000_000
+	if p == 0 || p <= -thousandth || p >= thousandth {
+		return string(appendDecimal(nil, int64(p), one))
+	}
+	return string(appendDecimal(nil, int64(p), one/million)) + "/1M"
+}

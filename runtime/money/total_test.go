@@ -167,3 +167,16 @@ func positivePart(t *rapid.T) part {
 	}
 	return part{number("count"), number("price")}
 }
+
+// TestPriceText: prices are written as limits.yaml has them.
+func TestPriceText(t *testing.T) {
+	for price, want := range map[money.Price]string{
+		2_500_000: "2.5/1M", 250_000: "0.25/1M", 10_000_000: "10/1M", 1: "0.000001/1M", 0: "0",
+		999_999_999: "999.999999/1M", 1_000_000_000: "0.001", 10_000_000_000: "0.01",
+		1_000_000_000_000_000_001: "1000000.000000000001", -250_000: "-0.25/1M", -1_000_000_000: "-0.001",
+	} {
+		if got := price.String(); got != want {
+			t.Errorf("%d is %q, want %q", int64(price), got, want)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func (s *Spec) OnPlans(kind int) bool {
 		if s.Plans == nil || kind == NoParent {
 			return false
 		}
-		if kind == s.Plans.Kind {
+		if kind = s.EntityKind(kind); kind == s.Plans.Kind {
 			return true
 		}
 		kind = s.Kinds[kind].Parent

@@ -17,6 +17,7 @@ type Spec struct {
 	Held     []bool   // by limit: buckets count what open leases hold of it; nil if of none
 	Units    []string // by limit: the currency of one whose tokens are money, "" for others; nil if none is
 	Kinds    []Kind   // of entities; then, of a template, those again that have buckets of all names together
+	Names    bool     // names: catalog: a template, or one of its names
 	Template string   // the template that Resource is a name of; "" for other resources
 	Entry    *Entry   // of the name; nil without a Template
 	Usages   []string // of a template: what calls consume, for the Prices of entries

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 )
 
 // Entry is a name of a template's catalog, as stored: another name for an entry, or what is different for the
@@ -42,6 +43,26 @@ func (e *Entry) ResourceAt(template string) string {
 		return e.Buckets
 	}
 	return template + "/" + e.Name
+}
+
+// Prices sets to, the prices of what calls on a name consume, to those that its entry stores. The others are
+// those of limits.yaml. Generated code calls it.
+func Prices(to []money.Price, stored []int64, schema ...money.Price) {
+	copy(to, schema)
+	for i, price := range stored[:min(len(stored), len(to))] {
+		if price >= 0 {
+			to[i] = money.Price(price)
+		}
+	}
+}
+
+// PricesText writes prices of usages: input 2.5/1M, call 0.01 USD. Generated code calls it.
+func PricesText(currency string, prices []money.Price, usages ...string) string {
+	texts := make([]string, len(usages))
+	for i, usage := range usages {
+		texts[i] = usage + " " + prices[i].String()
+	}
+	return strings.Join(texts, ", ") + " " + currency
 }
 
 // Catalog keeps the names of templates. Its methods are safe for concurrent use. Reads are consistent, except
@@ -122,6 +143,26 @@ func (s *Spec) AllNames(kind int) int {
 		}
 	}
 	return NoKind
+}
+
+// KindWith returns which of the buckets of entities of a kind has the i-th limit: kind, or that of all names
+// together; NoKind for none.
+func (s *Spec) KindWith(kind, i int) int {
+	for k := range s.Kinds {
+		if s.Kinds[k].Name == s.Kinds[kind].Name && s.Kinds[k].Has(i) {
+			return k
+		}
+	}
+	return NoKind
+}
+
+// EntityKind returns the kind of a bucket's entities: kind, or for buckets of all names the kind that they
+// are once more.
+func (s *Spec) EntityKind(kind int) int {
+	if !s.Kinds[kind].AllNames {
+		return kind
+	}
+	return slices.IndexFunc(s.Kinds, func(k Kind) bool { return k.Name == s.Kinds[kind].Name })
 }
 
 // EntryAt returns where an entry of a template's catalog may restate numbers: at each kind that has a bucket

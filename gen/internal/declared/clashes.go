@@ -121,7 +121,7 @@ func (c *clashes) reserved(o owner, name, as string) {
 func Check(s *schema.Schema) schema.Problems {
 	c := &clashes{reported: make(map[[2]schema.Pos]bool)}
 	pkg, files := make(scope), make(scope)
-	for _, name := range slices.Concat(packageNames(), plansNames(s)) {
+	for _, name := range slices.Concat(packageNames(), someNames(s)) {
 		pkg[name] = owner{}
 	}
 	for _, p := range plans(s) {
@@ -141,7 +141,9 @@ func Check(s *schema.Schema) schema.Problems {
 		}
 	}
 	for _, res := range s.Resources {
-		usable := c.resource(s, pkg, files, res, resourceNamesInGo(res, longest(s, res), variants(s, res)))
+		names := append(resourceNamesInGo(res, longest(s, res), variants(s, res)),
+			allNames(s, res, goname.Unexported(res.GoName))...)
+		usable := c.resource(s, pkg, files, res, names)
 		c.limits(pkg, res, usable)
 		c.usage(res)
 	}
@@ -199,7 +201,8 @@ func (c *clashes) limits(pkg scope, res *schema.Resource, usable bool) {
 		case slices.Contains(costMembers(), l.GoName):
 			c.reserved(o, l.GoName, "a member of every cost")
 		case slices.Contains(typeSuffixes(), l.GoName), res.Usage != nil && l.GoName == UsageSuffix,
-			res.OnPlans && l.GoName == ConfigSuffix:
+			res.OnPlans && l.GoName == ConfigSuffix,
+			res.Template && slices.Contains(templateSuffixes(), l.GoName):
 			c.reserved(o, l.GoName, "the end of a type's name in every resource")
 		case c.declare(members, l.GoName, l.GoName+" in Go", o) && usable:
 			c.declareAll(pkg, []string{limitNameInGo(res, l)}, o)

@@ -23,12 +23,15 @@ func packageNames() []string {
 	}
 }
 
-// plansNames are the names that generated code declares if s has plans, without their constants.
-func plansNames(s *schema.Schema) []string {
-	if s.Plans == nil {
-		return nil
+// someNames are the names that generated code declares if s has plans, without their constants, or templates.
+func someNames(s *schema.Schema) (names []string) {
+	if s.Plans != nil {
+		names = []string{"Plan", "ParsePlan", "UnknownPlanError"}
 	}
-	return []string{"Plan", "ParsePlan", "UnknownPlanError"}
+	if slices.ContainsFunc(s.Resources, func(r *schema.Resource) bool { return r.Template }) {
+		names = append(names, "UnknownNameError")
+	}
+	return names
 }
 
 // plans returns those of s.
@@ -54,9 +57,9 @@ func typeSuffixes() []string {
 }
 
 // resourceNamesInGo are the names that generated code and its tests declare for r, without its limits'
-// constants. chain is the most buckets that a call on it charges. kinds are the Go names of those kinds that
-// variants of its DynamoDB code are named after; nil if there are none.
-func resourceNamesInGo(r *schema.Resource, chain int, kinds []string) []string {
+// constants. chain is the most buckets that a call on it charges. ends are those of the names of variants of
+// its DynamoDB code; nil if there are none.
+func resourceNamesInGo(r *schema.Resource, chain int, ends []string) []string {
 	goName := r.GoName
 	names := []string{goName}
 	for _, s := range typeSuffixes() {
@@ -65,11 +68,14 @@ func resourceNamesInGo(r *schema.Resource, chain int, kinds []string) []string {
 	if r.Usage != nil {
 		names = append(names, goName+UsageSuffix)
 	}
-	if r.OnPlans {
+	if r.OnPlans || r.Template {
 		names = append(names, goName+ConfigSuffix)
 	}
 	private := goname.Unexported(goName)
 	names = append(names, private)
+	if r.Template {
+		names = append(names, templateNames(r, private)...)
+	}
 	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf"} {
 		names = append(names, private+s)
 	}
@@ -80,12 +86,12 @@ func resourceNamesInGo(r *schema.Resource, chain int, kinds []string) []string {
 		names = append(names, fmt.Sprintf("%sScript%d", private, n+1))
 	}
 	variants := []string{private}
-	if kinds != nil {
+	if ends != nil {
 		variants = nil
 	}
-	for _, kind := range kinds {
-		variants = append(variants, private+VariantInfix+kind)
-		names = append(names, private+VariantInfix+kind)
+	for _, end := range ends {
+		variants = append(variants, private+end)
+		names = append(names, private+end)
 	}
 	for _, v := range variants {
 		names = append(names, v+"CreateCondition")
@@ -139,7 +145,7 @@ func bucketMembers(r *schema.Resource) []string {
 // Names returns the package-level names that code generated from s may declare, with its tests. Each is there
 // once, in the schema's order. Any other name in generated code could clash with one from a limits.yaml.
 func Names(s *schema.Schema) []string {
-	names := append(packageNames(), plansNames(s)...)
+	names := append(packageNames(), someNames(s)...)
 	for _, p := range plans(s) {
 		names = append(names, schema.PlanPrefix+p.GoName)
 	}
@@ -148,6 +154,7 @@ func Names(s *schema.Schema) []string {
 	}
 	for _, r := range s.Resources {
 		names = append(names, resourceNamesInGo(r, longest(s, r), variants(s, r))...)
+		names = append(names, allNames(s, r, goname.Unexported(r.GoName))...)
 		for _, l := range r.Limits {
 			names = append(names, limitNameInGo(r, l))
 		}
@@ -157,25 +164,23 @@ func Names(s *schema.Schema) []string {
 
 // longest returns the most buckets that a call on r charges. It stops at a cycle of parents, which has been
 // reported.
-func longest(s *schema.Schema, r *schema.Resource) int {
-	most := 1
-	if r.Cascade == schema.CascadeNone {
-		return most
-	}
+func longest(s *schema.Schema, r *schema.Resource) (most int) {
 	for _, c := range r.Charged {
 		chain, k := 0, c.Kind
 		for range s.Kinds {
-			if k < 0 {
-				break
+			for _, above := range r.Charged {
+				if k >= 0 && above.Kind == k {
+					chain += len(r.Buckets(above))
+				}
 			}
-			if slices.ContainsFunc(r.Charged, func(above schema.Charged) bool { return above.Kind == k }) {
-				chain++
+			if k < 0 || r.Cascade == schema.CascadeNone {
+				break
 			}
 			k = s.Kinds[k].Parent
 		}
 		most = max(most, chain)
 	}
-	return most
+	return max(1, most)
 }
 
 // WindowsSuffix ends the name of a resource's calendars.
@@ -184,21 +189,29 @@ const WindowsSuffix = "Windows"
 // VariantInfix joins the names of a resource and of a kind in that of the code for the kind's buckets.
 const VariantInfix = "Of"
 
-// variants returns the Go names of the kinds that name a variant of r: the first of each set of limits that
-// kinds have. It returns nil if all have all limits.
-func variants(s *schema.Schema, r *schema.Resource) (kinds []string) {
+// variants returns what ends the names of variants of r: of the first kind of each set of limits that buckets
+// have. It returns nil if all have all limits.
+func variants(s *schema.Schema, r *schema.Resource) (ends []string) {
+	var buckets []schema.Charged
+	for _, c := range r.Charged {
+		buckets = append(buckets, r.Buckets(c)...)
+	}
 	partial := func(c schema.Charged) bool { return slices.ContainsFunc(c.Limits, schema.Numbers.Absent) }
-	if !slices.ContainsFunc(r.Charged, partial) {
+	if !slices.ContainsFunc(buckets, partial) {
 		return nil
 	}
 	same := func(a, b schema.Numbers) bool { return a.Absent() == b.Absent() }
-	for i, c := range r.Charged {
-		known := slices.ContainsFunc(r.Charged[:i], func(other schema.Charged) bool {
+	for i, c := range buckets {
+		known := slices.ContainsFunc(buckets[:i], func(other schema.Charged) bool {
 			return slices.EqualFunc(other.Limits, c.Limits, same)
 		})
 		if !known && c.Kind >= 0 && s.Kinds[c.Kind].GoName != "" { // else a mistake that has been reported
-			kinds = append(kinds, s.Kinds[c.Kind].GoName)
+			infix := VariantInfix
+			if c.AllNames {
+				infix = AllNamesInfix + VariantInfix
+			}
+			ends = append(ends, infix+s.Kinds[c.Kind].GoName)
 		}
 	}
-	return kinds
+	return ends
 }

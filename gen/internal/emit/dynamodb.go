@@ -45,19 +45,30 @@ func byKind(f *file, r *model.Resource) {
 			"Resource").Block(
 			jen.Switch(jen.Id("kind")).BlockFunc(func(g *jen.Group) {
 				for _, v := range r.Variants {
-					g.Case(each(v.Kinds, func(_ int, k *model.Kind) jen.Code { return jen.Id(k.Const) })...).Block(
+					g.Case(each(v.Buckets, func(_ int, c *model.Charged) jen.Code { return jen.Id(c.Const) })...).Block(
 						jen.Return(jen.Id(v.Definition).Values()))
 				}
 			}),
 			jen.Return(jen.Nil())))
 	for _, v := range r.Variants {
 		f.decl(fmt.Sprintf("%s is %s for %s, whose buckets hold %s.", v.Definition, r.Name,
-			words.List(kindTypes(v.Kinds), "and"), words.List(limitNames(&v.Resource), "and")),
+			words.List(bucketTypes(v.Buckets), "and"), words.List(limitNames(&v.Resource), "and")),
 			jen.Type().Id(v.Definition).Struct(jen.Id(r.Definition)))
 		paths(f, &v.Resource)
 		decode(f, &v.Resource)
 		decodeBalances(f, &v.Resource)
 	}
+}
+
+// bucketTypes returns the types of kinds that have buckets: all names of Key for those of all names.
+func bucketTypes(buckets []*model.Charged) []string {
+	names := make([]string, len(buckets))
+	for i, c := range buckets {
+		if names[i] = c.Kind.Type; c.AllNames {
+			names[i] = "all names of " + c.Kind.Type
+		}
+	}
+	return names
 }
 
 // kindTypes returns the types of kinds.

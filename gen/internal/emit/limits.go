@@ -2,6 +2,8 @@ package emit
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -30,7 +32,7 @@ func limits(f *file, p *model.Package, digests []digest.Entry) {
 		jen.Const().Id("Revision").Op("=").Add(num(p.Revision)))
 
 	limiter(f, p)
-	failures(f)
+	failures(f, p)
 
 	f.Line()
 	f.Comment(digest.Comment(p.Revision, digests))
@@ -70,11 +72,17 @@ func limiter(f *file, p *model.Package) {
 	for _, r := range p.Resources {
 		says := fmt.Sprintf("%s limits %s by %s, for %s%s.", r.Const, r.Name, words.List(limitNames(r), "and"),
 			words.List(chargedChains(r, plain), "and"), ifGlobal(r, ", in all regions together", ""))
-		fields = append(fields, field(about(says, r.Doc)), jen.Id(r.Const).Op("*").Id(r.Resource))
-		before := tab + longest + len(": runtime.Bind[]") + len(r.Entity)
-		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Add(
-			flow(before, []string{"b", r.Definition + "{}", r.ToVector, r.FromVector}))))
-		config, override := configOf(r, before)
+		typ, bind := r.Resource, "Bind"
+		arguments := []string{"b", r.Definition + "{}", r.ToVector, r.FromVector}
+		if r.Template != nil {
+			says = strings.TrimSuffix(says, ".") + ". It has these limits for each name of a catalog: see Named."
+			typ, bind, arguments = r.Template.Names, "BindNames", append(arguments, r.Template.Named)
+		}
+		fields = append(fields, field(about(says, r.Doc)), jen.Id(r.Const).Op("*").Id(typ))
+		before := tab + longest + len(": runtime.[]") + len(bind) + len(r.Entity)
+		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, bind).Types(jen.Id(r.Entity)).Add(
+			flow(before, arguments))))
+		config, override := configOf(r, tab+longest+len(": runtime.Bind[]")+len(r.Entity))
 		configs = append(configs, jen.Id(r.Const).Op("*").Add(config))
 		overrides = append(overrides, pair(r.Const, override))
 	}
@@ -118,18 +126,18 @@ func configOf(r *model.Resource, before int) (typ, bind jen.Code) {
 	typ = jen.Qual(runtimePath, "Config").Op("[" + flowing(at, []string{r.Entity, r.Cost, r.Override}) + "]")
 	arguments := []string{"b", r.Definition + "{}", r.ToVector, r.ToLimits, r.FromLimits}
 	before += tab + len("Config")
-	if r.OnPlans {
+	if r.Config != "" {
 		before += len("&{}") + len(r.Config)
 	}
 	bind = jen.Qual(runtimePath, "BindConfig").Types(jen.Id(r.Entity)).Add(flow(before, arguments))
-	if r.OnPlans {
+	if r.Config != "" {
 		return jen.Id(r.Config), jen.Op("&").Id(r.Config).Values(bind)
 	}
 	return typ, bind
 }
 
 // failures prints runtime's errors under names of the package.
-func failures(f *file) {
+func failures(f *file, p *model.Package) {
 	var aliases []jen.Code
 	for _, e := range []struct{ name, says string }{
 		{"DeniedError", "says that there are too few tokens now, and when there will be enough."},
@@ -145,6 +153,11 @@ func failures(f *file) {
 		{"ConflictError", "says that an override has changed since it was read."},
 	} {
 		aliases = append(aliases, field(e.name+" "+e.says), jen.Id(e.name).Op("=").Qual(runtimePath, e.name))
+	}
+	if slices.ContainsFunc(p.Resources, func(r *model.Resource) bool { return r.Template != nil }) {
+		const name = "UnknownNameError"
+		aliases = append(aliases, field(name+" says that the catalog does not have a name; nothing was charged."),
+			jen.Id(name).Op("=").Qual(runtimePath, name))
 	}
 	f.decl("Runtime's errors, here so that callers need not import it.", jen.Type().Defs(aliases...))
 	f.decl("ErrSettled is returned by Settle and More if the lease was settled, kept or released before.",

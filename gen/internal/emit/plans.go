@@ -48,8 +48,8 @@ func plans(f *file, p *model.Package) {
 		jen.Type().Id("UnknownPlanError").Op("=").Qual(runtimePath, "UnknownPlanError"))
 	setPlan(f, p)
 	for _, r := range p.Resources {
-		if r.OnPlans {
-			planConfig(f, r)
+		if r.OnPlans && r.Template == nil {
+			config(f, r)
 		}
 	}
 }
@@ -88,19 +88,32 @@ func parameter(k *model.Kind) string {
 	return name
 }
 
-// planConfig prints the overrides of a resource with plans.
-func planConfig(f *file, r *model.Resource) {
+// configType prints the type of the overrides of r, or of one of its names.
+func configType(f *file, r *model.Resource, name, says string) {
 	config := jen.Op("*").Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Cost), jen.Id(r.Override))
-	f.decl(fmt.Sprintf("%s reads and writes overrides of %s, those of plans too.", r.Config, r.Name),
-		jen.Type().Id(r.Config).Struct(config))
-	f.decl("Plan returns the override for all entities of a kind that are on plan, themselves or by an "+
-		"ancestor. kind is any entity of that kind: its id is not looked at.",
-		jen.Func().Params(jen.Id("c").Op("*").Id(r.Config)).Id("Plan").Params(
+	f.decl(says, jen.Type().Id(name).Struct(config))
+}
+
+// planMethod prints the method of a type of overrides that returns those of a plan.
+func planMethod(f *file, r *model.Resource, name, says string) {
+	f.decl(says+" kind is any entity of that kind: its id is not looked at.",
+		jen.Func().Params(jen.Id("c").Op("*").Id(name)).Id("Plan").Params(
 			jen.Id("plan").Id("Plan"), jen.Id("kind").Id(r.Entity),
 		).Op("*").Qual(runtimePath, "Override").Types(jen.Id(r.Override)).Block(
 			jen.Return(jen.Qual(runtimePath, "PlanOverride").Call(jen.Id("c").Dot("Config"),
 				jen.Id("plan").Dot("String").Call(), jen.Id("kind")))))
 }
+
+// config prints the overrides of a resource with plans.
+func config(f *file, r *model.Resource) {
+	configType(f, r, r.Config, fmt.Sprintf("%s reads and writes overrides of %s, those of plans too.", r.Config,
+		r.Name))
+	planMethod(f, r, r.Config, planSays)
+}
+
+// planSays is the doc comment of Plan.
+const planSays = "Plan returns the override for all entities of a kind that are on plan, themselves or by " +
+	"an ancestor."
 
 // specPlans is the Plans of a Spec.
 func specPlans(p *model.Package, r *model.Resource) jen.Code {
@@ -119,28 +132,34 @@ func specPlans(p *model.Package, r *model.Resource) jen.Code {
 // planLimits is what a plan restates, by kind. The list has all kinds: the last stands there even if nothing
 // is restated for it.
 func planLimits(p *model.Package, r *model.Resource, plan int) jen.Code {
-	var kinds []jen.Code
-	last := p.Kinds[len(p.Kinds)-1]
-	for _, k := range p.Kinds {
-		var numbers []schema.Numbers
-		for _, c := range r.Charged {
-			if c.Kind == k {
-				numbers = c.Plans[plan]
-			}
-		}
+	var list []jen.Code
+	add := func(at string, numbers []schema.Numbers, last bool) {
 		switch {
 		case numbers != nil:
-			kinds = append(kinds, pair(k.Const, lines(each(r.Limits, func(i int, l *model.Limit) jen.Code {
+			list = append(list, pair(at, lines(each(r.Limits, func(i int, l *model.Limit) jen.Code {
 				if numbers[i].Absent() {
 					return jen.Values()
 				}
 				return noted(l.Name+": "+words.Limit(numbers[i], l.Window), parameters(numbers[i]))
 			})...)))
-		case k == last:
-			kinds = append(kinds, pair(k.Const, jen.Nil()))
+		case last:
+			list = append(list, pair(at, jen.Nil()))
 		}
 	}
-	return lines(kinds...)
+	allNames := r.AllNames()
+	for i, k := range p.Kinds {
+		var numbers []schema.Numbers
+		for _, c := range r.Charged {
+			if b := c.Buckets[0]; c.Kind == k && !b.AllNames {
+				numbers = b.Plans[plan]
+			}
+		}
+		add(k.Const, numbers, i == len(p.Kinds)-1 && allNames == nil)
+	}
+	for i, c := range allNames {
+		add(c.Const, c.Plans[plan], i == len(allNames)-1)
+	}
+	return lines(list...)
 }
 
 // quotedNames returns the names of plans as Go literals.

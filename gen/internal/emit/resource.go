@@ -22,6 +22,9 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 	if r.Usage != "" {
 		usage(f, r)
 	}
+	if r.Template != nil {
+		named(f, r)
+	}
 	override(f, p, r)
 	if p.DynamoDB {
 		bucket(f, r)
@@ -29,6 +32,9 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 
 	if r.Windows != "" {
 		calendars(f, r)
+	}
+	if r.Template != nil {
+		allNames(f, p, r)
 	}
 	spec(f, p, r)
 	vectors(f, r)
@@ -71,7 +77,11 @@ func limitMethods(f *file, r *model.Resource) {
 // aliases prints instances of runtime's generic types, and the types without fields.
 func aliases(f *file, r *model.Resource) {
 	two := []jen.Code{jen.Id(r.Entity), jen.Id(r.Cost)}
-	typeOf := fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const) + regionsNote(r)
+	typeOf := fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const)
+	if r.Template != nil {
+		typeOf = fmt.Sprintf("%s is one name of %s.", r.Resource, r.Name)
+	}
+	typeOf += regionsNote(r)
 	if r.LazySettle {
 		typeOf += " Settle and Release of its leases return at once. Their change goes out with the bucket's " +
 			"next write, or" +
@@ -84,9 +94,14 @@ func aliases(f *file, r *model.Resource) {
 	if r.Shadow {
 		typeOf += " In shadow: it denies no call, and Shadowed of a lease has the limits that would have denied it."
 	}
-	f.decl("", jen.Type().Defs(
+	own := []jen.Code{
 		field(about(typeOf, r.Doc)),
 		jen.Id(r.Resource).Op("=").Qual(runtimePath, "Resource").Types(two...),
+	}
+	if r.Template != nil {
+		own = namesTypes(r, typeOf)
+	}
+	f.decl("", jen.Type().Defs(append(own,
 		field(fmt.Sprintf("%s is a limit of %s: a runtime.LimitOf[%s].", r.LimitType, r.Name, r.Cost)),
 		jen.Id(r.LimitType).Uint8(),
 		field(fmt.Sprintf("%s is the interface for handlers, whose tests can pass a fake.", r.Acquirer)),
@@ -97,7 +112,7 @@ func aliases(f *file, r *model.Resource) {
 			words.List(chargedChains(r, article), "or"))),
 		jen.Id(r.Entity).Interface(jen.Id("Entity"), jen.Id(r.Definition).Params()),
 		jen.Id(r.Definition).Struct(),
-	))
+	)...))
 }
 
 // printed prints String of a struct with a field for each limit.
@@ -171,9 +186,6 @@ func override(f *file, p *model.Package, r *model.Resource) {
 	printed(f, "l", r.Override)
 }
 
-// capacityAlone reports whether an override of l is its capacity, without refill and burst.
-func capacityAlone(l *model.Limit) bool { return l.Window != nil || l.InFlight }
-
 // described puts note behind a field, or above it if note is long or has several paragraphs.
 func described(code *jen.Statement, note string) []jen.Code {
 	switch {
@@ -204,7 +216,11 @@ func bucket(f *file, r *model.Resource) {
 		}
 		fields = append(fields, jen.Id(l.Field).Qual(bucketPath, "Balance").Comment(comment))
 	}
-	f.decl(fmt.Sprintf("%s is the item ENTITY#<entity> / %s.", r.Bucket, r.SortKey),
+	at := fmt.Sprintf("%s is the item ENTITY#<entity> / %s", r.Bucket, r.SortKey)
+	if r.Template != nil {
+		at += ", which has the limits of all names, or " + r.SortKey + "/<name>, which has those of one"
+	}
+	f.decl(at+".",
 		jen.Type().Id(r.Bucket).Struct(fields...))
 }
 
@@ -234,9 +250,29 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 			return jen.Lit(a.Limit)
 		}))))
 	}
-	fields = append(fields,
+	fields = append(fields, specCalls(r)...)
+	if r.OnPlans {
+		fields = append(fields, pair("Plans", specPlans(p, r)))
+	}
+	if r.Template != nil {
+		fields = append(fields, specNames(r)...)
+	}
+	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, specKind(r, k)) })
+	for _, c := range r.AllNames() {
+		kinds = append(kinds, pair(c.Const, specBucket(r, c)))
+	}
+	fields = append(fields, pair("Kinds", jen.Index().Qual(storePath, "Kind").Add(lines(kinds...))))
+	f.decl("Spec implements store.Definition.",
+		jen.Func().Params(jen.Id(r.Definition)).Id("Spec").Params().Op("*").Qual(storePath, "Spec").Block(
+			jen.Return(jen.Op("&").Qual(storePath, "Spec").Add(lines(fields...)))))
+}
+
+// specCalls is the fields of a Spec that say what calls do.
+func specCalls(r *model.Resource) []jen.Code {
+	fields := []jen.Code{
 		pair("Cascade", jen.Qual(storePath, r.Cascade)),
-		pair("OnUnavailable", jen.Qual(storePath, r.OnUnavailable)))
+		pair("OnUnavailable", jen.Qual(storePath, r.OnUnavailable)),
+	}
 	if r.LazySettle {
 		fields = append(fields, pair("LazySettle", jen.True()))
 	}
@@ -250,43 +286,56 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 	if r.Regions != nil {
 		fields = append(fields, pair("Regions", specRegions(r.Regions)))
 	}
-	if r.OnPlans {
-		fields = append(fields, pair("Plans", specPlans(p, r)))
-	}
-	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, specKind(r, k)) })
-	fields = append(fields, pair("Kinds", jen.Index().Qual(storePath, "Kind").Add(lines(kinds...))))
-	f.decl("Spec implements store.Definition.",
-		jen.Func().Params(jen.Id(r.Definition)).Id("Spec").Params().Op("*").Qual(storePath, "Spec").Block(
-			jen.Return(jen.Op("&").Qual(storePath, "Spec").Add(lines(fields...)))))
+	return fields
 }
 
 // specKind is one kind of a Spec, with its numbers where it has a bucket.
 func specKind(r *model.Resource, k *model.Kind) jen.Code {
-	name, prefix, parent := pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix)), jen.Qual(storePath,
-		"NoParent")
+	for _, c := range r.Charged {
+		if c.Kind != k {
+			continue
+		}
+		if b := c.Buckets[0]; !b.AllNames {
+			return specBucket(r, b)
+		}
+		return jen.Values(append(specName(k), pair("PerCall", perCalls(c)))...) // all names have its limits
+	}
+	return jen.Values(specName(k)...)
+}
+
+// specName is the fields of a kind of a Spec that it has without a bucket too.
+func specName(k *model.Kind) []jen.Code {
+	parent := jen.Qual(storePath, "NoParent")
 	if k.Parent != nil {
 		parent = jen.Id(k.Parent.Const)
 	}
-	for _, c := range r.Charged {
-		if c.Kind == k {
-			fields := []jen.Code{
-				name, prefix, pair("Parent", parent),
-				pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int,
-					l *model.Limit) jen.Code {
-					if !c.Has(l) {
-						return noted(l.Name+": none", jen.Values())
-					}
-					return noted(l.Name+": "+words.Limit(c.Numbers[i], l.Window), parameters(c.Numbers[i]))
-				})...))),
-				pair("PerCall", slice(jen.Int64(), each(c.PerCall, func(_ int, n int64) jen.Code { return num(n) }))),
-			}
-			if r.Windows != "" {
-				fields = append(fields, pair("Windows", jen.Id(r.Windows)))
-			}
-			return lines(fields...)
-		}
+	return []jen.Code{pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix)), pair("Parent", parent)}
+}
+
+// perCalls is what a cost of 0 stands for, by limit.
+func perCalls(c *model.Charged) jen.Code {
+	return slice(jen.Int64(), each(c.PerCall, func(_ int, n int64) jen.Code { return num(n) }))
+}
+
+// specBucket is a kind of a Spec that has a bucket.
+func specBucket(r *model.Resource, c *model.Charged) jen.Code {
+	fields := specName(c.Kind)
+	if c.AllNames {
+		fields = append(fields, pair("AllNames", jen.True()))
 	}
-	return jen.Values(name, prefix, pair("Parent", parent))
+	fields = append(fields,
+		pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int,
+			l *model.Limit) jen.Code {
+			if !c.Has(l) {
+				return noted(l.Name+": none", jen.Values())
+			}
+			return noted(l.Name+": "+words.Limit(c.Numbers[i], l.Window), parameters(c.Numbers[i]))
+		})...))),
+		pair("PerCall", perCalls(c)))
+	if r.Windows != "" {
+		fields = append(fields, pair("Windows", jen.Id(r.Windows)))
+	}
+	return lines(fields...)
 }
 
 // parameters is a bucket.Limit: millitokens, or nano-units of money, and milliseconds.

@@ -26,14 +26,14 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 			r.FromLimits, "&l")),
 	}
 	definition := r.Definition + "{}"
-	kind := r.Charged[0].Kind.Const
+	kind := r.Charged[0].Buckets[0].Const
 	if p.DynamoDB {
 		body = append(body, jen.Var().Id("b").Id(r.Bucket))
 		if r.Variants == nil {
 			body = append(body, codecTest(r, definition, kind))
 		}
 		for _, v := range r.Variants {
-			body = append(body, codecTest(&v.Resource, v.Definition+"{}", v.Kinds[0].Const))
+			body = append(body, codecTest(&v.Resource, v.Definition+"{}", v.Buckets[0].Const))
 		}
 	}
 	if p.Redis {

@@ -37,15 +37,23 @@ func usage(f *file, r *model.Resource) {
 	}
 	cost := jen.Id(r.Cost).Add(braces(values, few(4, len("\treturn {}")+len(r.Cost), len(": sum, "),
 		limitFields(r))))
-	f.decl(costDoc(r), jen.Func().Params(jen.Id("u").Id(r.Usage)).Id("Cost").Params().Id(r.Cost).Block(
+	var prices []jen.Code
+	if r.Template != nil && r.Template.Prices != "" {
+		prices = append(prices, jen.Id("prices").Id(r.Template.Prices))
+	}
+	f.decl(costDoc(r), jen.Func().Params(jen.Id("u").Id(r.Usage)).Id("Cost").Params(prices...).Id(r.Cost).Block(
 		append(body, jen.Return(cost))...))
 }
 
 // total is the sum of all usages by their prices.
 func total(r *model.Resource) *jen.Statement {
 	sum := jen.Qual(moneyPath, "Total").Values()
-	for _, u := range r.Consumes {
-		sum.Op(".").Line().Id("Add").Call(jen.Id("u").Dot(u.Field), num(u.Price))
+	for i, u := range r.Consumes {
+		price := num(u.Price)
+		if r.Template != nil {
+			price = jen.Id("prices").Dot("of").Index(jen.Lit(i))
+		}
+		sum.Op(".").Line().Id("Add").Call(jen.Id("u").Dot(u.Field), price)
 	}
 	return sum.Op(".").Line().Id("Amount").Call()
 }
@@ -82,8 +90,12 @@ func costDoc(r *model.Resource) string {
 		if len(budgets) > 1 {
 			is = "are"
 		}
-		s += fmt.Sprintf(" %s %s the sum of all usages by their prices, in %s, rounded up once to a billionth.",
-			words.List(budgets, "and"), is, r.Currency)
+		by := "their prices"
+		if r.Template != nil {
+			by = "prices, those of the name"
+		}
+		s += fmt.Sprintf(" %s %s the sum of all usages by %s, in %s, rounded up once to a billionth.",
+			words.List(budgets, "and"), is, by, r.Currency)
 	}
 	if len(sums) > 0 {
 		s += " " + strings.Join(sums, ". ") + "."
@@ -94,6 +106,9 @@ func costDoc(r *model.Resource) string {
 	s += " Cost cannot fail: a negative count, or one that is too large, gives a cost that Acquire and Settle " +
 		"refuse with an *InvalidError." + lacking(r)
 	if len(budgets) == 0 {
+		return s
+	}
+	if r.Template != nil {
 		return s
 	}
 	s += "\n\nPrices in " + r.Currency + ":\n"

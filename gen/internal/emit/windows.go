@@ -87,3 +87,6 @@ func clock(at time.Duration) jen.Code {
 	}
 	return of(hours, "Hour").Op("+").Add(of(minutes, "Minute"))
 }
+
+// capacityAlone reports whether an override of l is its capacity, without refill and burst.
+func capacityAlone(l *model.Limit) bool { return l.Window != nil || l.InFlight }

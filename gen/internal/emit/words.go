@@ -185,7 +185,7 @@ func semicolon(note, more string) string {
 	return strings.TrimSuffix(note, ".") + "; " + more
 }
 
-// kindsNote names the kinds that have l, or is "" if all have it.
+// kindsNote names the kinds that have l, or is "" if all have it. It says if all names have l together.
 func kindsNote(r *model.Resource, l *model.Limit) string {
 	var kinds []string
 	for _, c := range r.Charged {
@@ -193,10 +193,15 @@ func kindsNote(r *model.Resource, l *model.Limit) string {
 			kinds = append(kinds, article(c.Kind.Type))
 		}
 	}
-	if len(kinds) == len(r.Charged) {
-		return ""
+	switch {
+	case len(kinds) < len(r.Charged) && l.AllNames:
+		return "of all names of " + words.List(kinds, "and")
+	case len(kinds) < len(r.Charged):
+		return "of " + words.List(kinds, "and")
+	case l.AllNames:
+		return "of all names together"
 	}
-	return "of " + words.List(kinds, "and")
+	return ""
 }
 
 // zeroNote returns the tokens that a 0 stands for in a cost, kind by kind if they differ, for the kinds whose
@@ -237,10 +242,13 @@ func bucketNumbers(p *model.Package, r *model.Resource) string {
 		fmt.Fprintf(&b, "\n  - %s: %s", of, strings.Join(limits, "; "))
 	}
 	for _, c := range r.Charged {
-		list(c.Kind.Type, c.Numbers)
-		for i, numbers := range c.Plans {
-			if numbers != nil {
-				list(fmt.Sprintf("%s on plan %s", c.Kind.Type, p.Plans.All[i].Name), numbers)
+		types := bucketTypes(c.Buckets)
+		for j, b := range c.Buckets {
+			list(types[j], b.Numbers)
+			for i, numbers := range b.Plans {
+				if numbers != nil {
+					list(fmt.Sprintf("%s on plan %s", types[j], p.Plans.All[i].Name), numbers)
+				}
 			}
 		}
 	}

@@ -90,8 +90,11 @@ type Resource struct {
 
 	Create, Normal, Retry, Adjust, Reshape Path
 
-	OnPlans bool   // plans change its numbers
-	Config  string // ModelConfig, its overrides with those of plans; "" if it has no plans
+	OnPlans bool // plans change its numbers
+	// ModelConfig, its overrides with those of plans and names; "" if it has neither
+	Config string
+
+	Template *Template // nil if it is none
 
 	Currency string   // of its limits of money; "" if it has none
 	Consumes []*Usage // what its calls consume
@@ -125,6 +128,7 @@ type Limit struct {
 	InFlight  bool           // its tokens come back as calls end
 	Currency  string         // its tokens are money; "" for tokens
 	Counts    []*Usage       // the usages that are added up for it
+	AllNames  bool           // of a template: all names together have it
 }
 
 // Usage is something that calls consume.
@@ -162,9 +166,15 @@ func (a Attrs) All() []string {
 }
 
 // Charged is a kind that has a bucket of a resource. Numbers and PerCall are in the order of the resource's
-// limits.
+// limits. Of a template it has all limits, and Buckets has those of each bucket.
 type Charged struct {
-	Kind    *Kind
+	Kind     *Kind
+	AllNames bool   // it is a bucket of all names together
+	Index    int    // in Spec.Kinds
+	Const    string // of Index: kindUser, or modelAllUser for a bucket of all names
+
+	Buckets []*Charged // what entities have; of a template, those by name first
+
 	Along   []*Kind // ancestors whose buckets a call charges too, nearest first
 	Numbers []schema.Numbers
 	PerCall []int64
@@ -207,9 +217,6 @@ func Of(s *schema.Schema, source string) *Package {
 			kind.Markers = append(kind.Markers, m.Definition)
 			m.Charged = append(m.Charged, &Charged{Kind: kind, Numbers: c.Limits, PerCall: c.PerCall, Plans: c.Plans})
 		}
-		for _, v := range m.Variants {
-			v.name(p)
-		}
 		if r.Cascade != schema.CascadeNone {
 			cascade(m)
 		}
@@ -221,6 +228,10 @@ func Of(s *schema.Schema, source string) *Package {
 		}
 		if r.OnPlans {
 			p.Plans.need(m)
+		}
+		addBuckets(m, s, r, p)
+		for _, v := range m.Variants {
+			v.name(m.buckets())
 		}
 		for chain := range longest(m) {
 			m.Scripts = append(m.Scripts, fmt.Sprintf("%sScript%d", m.Definition, chain+1))
@@ -259,15 +270,6 @@ func cascade(m *Resource) {
 			}
 		}
 	}
-}
-
-// longest returns the most buckets that a call on m charges.
-func longest(m *Resource) int {
-	along := 0
-	for _, c := range m.Charged {
-		along = max(along, len(c.Along))
-	}
-	return 1 + along
 }
 
 // ResourceOf returns the model of r without its kinds, cascade and policy. That is enough for its
@@ -310,7 +312,7 @@ func ResourceOf(r *schema.Resource) *Resource {
 		limit := &Limit{
 			Name: l.Name, Doc: l.Doc, Index: i, Field: l.GoName, Const: r.GoName + l.GoName,
 			Attrs: attrs(l.Name, l.Window != nil, l.Holds()), Window: l.Window, InFlight: l.InFlight,
-			Currency: l.Currency,
+			Currency: l.Currency, AllNames: l.AllNames,
 		}
 		for _, name := range l.Counts {
 			at := slices.IndexFunc(m.Consumes, func(u *Usage) bool { return u.Name == name })
@@ -325,7 +327,11 @@ func ResourceOf(r *schema.Resource) *Resource {
 	for _, name := range r.Removed {
 		m.Removed = append(m.Removed, attrs(name, true, true))
 	}
-	m.Variants = variants(m, r.Charged)
+	var buckets []schema.Charged
+	for _, c := range r.Charged {
+		buckets = append(buckets, r.Buckets(c)...)
+	}
+	m.Variants = variants(m, buckets)
 	return m
 }
 
@@ -334,7 +340,8 @@ func (r *Resource) nameSome(from *schema.Resource, private string) {
 	if from.Windows() {
 		r.Windows = private + declared.WindowsSuffix
 	}
-	if from.OnPlans {
+	r.Template = templateOf(from)
+	if from.OnPlans || from.Template {
 		r.Config = from.GoName + declared.ConfigSuffix
 	}
 	if from.Usage != nil {

@@ -7,23 +7,23 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// Variant is a resource with those of its limits that some kinds have: code for DynamoDB is written for each.
-// It removes the other limits, which a bucket may hold from before.
+// Variant is a resource with those of its limits that some buckets have: code for DynamoDB is written for
+// each. It removes the other limits, which a bucket may hold from before.
 //
-//	gpt-4, rpm for users:  Variant{Definition: "gpt4OfUser", Kinds: [user], Limits: [rpm], Removed: [tpm]}
+//	gpt-4, rpm for users:  Variant{Definition: "gpt4OfUser", Buckets: [user's], Limits: [rpm], Removed: [tpm]}
 type Variant struct {
 	Resource
 
-	Kinds []*Kind // that have these limits
+	Buckets []*Charged // that have these limits
 
-	kinds []int // in the schema
+	buckets []int // as in the list of all
 }
 
-// variants returns the variants of r, whose kinds charged has: nil if each has every limit.
+// variants returns the variants of r, whose buckets charged has: nil if each has every limit.
 func variants(r *Resource, charged []schema.Charged) []*Variant {
 	var all []*Variant
 	partial := false
-	for _, c := range charged {
+	for i, c := range charged {
 		has := func(l *Limit) bool { return !c.Limits[l.Index].Absent() }
 		partial = partial || slices.ContainsFunc(r.Limits, func(l *Limit) bool { return !has(l) })
 		v := &Variant{Resource: *r}
@@ -41,7 +41,7 @@ func variants(r *Resource, charged []schema.Charged) []*Variant {
 		if at < 0 {
 			at, all = len(all), append(all, v)
 		}
-		all[at].kinds = append(all[at].kinds, c.Kind)
+		all[at].buckets = append(all[at].buckets, i)
 	}
 	if !partial {
 		return nil
@@ -49,12 +49,16 @@ func variants(r *Resource, charged []schema.Charged) []*Variant {
 	return all
 }
 
-// name names v after the first of its kinds.
-func (v *Variant) name(p *Package) {
-	for _, kind := range v.kinds {
-		v.Kinds = append(v.Kinds, p.Kinds[kind])
+// name names v after the first of its buckets, which are some of all.
+func (v *Variant) name(all []*Charged) {
+	for _, i := range v.buckets {
+		v.Buckets = append(v.Buckets, all[i])
 	}
-	v.Definition += declared.VariantInfix + v.Kinds[0].Type
+	first := v.Buckets[0]
+	if first.AllNames {
+		v.Definition += declared.AllNamesInfix
+	}
+	v.Definition += declared.VariantInfix + first.Kind.Type
 	v.namePaths(v.Definition)
 }
 
@@ -79,3 +83,25 @@ func (r *Resource) Charges(c *Charged, l *Limit) bool {
 
 // Has reports whether the buckets of c have l.
 func (c *Charged) Has(l *Limit) bool { return !c.Numbers[l.Index].Absent() }
+
+// longest returns the most buckets that a call on m charges.
+func longest(m *Resource) (most int) {
+	for _, c := range m.Charged {
+		chain := len(c.Buckets)
+		for _, above := range m.Charged {
+			if slices.Contains(c.Along, above.Kind) {
+				chain += len(above.Buckets)
+			}
+		}
+		most = max(most, chain)
+	}
+	return most
+}
+
+// buckets returns the buckets of all kinds.
+func (r *Resource) buckets() (all []*Charged) {
+	for _, c := range r.Charged {
+		all = append(all, c.Buckets...)
+	}
+	return all
+}

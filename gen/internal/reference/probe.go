@@ -48,7 +48,7 @@ func wrongValues() []string {
 // wrongNames are tried as a name.
 func wrongNames() []string {
 	return []string{"Text 1", "1a", strings.Repeat("x", 80), "ünï", "entity", "id", "limits", "check",
-		"project_", "user_", "requests", "cost", "tokens"}
+		"project_", "user_", "requests", "cost", "tokens", "model/x"}
 }
 
 // prober tries values in a limits.yaml that has no mistake.

@@ -67,7 +67,7 @@ func TestSizesOfHolds(t *testing.T) {
 
 // heldOf is bucketOf, of limits in flight.
 func heldOf(limits, letters int) (*model.Resource, *model.Charged) {
-	_, c := bucketOf(limits, letters)
+	_, c := sampleOf(limits, letters)
 	r := &schema.Resource{Name: "api", GoName: "API"}
 	for i := range limits {
 		name := strconv.Itoa(i)

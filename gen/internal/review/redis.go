@@ -30,7 +30,7 @@ func redis(m *markdown, r *model.Resource) {
 		chain := chainOf(r, c)
 		kinds := make([]string, len(chain))
 		for i, b := range chain {
-			kinds[i] = b.Kind.Name
+			kinds[i] = bucketOf(b)
 		}
 		keys := 0
 		for _, b := range chain {

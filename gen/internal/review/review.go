@@ -100,9 +100,9 @@ func dynamoDB(m *markdown, r *model.Resource) {
 func variants(m *markdown, r *model.Resource) {
 	m.table("for", "path", update(), "condition:")
 	for _, v := range r.Variants {
-		kinds := make([]string, len(v.Kinds))
-		for i, k := range v.Kinds {
-			kinds[i] = k.Name
+		kinds := make([]string, len(v.Buckets))
+		for i, c := range v.Buckets {
+			kinds[i] = bucketOf(c)
 		}
 		for _, p := range expr.Paths(&v.Resource) {
 			expression(m, words.List(kinds, "and"), p)
@@ -167,9 +167,11 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 				m.row(cells...)
 			}
 		}
-		rows(c.Kind.Name, c.Numbers)
-		for i, numbers := range c.Plans {
-			rows(c.Kind.Name+" on `"+p.Plans.All[i].Name+"`", numbers)
+		for _, b := range c.Buckets {
+			rows(bucketOf(b), b.Numbers)
+			for i, numbers := range b.Plans {
+				rows(bucketOf(b)+" on `"+p.Plans.All[i].Name+"`", numbers)
+			}
 		}
 	}
 	m.print("\n%s%s%s", outage(r), holds(r), onPlans(p, r))
@@ -179,12 +181,20 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	prices(m, r)
 }
 
+// bucketOf names buckets of c: key, or all names of key.
+func bucketOf(c *model.Charged) string {
+	if c.AllNames {
+		return "all names of " + c.Kind.Name
+	}
+	return c.Kind.Name
+}
+
 // dropped prints the limits that a reshape removes from buckets.
 func dropped(m *markdown, r *model.Resource) {
 	for _, v := range r.Variants {
 		for _, a := range v.Removed[:len(v.Removed)-len(r.Removed)] {
-			for _, k := range v.Kinds {
-				m.print("- `%s` is not for %s: reshape drops what buckets still hold of it.\n", a.Limit, k.Name)
+			for _, c := range v.Buckets {
+				m.print("- `%s` is not for %s: reshape drops what buckets still hold of it.\n", a.Limit, bucketOf(c))
 			}
 		}
 	}
@@ -259,7 +269,7 @@ func costs(m *markdown, r *model.Resource) {
 	for _, c := range r.Charged {
 		var chain []string
 		for _, b := range chainOf(r, c) {
-			chain = append(chain, b.Kind.Name)
+			chain = append(chain, bucketOf(b))
 		}
 		titles = append(titles, words.List(chain, "and")+":")
 	}
@@ -319,8 +329,10 @@ func sizes(m *markdown, r *model.Resource) {
 	m.heading(3, "Size")
 	m.table("item of", "new:", "at most:", "passes 1 KB")
 	for _, c := range r.Charged {
-		s := sizeOf(r, c, typicalID)
-		m.row(c.Kind.Name, words.Digits(int64(s.New), ","), words.Digits(int64(s.Most), ","), passing(r, c))
+		for _, b := range c.Buckets {
+			s := sizeOf(r, b, typicalID)
+			m.row(bucketOf(b), words.Digits(int64(s.New), ","), words.Digits(int64(s.Most), ","), passing(r, b))
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func resources(names ...string) *model.Package {
 	p := &model.Package{Source: "limits.yaml", DynamoDB: true}
 	for _, name := range names {
-		r, c := bucketOf(1, 3)
+		r, c := sampleOf(1, 3)
 		r.Name, r.Charged = name, []*model.Charged{c}
 		p.Resources = append(p.Resources, r)
 	}

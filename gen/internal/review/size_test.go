@@ -155,8 +155,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// bucketOf returns a resource that limits users by so many limits, with names of so many bytes.
-func bucketOf(limits, letters int) (*model.Resource, *model.Charged) {
+// sampleOf returns a resource that limits users by so many limits, with names of so many bytes.
+func sampleOf(limits, letters int) (*model.Resource, *model.Charged) {
 	r := &schema.Resource{Name: "api", GoName: "API"}
 	c := &model.Charged{Kind: &model.Kind{Name: "user", Prefix: "user-"}}
 	for i := range limits {
@@ -170,7 +170,7 @@ func bucketOf(limits, letters int) (*model.Resource, *model.Charged) {
 // with short ids.
 func TestSizesMeasured(t *testing.T) {
 	for limits, want := range map[int]int{2: 230, 5: 410, 10: 725} {
-		r, c := bucketOf(limits, 3)
+		r, c := sampleOf(limits, 3)
 		if got := sizeOf(r, c, 3).New; got < want*89/100 || got > want*111/100 {
 			t.Errorf("%d limits take %d bytes, about %d were measured", limits, got, want)
 		}
@@ -190,7 +190,7 @@ func TestPassing(t *testing.T) {
 		{12, "with ids of 13 bytes"},
 		{24, "with every id"},
 	} {
-		r, c := bucketOf(tc.limits, 3)
+		r, c := sampleOf(tc.limits, 3)
 		if got := passing(r, c); got != tc.want {
 			t.Errorf("%d limits pass %s, want %s", tc.limits, got, tc.want)
 		}
@@ -200,10 +200,10 @@ func TestPassing(t *testing.T) {
 		}
 	}
 	for limits := 1; limits < 20; limits++ {
-		r, c := bucketOf(limits, 3)
+		r, c := sampleOf(limits, 3)
 		if more := limitsPassing(r, c); more > 0 {
-			over, overNumbers := bucketOf(limits+more, 3)
-			under, underNumbers := bucketOf(limits+more-1, 3)
+			over, overNumbers := sampleOf(limits+more, 3)
+			under, underNumbers := sampleOf(limits+more-1, 3)
 			if sizeOf(over, overNumbers, typicalID).Most <= unitBytes ||
 				sizeOf(under, underNumbers, typicalID).Most > unitBytes {
 				t.Errorf("%d limits do not pass 1 KB with %d more, or with less", limits, more)
@@ -219,7 +219,7 @@ func TestReadsTakeOneUnit(t *testing.T) {
 	largest := 0
 	for letters := 3; letters <= longestName; letters++ {
 		for limits := 1; ; limits++ {
-			r, c := bucketOf(limits, letters)
+			r, c := sampleOf(limits, letters)
 			fits := true
 			for _, p := range expr.Paths(r) {
 				fits = fits && len(p.Update) <= expr.MaxBytes && len(p.Condition) <= expr.MaxBytes

@@ -177,14 +177,14 @@ func ofPlans(chain []*model.Charged, numbers int) int {
 // cascadeAtomic is runtime's name of the cascade that needs a transaction.
 const cascadeAtomic = "CascadeAtomic"
 
-// chainOf returns the entries of r for the buckets that a call for an entity of kind c charges: its own, then
-// those of its ancestors.
+// chainOf returns the buckets of r that a call for an entity of kind c charges: its own, then those of its
+// ancestors.
 func chainOf(r *model.Resource, c *model.Charged) []*model.Charged {
-	chain := []*model.Charged{c}
+	chain := slices.Clone(c.Buckets)
 	for _, k := range c.Along {
 		for _, above := range r.Charged {
 			if above.Kind == k {
-				chain = append(chain, above)
+				chain = append(chain, above.Buckets...)
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func links(c *model.Charged) int {
 
 // cascades reports whether some call on r charges several buckets.
 func cascades(r *model.Resource) bool {
-	return slices.ContainsFunc(r.Charged, func(c *model.Charged) bool { return len(c.Along) > 0 })
+	return slices.ContainsFunc(r.Charged, func(c *model.Charged) bool { return len(chainOf(r, c)) > 1 })
 }
 
 // transacts reports whether one transaction charges all of chain, for which DynamoDB bills twice.

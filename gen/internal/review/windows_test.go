@@ -67,7 +67,7 @@ func TestSizesOfWindows(t *testing.T) {
 
 // windowsOf is bucketOf, of limits with windows.
 func windowsOf(limits, letters int) (*model.Resource, *model.Charged) {
-	_, c := bucketOf(limits, letters)
+	_, c := sampleOf(limits, letters)
 	r := &schema.Resource{Name: "api", GoName: "API"}
 	w := window.Of("day")
 	for i := range limits {
@@ -82,7 +82,7 @@ func windowsOf(limits, letters int) (*model.Resource, *model.Charged) {
 // TestWindowTakes16: the end of a window takes 16 bytes of an item, by a name of three letters. A refill of 0
 // takes less.
 func TestWindowTakes16(t *testing.T) {
-	plain, plainNumbers := bucketOf(1, 3)
+	plain, plainNumbers := sampleOf(1, 3)
 	with, numbers := windowsOf(1, 3)
 	less := numberBytes(plainNumbers.Numbers[0].Refill*milli) - numberBytes(0)
 	got := sizeOf(with, numbers, typicalID).Most - sizeOf(plain, plainNumbers, typicalID).Most + less

@@ -65,6 +65,11 @@ const (
 	PrefetchInFlight = "PREFETCH_IN_FLIGHT"
 	PrefetchNever    = "PREFETCH_NEVER"
 
+	NamesKeys     = "NAMES_KEYS"
+	NamesGlobal   = "NAMES_GLOBAL"
+	NamesPrefetch = "NAMES_PREFETCH"
+	NamePrefix    = "NAME_PREFIX"
+
 	Currency      = "CURRENCY"
 	MoneyRate     = "MONEY_RATE"
 	MoneyMixed    = "MONEY_MIXED"
@@ -132,8 +137,8 @@ func meaningRules() []Rule {
 			"the kinds of a limit and of a plan are entities of its resource."},
 		{ID: UnknownLimit, Purpose: "A limit that is restated for a kind is one of the resource's limits."},
 		{ID: RestatedKey, Purpose: "A limit restated for a kind changes capacity and what follows from " +
-			"it; every, window, starts, zone, in_flight, on_crash, money, counts, refills, doc and go_name are the " +
-			"limit's own. A plan does not change per_call.",
+			"it; every, window, starts, zone, in_flight, on_crash, money, counts, refills, all_names, doc and " +
+			"go_name are the limit's own. A plan does not change per_call.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
 		{ID: RestatedNone, Purpose: "A limit is restated only for kinds that have it.",
 			At: "resources.<resource>.entities.<kind>.<limit>"},
@@ -168,6 +173,13 @@ func meaningRules() []Rule {
 			At: "resources.<resource>"},
 		{ID: PrefetchNever, Purpose: "No limit of a resource with prefetch has window: never.",
 			At: "resources.<resource>"},
+		{ID: NamesKeys, Purpose: "all_names goes with names: catalog.",
+			At: "resources.<resource>.limits.<limit>"},
+		{ID: NamesGlobal, Purpose: "No global resource has names: catalog.", At: "resources.<resource>.names"},
+		{ID: NamesPrefetch, Purpose: "prefetch does not go with names: catalog.",
+			At: "resources.<resource>.prefetch"},
+		{ID: NamePrefix, Purpose: "No resource has a name that begins with that of a resource with names: " +
+			"catalog and a slash.", At: "resources.<resource>"},
 	}
 }
 

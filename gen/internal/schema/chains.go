@@ -14,10 +14,10 @@ func (r schemaReader) checkChains(s *Schema) {
 		if res.Cascade == CascadeNone {
 			continue
 		}
-		has := make([]bool, len(s.Kinds))
+		has := make([]int, len(s.Kinds))
 		for _, c := range res.Charged {
 			if c.Kind >= 0 { // an unknown kind has been reported
-				has[c.Kind] = true
+				has[c.Kind] = len(res.Buckets(c))
 			}
 		}
 		longest, at := 0, Charged{}
@@ -35,14 +35,12 @@ func (r schemaReader) checkChains(s *Schema) {
 	}
 }
 
-// chainLength returns the number of buckets that a call for a kind charges, of the kinds that have one. A
+// chainLength returns the number of buckets that a call for a kind charges; has is how many each kind has. A
 // circle of parents, which is another mistake, ends it.
-func chainLength(kinds []*Kind, has []bool, kind int) int {
+func chainLength(kinds []*Kind, has []int, kind int) int {
 	n := 0
 	for steps := 0; kind >= 0 && steps < len(kinds); steps++ {
-		if has[kind] {
-			n++
-		}
+		n += has[kind]
 		kind = kinds[kind].Parent
 	}
 	return n

@@ -77,7 +77,7 @@ func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
 	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good",
 		"region_floor_none", "model_names", "kinds_good", "windows_good", "in_flight_good",
-		"money_good", "unlimited_good", "plans_good", "credits_good"} {
+		"money_good", "unlimited_good", "plans_good", "credits_good", "templates_good"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}

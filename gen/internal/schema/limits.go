@@ -13,7 +13,7 @@ import (
 
 func limitKeys() []string {
 	return []string{"capacity", "every", "window", "starts", "zone", "in_flight", "on_crash", "money", "counts",
-		"refill", "burst", "per_call", "kinds", "refills", "doc", "go_name"}
+		"refill", "burst", "per_call", "kinds", "all_names", "refills", "doc", "go_name"}
 }
 
 func restatedKeys() []string {
@@ -39,6 +39,8 @@ type limit struct {
 	counts   []entry // the usages that are added up for it
 
 	kinds []entry // the kinds that have it; nil for all
+
+	allNamesPos Pos // of key all_names
 }
 
 // of reports whether a kind has l.

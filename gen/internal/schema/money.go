@@ -47,6 +47,9 @@ func (r *Resource) Money() string {
 	return ""
 }
 
+// Priced reports whether calls on r have prices: a usage costs something in a limit of money.
+func (r *Resource) Priced() bool { return r.Usage != nil && r.Money() != "" }
+
 // moneyReader reads limits of money, and usage with its prices.
 type moneyReader struct{ *resourceReader }
 

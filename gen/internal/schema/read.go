@@ -115,6 +115,7 @@ func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 	}
 	r.checkGlobal(f, s)
 	r.checkChains(s)
+	r.checkPrefixes(s)
 	if e, ok := f.get("breaking"); ok {
 		s.Exceptions = exceptionReader(r).breaking(e)
 	}

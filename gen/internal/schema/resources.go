@@ -11,8 +11,8 @@ import (
 )
 
 func resourceKeys() []string {
-	return []string{"doc", "go_name", "limits", "removed", "usage", "entities", "plans", "global", "cascade",
-		"on_unavailable", "settle", "prefetch", "shadow"}
+	return []string{"doc", "go_name", "names", "limits", "removed", "usage", "entities", "plans", "global",
+		"cascade", "on_unavailable", "settle", "prefetch", "shadow"}
 }
 
 // CascadeNone is the cascade that charges the entity's own bucket alone.
@@ -107,6 +107,7 @@ func (r *resourceReader) read(e entry) {
 		readPrefetch(r, e)
 	}
 	r.res.Shadow, r.res.ShadowPos, _ = r.flag(f, "shadow", r.what, r.res.Pos)
+	readNames(r, f)
 	r.inheritPerCall()
 }
 
@@ -128,6 +129,7 @@ func (r *resourceReader) readLimits(e entry) {
 			l.Doc = r.doc(f)
 			l.GoName = r.goName(f, l.Pos, what, e.name, nameOK)
 			l.Refills, _, _ = r.flag(f, "refills", what, l.Pos)
+			l.AllNames, base.allNamesPos, _ = r.flag(f, "all_names", what, l.Pos)
 			base = r.baseLimit(f, base)
 			r.checkLimit(base)
 			if e, ok := f.get("kinds"); ok {
@@ -297,7 +299,7 @@ func (r *resourceReader) restatedKey(e entry) bool {
 	case "per_call":
 		r.add(r.pos(e.key), rules.RestatedKey, "per_call is the same on all plans, as a call takes it before its "+
 			"plan is known: move it to limits or entities of %s", r.what)
-	case "doc", "go_name", "refills":
+	case "doc", "go_name", "refills", "all_names":
 		r.add(r.pos(e.key), rules.RestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
 			"of %s", e.name, r.what)
 	default:

@@ -70,7 +70,9 @@ type Resource struct {
 	Removed []string // names of earlier limits, which buckets may still hold; none of them is in Limits
 	Charged []Charged
 	OnPlans bool // Schema.Plans change its numbers
-	Pos     Pos  // of its key in limits.yaml
+	// Template says that it has a name for each entry of a catalog: names: catalog.
+	Template bool
+	Pos      Pos // of its key in limits.yaml
 
 	Global        bool   // Schema.Regions have its limits in common
 	Cascade       string // atomic, compensated or none
@@ -81,7 +83,7 @@ type Resource struct {
 	Prefetch time.Duration
 
 	// of these keys; Pos where one is left out
-	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos, PlansPos Pos
+	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos, PlansPos, NamesPos Pos
 }
 
 // Windows reports whether a limit of r has windows.
@@ -103,6 +105,7 @@ type Limit struct {
 	InFlight bool           // tokens come back as calls end
 	Release  bool           // on_crash: release; tokens that a dead process had reserved in a window come back
 	Refills  bool           // continuous refill is meant: see review.Notes
+	AllNames bool           // of a template: all names together have it, not each for itself
 	PerCall  int64          // what a cost of 0 stands for, in tokens or nano-units; 0 for none
 	Counts   []string       // names of the usages that are added up for it; nil for none, and for money
 	Pos      Pos            // of its key in limits.yaml
@@ -145,7 +148,9 @@ func (n Numbers) Absent() bool { return n == Numbers{} }
 
 // Charged is a kind of entity that has a bucket of a resource, with that kind's own numbers.
 type Charged struct {
-	Kind   int       // index into Schema.Kinds
+	Kind     int  // index into Schema.Kinds
+	AllNames bool // of a bucket that Buckets returns: it is that of all names together
+
 	Limits []Numbers // one for each of Resource.Limits; at least one is not zero
 	// one for each of Resource.Limits; see Limit.PerCall. For a limit that the kind does not have, it is that of
 	// the nearest kind that calls charge too and that has the limit

@@ -112,3 +112,13 @@ func Existing(spec *store.Spec, b store.Bucket) store.Bucket {
 	b.After = &bucket.Image{Refilled: refilled, Balances: own, Missing: make([]bool, len(own))}
 	return b
 }
+
+// Seen returns those of buckets that have an image.
+func Seen(buckets []store.Bucket) (left []store.Bucket) {
+	for _, b := range buckets {
+		if b.After != nil {
+			left = append(left, b)
+		}
+	}
+	return left
+}

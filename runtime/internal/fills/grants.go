@@ -19,7 +19,7 @@ func Granted(table string, spec *store.Spec, g *store.Grant, now time.Time) *typ
 	number := func(n int64) types.AttributeValue {
 		return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 	}
-	stored := item.GrantKey(g.Entity, spec.Resource, g.ID)
+	stored := item.GrantKey(g.Entity, spec.ResourceOf(g.Kind), g.ID)
 	stored["granted_at"] = number(now.UnixMilli())
 	stored[item.TTL] = number(now.Add(store.GrantKept).Unix())
 	for i, n := range g.Amounts {

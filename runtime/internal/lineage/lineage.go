@@ -130,7 +130,7 @@ func (l *lineage) plan(ctx context.Context, entity string, kind int) (on store.O
 		return store.OnPlan{}, err
 	}
 	i := own
-	for ; kind != l.spec.Plans.Kind; kind = l.spec.Kinds[kind].Parent {
+	for kind = l.spec.EntityKind(kind); kind != l.spec.Plans.Kind; kind = l.spec.Kinds[kind].Parent {
 		if i == len(l.ids)-1 {
 			if err := l.ask(ctx, i); err != nil {
 				return store.OnPlan{}, err
