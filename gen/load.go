@@ -56,6 +56,10 @@ type Resource struct {
 	Usage   []Usage   // what a call consumes; nil if limits.yaml does not say
 	Charged []Charged // the kinds that have a bucket, each once
 	OnPlans bool      // Schema.Plans change its numbers
+	Names   bool      // a catalog has names of it: it is a template
+	// one for each of Limits: all names of a template together have it; nil if it is none
+	AllNames []bool
+	Priced   bool // usage has prices, which a catalog may change
 	Cascade string    // atomic, compensated or none
 	Shadow  bool      // its calls are never denied
 	Regions *Regions  // those that have its limits in common; nil if each table has its own
@@ -119,7 +123,7 @@ func Load(path string) (*Schema, error) {
 		own := Resource{
 			Name: r.Name, Removed: r.Removed, Cascade: r.Cascade, Shadow: r.Shadow,
 			OnUnavailable: r.OnUnavailable, LazySettle: r.Settle == schema.SettleLazy,
-			Prefetch: r.Prefetch, OnPlans: r.OnPlans,
+			Prefetch: r.Prefetch, OnPlans: r.OnPlans, Names: r.Template, Priced: r.Priced(),
 		}
 		if g := from.Regions; r.Global {
 			own.Regions = &Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,
@@ -127,6 +131,9 @@ func Load(path string) (*Schema, error) {
 		}
 		for _, l := range r.Limits {
 			own.Limits = append(own.Limits, l.Name)
+			if r.Template {
+				own.AllNames = append(own.AllNames, l.AllNames)
+			}
 			if r.Windows() {
 				own.Windows = append(own.Windows, l.Window)
 			}

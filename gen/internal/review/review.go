@@ -149,29 +149,8 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	}
 	m.table(titles...)
 	for _, c := range r.Charged {
-		rows := func(of string, numbers []schema.Numbers) {
-			for i, l := range r.Limits {
-				if numbers == nil || numbers[i].Absent() {
-					continue
-				}
-				cells := []string{of, "`" + l.Name + "`", limit(numbers[i], l.Window)}
-				if perCall {
-					cells = append(cells, words.Count(l.Currency, c.PerCall[i]))
-				}
-				if r.Regions != nil {
-					cells = append(cells, keeps(r.Regions, numbers[i]))
-				}
-				if p.Redis {
-					cells = append(cells, lifeOf(numbers[i], l.Window))
-				}
-				m.row(cells...)
-			}
-		}
 		for _, b := range c.Buckets {
-			rows(bucketOf(b), b.Numbers)
-			for i, numbers := range b.Plans {
-				rows(bucketOf(b)+" on `"+p.Plans.All[i].Name+"`", numbers)
-			}
+			numbers(m, p, r, b, perCall)
 		}
 	}
 	m.print("\n%s%s%s", outage(r), holds(r), onPlans(p, r))
@@ -179,6 +158,32 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 		dropped(m, r)
 	}
 	prices(m, r)
+}
+
+// numbers prints each limit of a bucket, without a plan and on each that restates it.
+func numbers(m *markdown, p *model.Package, r *model.Resource, b *model.Charged, perCall bool) {
+	rows := func(of string, numbers []schema.Numbers) {
+		for i, l := range r.Limits {
+			if numbers == nil || numbers[i].Absent() {
+				continue
+			}
+			cells := []string{of, "`" + l.Name + "`", limit(numbers[i], l.Window)}
+			if perCall {
+				cells = append(cells, words.Count(l.Currency, b.PerCall[i]))
+			}
+			if r.Regions != nil {
+				cells = append(cells, keeps(r.Regions, numbers[i]))
+			}
+			if p.Redis {
+				cells = append(cells, lifeOf(numbers[i], l.Window))
+			}
+			m.row(cells...)
+		}
+	}
+	rows(bucketOf(b), b.Numbers)
+	for i, numbers := range b.Plans {
+		rows(bucketOf(b)+" on `"+p.Plans.All[i].Name+"`", numbers)
+	}
 }
 
 // bucketOf names buckets of c: key, or all names of key.

@@ -16,6 +16,7 @@ import (
 	inflight "github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	kinds "github.com/sluice-go/sluice/gen/testdata/golden/kinds/out"
 	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
+	templates "github.com/sluice-go/sluice/gen/testdata/golden/templates/out"
 	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/definitions"
@@ -173,6 +174,13 @@ func TestDefinitionOfHolds(t *testing.T) {
 func TestDefinitionOnPlans(t *testing.T) {
 	if checked := sameByKind(t, plans.New, "plans"); checked != 4 {
 		t.Errorf("%d kinds with a bucket, want 4", checked)
+	}
+}
+
+// TestDefinitionOfTemplates: so it is with buckets by name and of all names.
+func TestDefinitionOfTemplates(t *testing.T) {
+	if checked := sameByKind(t, templates.New, "templates"); checked != 7 {
+		t.Errorf("%d kinds with a bucket, want 7", checked)
 	}
 }
 

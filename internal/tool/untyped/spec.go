@@ -25,7 +25,7 @@ func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 	spec := &store.Spec{
 		Resource: r.Name, Owner: from.Owner, Revision: from.Revision, Limits: r.Limits, Removed: r.Removed,
 		Held: r.Held, Units: r.Units, Kinds: slices.Clone(kinds), LazySettle: r.LazySettle, Shadow: r.Shadow,
-		Prefetch: r.Prefetch,
+		Prefetch: r.Prefetch, Names: r.Names,
 	}
 	if g := r.Regions; g != nil {
 		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window, Drift: g.Drift,
@@ -45,28 +45,67 @@ func specOf(r gen.Resource, from *gen.Schema, kinds []store.Kind) *store.Spec {
 	default:
 		spec.OnUnavailable = store.Allow
 	}
+	if r.Names && r.Priced {
+		for _, u := range r.Usage {
+			spec.Usages = append(spec.Usages, u.Name)
+		}
+	}
 	windows := calendars(r.Windows)
 	for _, c := range r.Charged {
 		kind := &spec.Kinds[c.Kind]
-		kind.PerCall, kind.Windows = c.PerCall, windows
-		for _, n := range c.Limits {
-			kind.Limits = append(kind.Limits, limitOf(n))
+		kind.PerCall = c.PerCall
+		if kind.Limits = limitsOf(r, c.Limits, false); kind.Limits != nil {
+			kind.Windows = windows
+		}
+	}
+	for kind := range kinds {
+		if c := chargedOf(r, kind); c != nil {
+			if limits := limitsOf(r, c.Limits, true); limits != nil {
+				all := kinds[kind]
+				all.AllNames, all.PerCall, all.Windows, all.Limits = true, c.PerCall, windows, limits
+				spec.Kinds = append(spec.Kinds, all)
+			}
 		}
 	}
 	if r.OnPlans {
-		spec.Plans = plansOf(r, from)
+		spec.Plans = plansOf(r, from, spec)
 	}
 	return spec
 }
 
-// plansOf returns what plans restate of r, which is from's.
-func plansOf(r gen.Resource, from *gen.Schema) *store.Plans {
+// chargedOf returns the entry of a kind in r, nil if there is none.
+func chargedOf(r gen.Resource, kind int) *gen.Charged {
+	i := slices.IndexFunc(r.Charged, func(c gen.Charged) bool { return c.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return &r.Charged[i]
+}
+
+// limitsOf returns those of numbers that buckets by name have, or those of all names together; nil for none.
+// A resource that is no template has all of its limits by name.
+func limitsOf(r gen.Resource, numbers []gen.Numbers, allNames bool) (limits []bucket.Limit) {
+	limits = make([]bucket.Limit, len(numbers))
+	has := false
+	for i, n := range numbers {
+		if (r.AllNames != nil && r.AllNames[i]) == allNames && !n.Absent() {
+			limits[i], has = limitOf(n), true
+		}
+	}
+	if !has {
+		return nil
+	}
+	return limits
+}
+
+// plansOf returns what plans restate of r, which is from's, by the kinds of spec.
+func plansOf(r gen.Resource, from *gen.Schema, spec *store.Spec) *store.Plans {
 	p := &store.Plans{Kind: from.Plans.Kind, Names: from.Plans.Names}
 	for i := range p.Names {
-		kinds := make([][]bucket.Limit, len(from.Kinds))
-		for _, c := range r.Charged {
-			for _, n := range c.Plans[i] {
-				kinds[c.Kind] = append(kinds[c.Kind], limitOf(n))
+		kinds := make([][]bucket.Limit, len(spec.Kinds))
+		for kind := range kinds {
+			if c := chargedOf(r, spec.EntityKind(kind)); c != nil {
+				kinds[kind] = limitsOf(r, c.Plans[i], spec.Kinds[kind].AllNames)
 			}
 		}
 		p.Limits = append(p.Limits, kinds)

@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/gen"
 	inflight "github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
+	templates "github.com/sluice-go/sluice/gen/testdata/golden/templates/out"
 	windows "github.com/sluice-go/sluice/gen/testdata/golden/windows/out"
 	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -113,6 +114,35 @@ func TestSpecOnPlans(t *testing.T) {
 	}
 	if restated != 10 {
 		t.Errorf("%d numbers of plans were compared, want 10", restated)
+	}
+}
+
+// TestSpecOfTemplates: tools have the Specs of templates that generated code has.
+func TestSpecOfTemplates(t *testing.T) {
+	loaded, err := gen.Load("../../../gen/testdata/golden/templates/limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, specs := Specs(loaded)
+	defs, err := definitions.Of(templates.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allNames := 0
+	for i, def := range defs {
+		want, got := def.Spec(), specs[i]
+		calendars := cmp.Comparer(func(a, b *bucket.Calendar) bool { return a == b || same(a, b) })
+		if diff := cmp.Diff(want, got, calendars); diff != "" {
+			t.Errorf("%s: - generated, + ours:\n%s", want.Resource, diff)
+		}
+		for kind := range want.Kinds {
+			if want.Kinds[kind].AllNames {
+				allNames++
+			}
+		}
+	}
+	if len(defs) != 3 || allNames != 3 {
+		t.Errorf("%d templates with %d kinds of all names were compared, want 3 and 3", len(defs), allNames)
 	}
 }
 
