@@ -16,7 +16,8 @@ func (c *comparison) removedResources(found func(r, renamed *schema.Resource)) {
 		}
 		var renamed *schema.Resource
 		for _, n := range c.new.Resources {
-			if renamed == nil && resource(c.old, n.Name) == nil && !slices.Contains(taken, n) && c.sameLimits(r, n) {
+			like := n.Template == r.Template && c.sameLimits(r, n)
+			if renamed == nil && resource(c.old, n.Name) == nil && !slices.Contains(taken, n) && like {
 				renamed, taken = n, append(taken, n)
 			}
 		}
@@ -39,6 +40,13 @@ func (c *comparison) sameLimits(o, n *schema.Resource) bool {
 
 func resourceRemoved(c *comparison) {
 	c.removedResources(func(r, renamed *schema.Resource) {
+		if of := c.template(r); renamed == nil && of != nil && !r.Template {
+			c.report(of.Pos, r.Name, "resource %s is gone, and names of %s have its limits: a name goes on with its "+
+				"buckets if its entry in the catalog has buckets: %[1]s, else it starts full; overrides of "+
+				"%[1]s for a kind no longer apply; apply that catalog before this is deployed, and say so under "+
+				"breaking: ignore_only: [{rule: %[3]s, at: %[1]s, reason: ...}]", r.Name, of.Name, c.rule.ID)
+			return
+		}
 		if renamed == nil {
 			c.report(c.new.ResourcesPos, r.Name, "resource %s is gone: nothing limits its calls any more, its "+
 				"buckets stay until they expire, and its overrides (#CONFIG#%s) stay for good, and apply again if the "+

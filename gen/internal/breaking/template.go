@@ -1,0 +1,67 @@
+package breaking
+
+import (
+	"slices"
+
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+func namesChanged(c *comparison) {
+	for o, n := range c.resources() {
+		switch {
+		case n.Template && !o.Template:
+			c.report(n.NamesPos, n.Name, "resource %s has names: catalog now: its calls need a name, so callers of "+
+				"its Acquire do not compile, each name has buckets of its own, which start full, and those of %[1]s "+
+				"are for limits of all names; keep it as it is, and add a resource with names: catalog, where an entry "+
+				"of the catalog with buckets: %[1]s goes on with them", n.Name)
+		case o.Template && !n.Template:
+			c.report(n.NamesPos, n.Name, "resource %s has no names: catalog any more: callers of its Named do not "+
+				"compile, its calls charge one bucket for each entity, and nothing reads the buckets and overrides of "+
+				"the names, nor its catalog; put names: catalog back, or give the new resource a name of its own",
+				n.Name)
+		}
+	}
+}
+
+func allNamesChanged(c *comparison) {
+	for o, n := range c.resources() {
+		if !o.Template || !n.Template {
+			continue
+		}
+		for i, j := range limits(o, n) {
+			was, is := o.Limits[i], n.Limits[j]
+			if was.AllNames == is.AllNames {
+				continue
+			}
+			from, to := "each name for itself", "all names together"
+			if was.AllNames {
+				from, to = to, from
+			}
+			c.report(is.Pos, schema.Place(n.Name, is.Name), "limit %s of %s was of %s, and is of %s: it starts full "+
+				"in other buckets, what those of before held of it is dropped, and open leases give it back to the "+
+				"wrong ones; give the new limit a name of its own, and write %[1]s into removed", is.Name, n.Name, from,
+				to)
+		}
+	}
+}
+
+// template returns a template of the new schema whose names can go on with the buckets of r, nil for none. It
+// has all of r's limits, for each name, and they count the same.
+func (c *comparison) template(r *schema.Resource) *schema.Resource {
+	goesOn := func(l *schema.Limit, of *schema.Resource) bool {
+		i := limit(of, l.Name)
+		if i < 0 {
+			return false
+		}
+		is := of.Limits[i]
+		return !is.AllNames && is.Currency == l.Currency && is.Windowed() == l.Windowed() &&
+			is.InFlight == l.InFlight
+	}
+	for _, of := range c.new.Resources {
+		all := !slices.ContainsFunc(r.Limits, func(l *schema.Limit) bool { return !goesOn(l, of) })
+		if of.Template && all {
+			return of
+		}
+	}
+	return nil
+}
