@@ -245,7 +245,7 @@ func newComparison(t *testing.T) *comparison {
 	gpt4, _ := generated(t)
 	c := &comparison{engine: e}
 	for _, def := range []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), next[0], apart[0]} {
-		r, err := known.NewResource(def)
+		r, err := known.NewResource(def, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

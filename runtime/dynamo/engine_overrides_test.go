@@ -342,8 +342,8 @@ func TestVersionsRise(t *testing.T) {
 	}
 	_, err := e.operator(e.client, override.MaxVersion-t0+1).
 		Set(t.Context(), rates(), stored("user-1", current, 1))
-	wantErr(t, err, "setup: the version of the override of gpt-4 at user-1 would be 20000000000000, "+
-		"beyond the year 2603 | set this host's clock by NTP")
+	wantErr(t, err, "setup: the version of the override of gpt-4 at user-1 would be 16666666666666, "+
+		"beyond the year 2498 | set this host's clock by NTP")
 }
 
 // TestSetOnce lets each mishap befall each kind of write: it is stored once, under the version that its

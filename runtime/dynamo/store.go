@@ -230,10 +230,11 @@ func (s *session) Members() store.MemberStore {
 		})
 }
 
-// Catalog implements store.Session.
+// Catalog implements store.Session. This session's buckets get the numbers that it writes at once.
 func (s *session) Catalog() store.Catalog {
-	conn := s.conn
-	return operator.CatalogWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.jitter), conn.Env.Clock.Now)
+	retrier := s.conn.Retrier(wire.OperatorAttempts, s.jitter)
+	stored := operator.CatalogWith(s.conn.API, retrier, s.conn.Env.Clock.Now)
+	return &lookups.Catalog{Catalog: stored, Wrote: s.scheduler.WroteEntry}
 }
 
 // Overrides implements store.Session. This session goes by what it writes at once, other sessions once their

@@ -164,19 +164,21 @@ func noBound(v int64) (string, bool) {
 // A Write is used again, for any bucket of any resource: the maps, and what their values point to, are then
 // those of the write before. So they are the reader's until the next use only, and a Write is not copied.
 type Write struct {
-	Entity string         // as stored: user-123
-	Image  *bucket.Image  // what the condition was computed from; nil for Create and Adjust
-	Limits []bucket.Limit // parameters to store, for Create and Reshape
-	Cost   []int64        // what is taken; negative for what is given back
-	Fill   []int64        // refill claimed, for Normal and Reshape
-	Lo, Hi []int64        // bounds of each balance; math.MinInt64 and math.MaxInt64 stand for none
-	Ends   []int64        // ends of windows to store, ms; 0 for a limit without windows; nil if none has any
-	Holds  []bucket.Hold  // what is done to cells; the zero Hold for a limit without; nil if none has any
-	RF     int64          // rf to store, ms
-	CV     int64          // cv to store, for Create and Reshape
-	TTL    int64          // ttl to store, s
-	PlanOf string         // po to store, for Create and Reshape of a resource with plans
-	Op     string         // id of this write
+	Entity string // as stored: user-123
+	// Resource is what Create stores in place of the generated resource, of which it is a name; "" for that.
+	Resource string
+	Image    *bucket.Image  // what the condition was computed from; nil for Create and Adjust
+	Limits   []bucket.Limit // parameters to store, for Create and Reshape
+	Cost     []int64        // what is taken; negative for what is given back
+	Fill     []int64        // refill claimed, for Normal and Reshape
+	Lo, Hi   []int64        // bounds of each balance; math.MinInt64 and math.MaxInt64 stand for none
+	Ends     []int64        // ends of windows to store, ms; 0 for a limit without windows; nil if none has any
+	Holds    []bucket.Hold  // what is done to cells; the zero Hold for a limit without; nil if none has any
+	RF       int64          // rf to store, ms
+	CV       int64          // cv to store, for Create and Reshape
+	TTL      int64          // ttl to store, s
+	PlanOf   string         // po to store, for Create and Reshape of a resource with plans
+	Op       string         // id of this write
 
 	Key          Item // set by SetKey; builders leave it alone
 	Item         Item // Create's item

@@ -1,6 +1,8 @@
 package codec
 
 import (
+	"cmp"
+
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 )
@@ -83,7 +85,7 @@ func (w *Write) Create(resource, cond string, limits ...string) {
 			img.Balances[i] = w.Full(i)
 		}
 	}
-	w.Put(Marshal(w.Entity, resource, &img, limits...), cond)
+	w.Put(Marshal(w.Entity, cmp.Or(w.Resource, resource), &img, limits...), cond)
 }
 
 // CreateOnPlan is w.Create for a resource with plans: it puts PlanOf, too.

@@ -7,13 +7,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/fills"
-	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -28,7 +26,9 @@ func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity
 		}
 		to := &fills.Shape{AddsHolds: func(limit string) bool { return shape.AddsHolds(spec, img, limit) }}
 		to.Limits, to.Dropped, to.Version, to.PlanOf = shape.Full(spec, img)
-		b := fills.Bucket{Table: o.retrier.Table, Entity: entity, Resource: spec.Resource, Image: img}
+		b := fills.Bucket{
+			Table: o.retrier.Table, Entity: entity, Resource: spec.ResourceOf(kind), Image: img,
+		}
 		u, err := b.Fill(to, wire.NewOp(), o.now().UnixMilli())
 		if err != nil {
 			return true, err
@@ -70,7 +70,9 @@ func (o *Overrides) Grant(ctx context.Context, spec *store.Spec, g *store.Grant)
 		}
 		var write types.TransactWriteItem
 		now := o.now()
-		b := fills.Bucket{Table: o.retrier.Table, Entity: g.Entity, Resource: spec.Resource, Image: img}
+		b := fills.Bucket{
+			Table: o.retrier.Table, Entity: g.Entity, Resource: spec.ResourceOf(g.Kind), Image: img,
+		}
 		switch {
 		case img == nil:
 			write.Put, err = granted(o.retrier.Table, spec, g, shape, now.UnixMilli())
@@ -104,7 +106,7 @@ func granted(
 	if spec.Plans != nil {
 		marshal = codec.MarshalOnPlan
 	}
-	return fills.New(table, marshal(g.Entity, spec.Resource, img, spec.Limits...)), nil
+	return fills.New(table, marshal(g.Entity, spec.ResourceOf(g.Kind), img, spec.Limits...)), nil
 }
 
 // reshape gives a bucket that misses limits of g its shape, without a charge. done is false if that worked.
@@ -113,7 +115,7 @@ func (o *Overrides) reshape(
 ) (done bool, err error) {
 	p := plan.NewReshape(make([]int64, len(spec.Limits)), b.InOrder(spec.Limits), &shape.Shape, g.Windows,
 		o.now().UnixMilli())
-	in, err := wire.Reshape(o.retrier.Table, spec, g.Entity, &p)
+	in, err := wire.Reshape(o.retrier.Table, spec, g.Kind, g.Entity, &p)
 	if err == nil {
 		done, err = o.update(ctx, in)
 	}
@@ -136,57 +138,4 @@ func (o *Overrides) transact(
 	})
 	_, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
 	return before, !refused, err
-}
-
-// shapeOf reads an entity's bucket without a schema, nil if there is none, and the shape that it should have.
-// root is as in Fill.
-func (o *Overrides) shapeOf(
-	ctx context.Context, spec *store.Spec, kind int, entity, root string,
-) (img *bucket.Image, shape *override.Resolved, err error) {
-	key, at := item.BucketKey(entity, spec.Resource), [...]string{entity, spec.Kinds[kind].Name}
-	keys := []codec.Item{key, item.OverrideKey(spec.Resource, at[0]), item.OverrideKey(spec.Resource, at[1])}
-	plans := item.PlansKey(spec.Resource)
-	switch {
-	case spec.Regions != nil:
-		keys = append(keys, item.HeartbeatKey())
-	case spec.OnPlans(kind):
-		keys = append(keys, plans)
-	}
-	items, err := o.read(ctx, keys)
-	if err != nil {
-		return nil, nil, err
-	}
-	planOf := ""
-	if stored := items[item.KeyOf(key)]; stored != nil {
-		if img, err = wire.DecodeBucket(entity, spec.Resource, stored); err != nil {
-			return nil, nil, err
-		}
-		planOf = img.PlanOf
-	}
-	now := o.now().UnixMilli()
-	var both [2]override.Override
-	for i := range both {
-		both[i].ReadAt = now
-		both[i].Stored, both[i].Version, err = override.Decode(spec, at[i], items[item.KeyOf(keys[1+i])])
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	heartbeat, err := override.DecodeHeartbeat(items[item.Heartbeat], now)
-	if err != nil {
-		return nil, nil, err
-	}
-	from := override.Sources{Own: &both[0], OfKind: &both[1], Heartbeat: heartbeat}
-	if spec.OnPlans(kind) {
-		if from.Plans, err = override.DecodePlans(spec, items[item.KeyOf(plans)]); err != nil {
-			return nil, nil, err
-		}
-		on, err := o.onPlan(ctx, spec, kind, entity, root, planOf)
-		if err != nil {
-			return nil, nil, err
-		}
-		from.On = &on
-	}
-	shape, err = override.Resolve(spec, kind, &from, now)
-	return img, shape, err
 }

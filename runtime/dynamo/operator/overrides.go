@@ -250,7 +250,7 @@ func (o *Overrides) nextVersion(spec *store.Spec, at string, after int64) (int64
 	ver := max(o.now().UnixMilli(), after+1)
 	if ver > override.MaxVersion {
 		return 0, &store.SetupError{
-			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 2603",
+			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 2498",
 				spec.Resource, store.Quote(at), ver),
 			Do: "set this host's clock by NTP",
 		}

@@ -121,8 +121,9 @@ func withPlans(spec *store.Spec, targets []string) []string {
 	if spec.Plans != nil { // else it had plans once
 		for _, plan := range spec.Plans.Names {
 			for kind := range spec.Kinds {
-				if spec.Kinds[kind].Limits != nil && spec.OnPlans(kind) {
-					all = append(all, store.PlanAt(plan, spec.Kinds[kind].Name))
+				at := store.PlanAt(plan, spec.Kinds[kind].Name)
+				if spec.Kinds[kind].Limits != nil && spec.OnPlans(kind) && !slices.Contains(all, at) {
+					all = append(all, at)
 				}
 			}
 		}

@@ -250,6 +250,9 @@ func KeyOf(item Item) Key {
 	return Key{hash, text(item[SK])}
 }
 
+// Item returns the key as DynamoDB takes it.
+func (k Key) Item() Item { return key(k.PK, k.SK) }
+
 // String returns the key as errors name it.
 func (k Key) String() string { return store.Quote(k.PK) + " / " + store.Quote(k.SK) }
 

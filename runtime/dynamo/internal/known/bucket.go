@@ -6,7 +6,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,27 +17,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// Resource is a generated resource, opened for a session.
-type Resource struct {
-	Def    store.Definition
-	Spec   *store.Spec
-	byKind []wire.Resource
-	kinds  []atomic.Pointer[override.Override] // by kind, its override as last read
-	writes []atomic.Int64                      // by kind, this session's writes of that override
-
-	plans      atomic.Pointer[override.Plans] // as last read
-	planWrites atomic.Int64                   // this session's writes of them
-}
-
-// NewResource returns a resource whose overrides are not known. The error is that of wire.ResourcesOf.
-func NewResource(def store.Definition) (*Resource, error) {
-	all, err := wire.ResourcesOf(def)
-	return &Resource{
-		Def: def, Spec: def.Spec(), byKind: all,
-		kinds: make([]atomic.Pointer[override.Override], len(all)), writes: make([]atomic.Int64, len(all)),
-	}, err
-}
 
 // Bucket is what a session knows of one bucket. It is safe for concurrent use. Of two images that DynamoDB
 // returned, the later one stays, whichever arrives last. A predicted image replaces any, and any replaces it.
@@ -129,9 +107,17 @@ func (b *Bucket) SetShape(shape *override.Resolved, by *Refresh) {
 	}
 }
 
-// writes counts this session's writes of b's overrides and plans. A shape from before one of them is read
+// writes counts this session's writes of what decides b's numbers. A shape from before one of them is read
 // again.
-func (b *Bucket) writes() int64 { return b.own.Load() + b.kindWrites() + b.of.planWrites.Load() }
+func (b *Bucket) writes() int64 {
+	return b.own.Load() + b.kindWrites() + b.of.planWrites.Load() + b.of.entryWrites.Load()
+}
+
+// isBehind reports whether shape, which b has in r, is from before a write of this session's. It also does if
+// a call has found another plan since, which on is, or a later entry of the catalog.
+func (b *Bucket) isBehind(r *Resource, shape *override.Resolved, on *store.OnPlan) bool {
+	return shape.Writes != b.writes() || moved(shape, on) || r.newEntry(shape, b.At.Kind)
+}
 
 // kindWrites counts this session's writes of the override of b's kind.
 func (b *Bucket) kindWrites() int64 { return b.of.writes[b.At.Kind].Load() }
@@ -346,34 +332,4 @@ func (f *Refresh) End() {
 		}
 		close(f.ended)
 	})
-}
-
-// Wrote notes that this process has written the override at an entity, as stored, a kind or a plan, or has
-// filled the entity's bucket. cached returns a bucket by its kind and id, nil if nothing is known of it.
-func (r *Resource) Wrote(at string, filled bool, cached func(r *Resource, kind int, id string) *Bucket) {
-	if _, _, ofPlan := store.SplitPlanAt(at); ofPlan {
-		r.planWrites.Add(1)
-		return
-	}
-	for i := range r.writes {
-		kind := &r.Spec.Kinds[i]
-		if at == kind.Name {
-			r.writes[i].Add(1)
-		} else if id, ok := strings.CutPrefix(at, kind.Prefix); ok {
-			if b := cached(r, i, id); b != nil {
-				b.own.Add(1)
-				if filled {
-					b.Invalidate()
-				}
-			}
-		}
-	}
-}
-
-// keepKind keeps the override of a kind as it was read, unless the known one was read after more writes.
-func (r *Resource) keepKind(kind int, read *override.Override) {
-	known := r.kinds[kind].Load()
-	for (known == nil || known.Writes <= read.Writes) && !r.kinds[kind].CompareAndSwap(known, read) {
-		known = r.kinds[kind].Load()
-	}
 }

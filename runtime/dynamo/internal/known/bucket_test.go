@@ -99,7 +99,7 @@ const cacheTTL = 400 * time.Millisecond
 func newScene() *scene {
 	limit := bucket.Per(10, time.Minute)
 	s := &scene{
-		res: &Resource{writes: make([]atomic.Int64, 1)}, bucket: &Bucket{},
+		res: &Resource{shared: &shared{writes: make([]atomic.Int64, 1)}}, bucket: &Bucket{},
 		seenAt: t0, cost: []int64{1000}, now: t0 + 1,
 		img: &bucket.Image{
 			Refilled: t0, Version: 7, Balances: []bucket.Balance{{Limit: limit}}, Missing: []bool{false},

@@ -126,7 +126,7 @@ func (r *Reader) planKeys(v *View, now int64) (keys []item.Item) {
 	v.readsPlans = known == nil || v.checksPlan() || known.Writes != v.planWrites ||
 		!r.isFresh(v.Resource.Spec, known.ReadAt, now)
 	if v.readsPlans {
-		keys = append(keys, item.PlansKey(v.Resource.Spec.Resource))
+		keys = append(keys, item.PlansKey(v.Resource.template()))
 	}
 	if v.readsOn() {
 		keys = append(keys, item.EntityKey(v.on.Of))
@@ -136,7 +136,7 @@ func (r *Reader) planKeys(v *View, now int64) (keys []item.Item) {
 
 // leftPlan reports whether DynamoDB left a key of planKeys unprocessed.
 func (f *fetched) leftPlan(v *View) bool {
-	return v.readsPlans && f.unprocessed[item.KeyOf(item.PlansKey(v.Resource.Spec.Resource))] ||
+	return v.readsPlans && f.unprocessed[item.KeyOf(item.PlansKey(v.Resource.template()))] ||
 		v.readsOn() && f.unprocessed[item.KeyOf(item.EntityKey(v.on.Of))]
 }
 
@@ -147,8 +147,8 @@ func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error)
 	}
 	from.Plans = v.Resource.plans.Load()
 	if v.readsPlans {
-		raw := read.items[item.KeyOf(item.PlansKey(v.Resource.Spec.Resource))]
-		if from.Plans, err = override.DecodePlans(v.Resource.Spec, raw); err != nil {
+		raw := read.items[item.KeyOf(item.PlansKey(v.Resource.template()))]
+		if from.Plans, err = override.DecodePlans(v.Resource.opened.Spec, raw); err != nil {
 			return from, err
 		}
 		from.Plans.ReadAt, from.Plans.Writes = read.at, v.planWrites

@@ -61,7 +61,8 @@ func (r *Reader) isFresh(spec *store.Spec, readAt, now int64) bool {
 
 // OverridesNeeded returns whether v's overrides have to be read: when they are due, at most once in a write,
 // and once more if the bucket has seen newer ones. They are read, consistently, after each write of them by
-// this process, and once a call finds another plan. A settle works with the bucket's own parameters.
+// this process, and once a call finds another plan or a later entry. A settle works with the bucket's own
+// parameters.
 func (r *Reader) OverridesNeeded(v *View, now int64) Need {
 	spec := v.Resource.Spec
 	switch {
@@ -69,7 +70,7 @@ func (r *Reader) OverridesNeeded(v *View, now int64) Need {
 		return NeedOverrides
 	case v.SettlesOnly:
 		return 0
-	case v.Shape.Writes != v.Bucket.writes(), moved(v.Shape, v.on):
+	case v.Bucket.isBehind(v.Resource, v.Shape, v.on):
 		return NeedNewer
 	case !v.overridesResolved && !r.isFresh(spec, v.Shape.ReadAt, now), v.Shape.Expired(spec, now):
 		return NeedOverrides
@@ -166,19 +167,18 @@ func (r *Reader) keys(all []*View, now int64) (keys []item.Item, consistent bool
 	for _, v := range all {
 		spec := v.Resource.Spec
 		if v.Needs&NeedImage != 0 {
-			keys = append(keys, v.Bucket.At.Generated.Key(v.Entity))
+			keys = append(keys, v.Bucket.At.Key().Item())
 		}
 		if v.Needs&^NeedImage != 0 {
-			keys = append(keys, item.OverrideKey(spec.Resource, v.Entity))
+			decides := []item.Item{item.OverrideKey(spec.ResourceOf(v.Kind), v.Entity)}
 			v.writes, v.kindWrites = v.Bucket.writes(), v.Bucket.kindWrites()
 			known := v.Resource.kinds[v.Kind].Load()
 			v.readsKind = known == nil || v.Needs&(NeedNewer|NeedWhole) != 0 ||
 				!r.isFresh(spec, known.ReadAt, now) || known.Writes != v.kindWrites
 			if v.readsKind {
-				key := item.OverrideKey(spec.Resource, spec.Kinds[v.Kind].Name)
-				shared[item.KeyOf(key)] = key
+				decides = append(decides, item.OverrideKey(v.Resource.template(), spec.Kinds[v.Kind].Name))
 			}
-			for _, key := range r.planKeys(v, now) {
+			for _, key := range slices.Concat(decides, v.nameKeys(), r.planKeys(v, now)) {
 				shared[item.KeyOf(key)] = key
 			}
 			if spec.Regions != nil {
@@ -204,8 +204,7 @@ type fetched struct {
 // apply updates v from what was read for it: the image, and the overrides if DynamoDB left none of their keys
 // unprocessed.
 func (r *Reader) apply(v *View, read *fetched) error {
-	spec := v.Resource.Spec
-	key := v.Bucket.At.Key()
+	spec, key := v.Resource.Spec, v.Bucket.At.Key()
 	sinceImage := v.Needs&NeedImage == 0 && v.Image != nil
 	if v.Needs&NeedImage != 0 && !read.unprocessed[key] {
 		img, err := v.Bucket.At.Decode(read.items[key])
@@ -215,11 +214,7 @@ func (r *Reader) apply(v *View, read *fetched) error {
 		v.found(img, read.at)
 		v.Needs &^= NeedImage
 	}
-	kindName := spec.Kinds[v.Kind].Name
-	left := func(target string) bool {
-		return read.unprocessed[item.KeyOf(item.OverrideKey(spec.Resource, target))]
-	}
-	if v.Needs&^NeedImage == 0 || left(v.Entity) || left(kindName) || read.leftPlan(v) ||
+	if v.Needs&^NeedImage == 0 || read.leftOverride(v) || read.leftPlan(v) ||
 		v.readsHeartbeat && read.unprocessed[item.Heartbeat] {
 		return nil
 	}
@@ -227,12 +222,15 @@ func (r *Reader) apply(v *View, read *fetched) error {
 	if err != nil {
 		return err
 	}
-	if from.Own, err = read.override(spec, v.Entity); err != nil {
+	if from.Own, err = read.override(spec, spec.ResourceOf(v.Kind), v.Entity); err != nil {
+		return err
+	}
+	if err := v.name(read, &from); err != nil {
 		return err
 	}
 	ofKind := v.Resource.kinds[v.Kind].Load()
 	if v.readsKind {
-		if ofKind, err = read.override(spec, kindName); err != nil {
+		if ofKind, err = read.override(spec, v.Resource.template(), spec.Kinds[v.Kind].Name); err != nil {
 			return err
 		}
 		ofKind.Writes = v.kindWrites
@@ -253,7 +251,7 @@ func (r *Reader) apply(v *View, read *fetched) error {
 	}
 	next.Writes = v.writes
 	next.Whole = v.readsKind && read.consistent && (from.Heartbeat == nil || v.readsHeartbeat) &&
-		(from.Plans == nil || v.checksPlan())
+		(from.Plans == nil || v.checksPlan()) && (from.Entry == nil || v.readsEntry())
 	next.Rechecked = v.Needs&NeedNewer != 0
 	v.placed = v.checksPlan() && sinceImage
 	v.overridesResolved, v.Needs, v.needsHeartbeat = true, 0, false
@@ -263,9 +261,9 @@ func (r *Reader) apply(v *View, read *fetched) error {
 	return nil
 }
 
-// override decodes the override of a target, an entity or a kind.
-func (f *fetched) override(spec *store.Spec, target string) (*override.Override, error) {
-	key := item.KeyOf(item.OverrideKey(spec.Resource, target))
+// override decodes the override of a resource at a target, an entity or a kind.
+func (f *fetched) override(spec *store.Spec, resource, target string) (*override.Override, error) {
+	key := item.KeyOf(item.OverrideKey(resource, target))
 	stored, version, err := override.Decode(spec, target, f.items[key])
 	if err != nil {
 		return nil, err
@@ -316,6 +314,9 @@ func (r *Reader) useExpired(all []*View, o wire.Outcome, now int64) wire.Outcome
 		}
 		old := r.grace(v.Shape, now)
 		old.Rechecked, old.Writes, old.On = true, v.writes, v.on
+		if v.Resource.hasEntry(v.Kind) {
+			old.Entry = v.Resource.entry.Load().Version
+		}
 		v.overridesResolved = true
 		if v.Needs&NeedWhole != 0 { // for this write alone: the next one reads again
 			old.Version, old.PlanOf = v.Image.Version, v.Image.PlanOf
@@ -346,7 +347,7 @@ func (r *Reader) Due(res *Resource, b *Bucket, now int64) (under *Refresh, due b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refresh, b.image != nil && b.shape != nil && res.Spec.Regions == nil &&
-		b.shape.Writes == b.writes() && !moved(b.shape, b.on) && r.Conn.Env.CacheTTL >= BesideFor &&
+		!b.isBehind(res, b.shape, b.on) && r.Conn.Env.CacheTTL >= BesideFor &&
 		!r.isFresh(res.Spec, b.shape.ReadAt, now)
 }
 

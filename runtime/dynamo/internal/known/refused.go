@@ -15,6 +15,7 @@ const MaxChain = 8
 // denial is a denial by images alone. The calls of one millisecond share it: a flood of them makes no
 // garbage, and retry after is exact for each.
 type denial struct {
+	of     *Resource
 	now    int64
 	cost   []int64
 	images []*bucket.Image // of the chain
@@ -56,10 +57,11 @@ func (r *Reader) Refused(res *Resource, chain []*Bucket, cost []int64, now int64
 		return nil
 	}
 	seen := images[:len(chain)]
-	if last != nil && last.now == now && slices.Equal(last.cost, cost) && slices.Equal(last.images, seen) {
+	if last != nil && last.of == res && last.now == now && slices.Equal(last.cost, cost) &&
+		slices.Equal(last.images, seen) {
 		return last.err
 	}
-	next := &denial{now: now, cost: slices.Clone(cost), images: slices.Clone(seen)}
+	next := &denial{of: res, now: now, cost: slices.Clone(cost), images: slices.Clone(seen)}
 	for i, b := range chain {
 		own := res.Spec.CostOf(b.At.Kind, cost)
 		next.err = shapes[i].Refuse(next.err, res.Spec, b.At.Entity, seen[i], own, now)
@@ -77,6 +79,6 @@ func (r *Reader) mayDeny(res *Resource, b *Bucket, now int64) bool {
 		return false
 	}
 	return isFresh(b.seenAt, now, TrustedFor) && r.isFresh(res.Spec, b.shape.ReadAt, now) &&
-		!b.shape.Expired(res.Spec, now) && b.shape.Writes == b.writes() && !moved(b.shape, b.on) &&
+		!b.shape.Expired(res.Spec, now) && !b.isBehind(res, b.shape, b.on) &&
 		!r.moves.includes(b, now) && !plan.Outdated(b.image, &b.shape.Shape)
 }

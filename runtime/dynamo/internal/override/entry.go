@@ -1,6 +1,7 @@
 package override
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -26,7 +27,7 @@ func DecodeEntry(spec *store.Spec, raw codec.Item) (e store.Entry, found bool, e
 	}
 	if err != nil {
 		return store.Entry{}, false, &store.SetupError{
-			What: fmt.Sprintf("an entry of the catalog of %s is malformed", spec.Resource),
+			What: fmt.Sprintf("an entry of the catalog of %s is malformed", cmp.Or(spec.Template, spec.Resource)),
 			Do:   "run `sluice catalog apply`, or delete the item " + item.NameOf(raw), Err: err,
 		}
 	}

@@ -37,9 +37,9 @@ func (o *Override) IsQuota() bool { return o.Epoch > 0 && o.Overrides() }
 // operator has deleted an override there.
 const Managed = "managed"
 
-// MaxVersion bounds each of the versions that a bucket's version adds up, so that the sum of five stays below
-// one revision. As a time it lies in the year 2603.
-const MaxVersion = bucket.RevisionUnit/5 - 1
+// MaxVersion bounds each of the versions that a bucket's version adds up, so that the sum of six stays below
+// one revision. As a time it lies in the year 2498.
+const MaxVersion = bucket.RevisionUnit/6 - 1
 
 // Plans is the item with the numbers of all plans of one resource, as they were changed at run time. It is
 // not changed once read. The zero value is that of a resource whose plans were not changed.

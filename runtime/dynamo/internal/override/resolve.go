@@ -16,6 +16,7 @@ type Resolved struct {
 	ReadAt int64         // when the oldest of what was read for it was read, ms
 	Writes int64         // this session's writes of that before the read
 	On     *store.OnPlan // by which it was made; nil for none
+	Entry  int64         // the version of the catalog's entry by which it was made; 0 for none
 
 	// Whole is set if all was read together and consistently. Of two such shapes for one entity's plan, the one
 	// read later never has the lower version.
@@ -37,15 +38,22 @@ type Quota struct {
 // Sources are what decides the numbers of one bucket, as they were read.
 type Sources struct {
 	Own, OfKind *Override
+	OfAll       *Override     // the entity's of all names, for a bucket of one name; else nil
+	Entry       *store.Entry  // of the bucket's name; nil for one of no name
 	Plans       *Plans        // nil if no plan concerns the bucket
 	On          *store.OnPlan // whose plan it is to have; nil if that is not known
 	Heartbeat   *Heartbeat    // not nil if the resource has regions
 }
 
 // Resolve returns the shape that the schema and what was read give a bucket of a kind at now, in ms. The
-// first source that has a limit decides it: the entity's override, the plan as changed at run time, that of
-// the schema, the kind's override, the schema. Any change of a source raises the shape's version, unless the
-// bucket gets another entity's plan. The error is that of a malformed plan.
+// first source that has a limit decides it:
+//   - the entity's override, of a bucket's name before that of all names,
+//   - the catalog's entry of the name, at the plan before at all plans,
+//   - the plan as changed at run time, then that of the schema,
+//   - the kind's override, then the schema.
+//
+// Any change of a source raises the shape's version, unless the bucket gets another entity's plan. The error
+// is that of a malformed plan.
 func Resolve(spec *store.Spec, kind int, from *Sources, now int64) (*Resolved, error) {
 	if spec.Regions != nil {
 		return resolveQuota(spec, kind, from.Own, from.OfKind, from.Heartbeat, now), nil
@@ -57,8 +65,16 @@ func Resolve(spec *store.Spec, kind int, from *Sources, now int64) (*Resolved, e
 		},
 		ReadAt: min(from.Own.ReadAt, from.OfKind.ReadAt),
 	}
+	if from.OfAll != nil {
+		r.ReadAt = min(r.ReadAt, from.OfAll.ReadAt)
+		r.Version += from.OfAll.Version
+	}
+	if from.Entry != nil {
+		r.Entry = from.Entry.Version
+		r.Version += r.Entry
+	}
 	if from.Plans == nil {
-		r.Limits = store.Resolve(spec.Kinds[kind].Limits, from.Own.Stored, from.OfKind.Stored)
+		r.Limits = store.Resolve(spec.Kinds[kind].Limits, append(from.first(spec, kind, ""), from.OfKind.Stored)...)
 		return r, nil
 	}
 	r.ReadAt, r.On = min(r.ReadAt, from.Plans.ReadAt), from.On
@@ -83,16 +99,16 @@ func (from *Sources) numbers(spec *store.Spec, kind int) (limits []bucket.Limit,
 		known = []string{on}
 	}
 	for _, name := range known {
-		order := []store.Stored{from.Own.Stored, from.OfKind.Stored}
+		order := from.first(spec, kind, name)
 		if name != "" {
 			changed, err := from.Plans.of(spec, name, kind)
 			if err != nil {
 				return nil, false, err
 			}
 			ofSchema, _ := spec.Plans.NumbersOf(spec, name, kind)
-			order = []store.Stored{from.Own.Stored, changed, ofSchema, from.OfKind.Stored}
+			order = append(order, changed, ofSchema)
 		}
-		resolved := store.Resolve(spec.Kinds[kind].Limits, order...)
+		resolved := store.Resolve(spec.Kinds[kind].Limits, append(order, from.OfKind.Stored)...)
 		if limits == nil {
 			limits = resolved
 			continue
@@ -105,6 +121,22 @@ func (from *Sources) numbers(spec *store.Spec, kind int) (limits []bucket.Limit,
 		}
 	}
 	return limits, unknown, nil
+}
+
+// first returns the sources that come before all plans, for an entity on a plan, "" for none.
+func (from *Sources) first(spec *store.Spec, kind int, on string) []store.Stored {
+	order := []store.Stored{from.Own.Stored}
+	if from.OfAll != nil {
+		order = append(order, from.OfAll.Stored)
+	}
+	if from.Entry == nil {
+		return order
+	}
+	at := spec.Kinds[kind].Name
+	if on != "" {
+		order = append(order, store.Stored{Limits: from.Entry.NumbersAt(store.PlanAt(on, at))})
+	}
+	return append(order, store.Stored{Limits: from.Entry.NumbersAt(at)})
 }
 
 // resolveQuota is Resolve for a resource with regions.

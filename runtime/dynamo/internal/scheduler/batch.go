@@ -257,10 +257,10 @@ func (s *scheduler) completeDenial(r *Request, err error, others []int) error {
 	b.plan([]*Request{&rest}, now)
 	for _, t := range b.targets {
 		if t.plan.Decision == plan.TooLarge {
-			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take, math.MaxInt64)
+			return store.Exceeds(t.specFor(&rest), t.Entity, t.plan.Image, t.demand.Take, math.MaxInt64)
 		}
 		if img := t.plan.DeniedImage(); img != nil {
-			denied = t.refuse(denied, img, t.demand.Take, now)
+			denied = t.refuse(denied, &rest, img, t.demand.Take, now)
 		}
 	}
 	store.SortRefusals(denied, func(of store.Refusal) int {

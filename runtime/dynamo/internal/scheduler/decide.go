@@ -151,12 +151,12 @@ func (pl *planner) decideOne(one []*Request, now int64) plan.Decision {
 	case plan.Write:
 		return plan.Write
 	case plan.Read:
-		pl.attempt.denied = pl.targets.denied(now)
+		pl.attempt.denied = pl.targets.denied(r, now)
 		return plan.Read
 	case plan.Deny:
-		pl.roster.giveUp(r, pl.targets.denied(now)) // a copy of an earlier attempt may still charge it
+		pl.roster.giveUp(r, pl.targets.denied(r, now)) // a copy of an earlier attempt may still charge it
 	case plan.TooLarge:
-		pl.roster.giveUp(r, pl.targets.tooLarge())
+		pl.roster.giveUp(r, pl.targets.tooLarge(r))
 	case plan.None:
 		r.recordFound(now)
 		pl.roster.finish(r, nil)

@@ -32,9 +32,17 @@ type bucketKey struct {
 	id       string
 }
 
+// keyOf returns the key of a bucket. All names of a template share some.
+func keyOf(r *known.Resource, kind int, id string) bucketKey {
+	if r.Spec.Kinds[kind].AllNames {
+		r = r.Opened()
+	}
+	return bucketKey{r, kind, id}
+}
+
 // lookup returns the cached bucket of an entity, a new one if there is none. entity is as stored.
 func (c *cache) lookup(r *known.Resource, kind int, entity string) *cachedBucket {
-	key := bucketKey{r, kind, entity[len(r.Spec.Kinds[kind].Prefix):]}
+	key := keyOf(r, kind, entity[len(r.Spec.Kinds[kind].Prefix):])
 	if cached, ok := c.buckets.Get(key); ok {
 		return cached
 	}
@@ -53,7 +61,7 @@ func (c *cache) lookup(r *known.Resource, kind int, entity string) *cachedBucket
 // peek returns what is known of a bucket, nil if it is not cached. It does not take the LRU's lock for
 // writing: the bucket does not move to the front.
 func (c *cache) peek(r *known.Resource, kind int, id string) *known.Bucket {
-	if cached, ok := c.buckets.Peek(bucketKey{r, kind, id}); ok {
+	if cached, ok := c.buckets.Peek(keyOf(r, kind, id)); ok {
 		return &cached.known
 	}
 	return nil
@@ -114,10 +122,19 @@ type scheduler struct {
 	seams      Seams
 }
 
-// resource returns what was opened as def. There are few, and an interface is hashed slower than compared.
+// resource returns what was opened as def, or a name of that. There are few, and an interface is hashed
+// slower than compared.
 func (s *scheduler) resource(def store.Definition) *known.Resource {
+	name, isName := def.(*store.Named)
+	if isName {
+		def = name.Of
+	}
 	for _, r := range s.resources {
-		if r.Def == def {
+		switch {
+		case r.Def != def:
+		case isName:
+			return r.Named(name)
+		default:
 			return r
 		}
 	}

@@ -86,7 +86,7 @@ func (s *scheduler) newRequest(
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			own := of.Spec.CostOf(b.Kind, cost(part, b))
-			same := func(pn portion) bool { return pn.resource == of && pn.entity == b.Entity }
+			same := func(pn portion) bool { return pn.isOf(of, b) }
 			at := slices.IndexFunc(r.portions, same)
 			if at >= 0 {
 				r.portions[at].add(b, own)
@@ -116,6 +116,12 @@ func (s *scheduler) newRequest(
 		}
 	}
 	return r, nil
+}
+
+// isOf reports whether pn's bucket is b, of a resource.
+func (pn *portion) isOf(r *known.Resource, b *store.Bucket) bool {
+	return pn.entity == b.Entity && pn.kind == b.Kind && pn.resource.Opened() == r.Opened() &&
+		pn.resource.Spec.ResourceOf(pn.kind) == r.Spec.ResourceOf(b.Kind)
 }
 
 // loadCached sets after and limits from the cache.

@@ -296,7 +296,7 @@ func (o *roster) denyLeftover(plannedAt int64) {
 		for i := range r.portions {
 			pn := &r.portions[i]
 			if t := pn.target; t.Image != nil && t.Confirmed && !t.IsOutdated() {
-				denied = t.refuse(denied, t.Image, pn.cost, plannedAt)
+				denied = t.refuse(denied, r, t.Image, pn.cost, plannedAt)
 			}
 		}
 		if denied != nil {

@@ -54,7 +54,7 @@ func New(c *Config) (*Scheduler, error) {
 		seams: c.Seams,
 	}}
 	for _, def := range c.Definitions {
-		r, err := known.NewResource(def)
+		r, err := known.NewResource(def, c.Buckets)
 		if err != nil {
 			return nil, err
 		}
@@ -206,8 +206,15 @@ func (s *Scheduler) Moved(entity string) { s.reader.Moved(entity) }
 // filled the entity's bucket.
 func (s *Scheduler) Wrote(resource, at string, filled bool) {
 	for _, r := range s.resources {
-		if r.Spec.Resource == resource {
-			r.Wrote(at, filled, s.cache.peek)
+		r.Wrote(resource, at, filled, s.cache.peek)
+	}
+}
+
+// WroteEntry notes that this process has written the entry of a name in the catalog of a template.
+func (s *Scheduler) WroteEntry(template, name string) {
+	for _, r := range s.resources {
+		if r.Spec.Resource == template {
+			r.WroteEntry(name)
 		}
 	}
 }

@@ -257,18 +257,29 @@ func (t *target) noteLost(p *plan.Plan, found *bucket.Image, now int64) {
 	}
 }
 
-// deny adds t's refusal of the planned demand to denied, which may be nil. It returns denied unchanged if t
-// does not refuse.
-func (t *target) deny(denied *store.DeniedError, now int64) *store.DeniedError {
+// deny adds t's refusal of r, which the plan is for, to denied, which may be nil. It returns denied unchanged
+// if t does not refuse.
+func (t *target) deny(denied *store.DeniedError, r *Request, now int64) *store.DeniedError {
 	if img := t.plan.DeniedImage(); img != nil && t.Needs == 0 {
-		return t.refuse(denied, img, t.demand.Take, now)
+		return t.refuse(denied, r, img, t.demand.Take, now)
 	}
 	return denied
 }
 
-// refuse adds to e, which may be nil, what img has less than cost at now, and returns it.
-func (t *target) refuse(e *store.DeniedError, img *bucket.Image, cost []int64, now int64) *store.DeniedError {
-	return t.Shape.Refuse(e, t.Resource.Spec, t.Entity, img, cost, now)
+// refuse adds to e, which may be nil, what img has less than cost at now, which r takes, and returns it.
+func (t *target) refuse(
+	e *store.DeniedError, r *Request, img *bucket.Image, cost []int64, now int64,
+) *store.DeniedError {
+	return t.Shape.Refuse(e, t.specFor(r), t.Entity, img, cost, now)
+}
+
+// specFor returns the resource that r has t's bucket of. Of several requests for a bucket of all names of a
+// template, each has its name.
+func (t *target) specFor(r *Request) *store.Spec {
+	if pn := r.portionOf(t); pn != nil {
+		return pn.resource.Spec
+	}
+	return t.Resource.Spec
 }
 
 // of returns the target of a bucket, nil if there is none.
@@ -293,19 +304,19 @@ func (ts targets) views() []*known.View {
 // resourceName returns the first target's resource, for errors.
 func (ts targets) resourceName() string { return ts[0].Resource.Spec.Resource }
 
-// denied returns the denial by all targets that refuse their demand, nil if none does.
-func (ts targets) denied(now int64) (denied *store.DeniedError) {
+// denied returns the denial of r by all targets that refuse it, nil if none does.
+func (ts targets) denied(r *Request, now int64) (denied *store.DeniedError) {
 	for _, t := range ts {
-		denied = t.deny(denied, now)
+		denied = t.deny(denied, r, now)
 	}
 	return denied
 }
 
-// tooLarge returns the error of the first target whose demand exceeds a burst, nil if none does.
-func (ts targets) tooLarge() error {
+// tooLarge returns the error of the first target whose burst r exceeds, nil if there is none.
+func (ts targets) tooLarge(r *Request) error {
 	for _, t := range ts {
 		if t.plan.Decision == plan.TooLarge {
-			return store.Exceeds(t.Resource.Spec, t.Entity, t.plan.Image, t.demand.Take, math.MaxInt64)
+			return store.Exceeds(t.specFor(r), t.Entity, t.plan.Image, t.demand.Take, math.MaxInt64)
 		}
 	}
 	return nil

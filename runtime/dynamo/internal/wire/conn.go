@@ -92,6 +92,7 @@ type Resource struct {
 	Spec      *store.Spec
 	Kind      int
 	SortKey   string // of its buckets
+	Name      string // the resource in its buckets, if it is a name of a template; "" for the generated one
 }
 
 // Bucket names the bucket that a call is about.
@@ -114,8 +115,7 @@ func (b *Bucket) Decode(stored codec.Item) (*bucket.Image, error) {
 		return nil, Malformed(b.Entity, b.Spec.Resource, err)
 	}
 	if b.Spec.Plans == nil { // it may have had plans
-		d := codec.Decoder{Item: stored}
-		d.PlanOf(img)
+		(&codec.Decoder{Item: stored}).PlanOf(img)
 	}
 	return img, nil
 }
@@ -235,7 +235,7 @@ func (c *Conn) Read(ctx context.Context, b *Bucket) (img *bucket.Image, at int64
 	began := c.Env.Clock.Now()
 	out, err := c.API.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:              &c.Table,
-		Key:                    b.Generated.Key(b.Entity),
+		Key:                    b.Key().Item(),
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}, c.noRetry...)
@@ -331,7 +331,7 @@ func (tx *Transaction) Add(table *string, b *Bucket, p *plan.Plan) error {
 		}
 	} else {
 		write.Update = &types.Update{
-			TableName: table, Key: b.Generated.Key(b.Entity), UpdateExpression: &w.Update,
+			TableName: table, Key: b.Key().Item(), UpdateExpression: &w.Update,
 			ConditionExpression: &w.Cond, ExpressionAttributeNames: w.Names, ExpressionAttributeValues: w.Values,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}

@@ -32,9 +32,18 @@ func ResourcesOf(def store.Definition) ([]Resource, error) {
 				Do:   "add `stores: [dynamodb]` to limits.yaml and run `sluice generate`",
 			}
 		}
-		all[kind] = Resource{generated, spec, kind, item.KeyOf(generated.Key("")).SK}
+		all[kind] = Resource{
+			Generated: generated, Spec: spec, Kind: kind, SortKey: item.KeyOf(generated.Key("")).SK,
+		}
 	}
 	return all, nil
+}
+
+// Named returns r for the buckets of a name, whose Spec is spec. The template has generated the text.
+func (r Resource) Named(spec *store.Spec) Resource {
+	r.Spec, r.Name = spec, spec.ResourceOf(r.Kind)
+	r.SortKey = item.BucketPrefix + r.Name
+	return r
 }
 
 // imageWithTwo is an image with room for the balances of two limits, in one allocation.
@@ -68,7 +77,7 @@ func (b *Bucket) imageOf(o Outcome, a *Attempt, stored codec.Item) (*bucket.Imag
 // Build writes p as expressions and values into w: with the generated text, or with the generic one if the
 // bucket has other limits than the generated text names.
 func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
-	w.Entity, w.Image, w.Limits = b.Entity, p.Image, p.Limits
+	w.Entity, w.Resource, w.Image, w.Limits = b.Entity, b.Name, p.Image, p.Limits
 	w.Cost, w.Fill, w.Lo, w.Hi, w.Ends, w.Holds = p.Cost, p.Fill, p.Lo, p.Hi, p.Ends, p.Holds
 	w.RF, w.CV, w.TTL, w.Op, w.PlanOf = p.Refilled, p.Version, p.TTL, op, p.PlanOf
 	switch {
@@ -102,8 +111,11 @@ func (b *Bucket) Build(w *codec.Write, p *plan.Plan, op string) error {
 	return nil
 }
 
-// Reshape returns the write of p, a Reshape of an entity's bucket, for callers without generated code.
-func Reshape(table string, spec *store.Spec, entity string, p *plan.Plan) (*dynamodb.UpdateItemInput, error) {
+// Reshape returns the write of p, a Reshape of an entity's bucket of a kind, for callers without generated
+// code.
+func Reshape(
+	table string, spec *store.Spec, kind int, entity string, p *plan.Plan,
+) (*dynamodb.UpdateItemInput, error) {
 	w := &codec.Write{
 		Entity: entity, Image: p.Image, Limits: p.Limits, Cost: p.Cost, Fill: p.Fill, Lo: p.Lo, Hi: p.Hi,
 		Ends: p.Ends, Holds: p.Holds, RF: p.Refilled, CV: p.Version, TTL: p.TTL, Op: NewOp(),
@@ -113,7 +125,7 @@ func Reshape(table string, spec *store.Spec, entity string, p *plan.Plan) (*dyna
 		return nil, err
 	}
 	return &dynamodb.UpdateItemInput{
-		TableName: &table, Key: item.BucketKey(entity, spec.Resource), UpdateExpression: &w.Update,
+		TableName: &table, Key: item.BucketKey(entity, spec.ResourceOf(kind)), UpdateExpression: &w.Update,
 		ConditionExpression: &w.Cond, ExpressionAttributeNames: w.Names, ExpressionAttributeValues: w.Values,
 	}, nil
 }
