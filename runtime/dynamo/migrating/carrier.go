@@ -157,7 +157,8 @@ func (c *Carrier) look(
 	if err != nil {
 		return found, nil, err
 	}
-	if b, err = newBucket(spec, shape, entity, unmarked, c.now().UnixMilli()); err != nil {
+	of := bucketKey{spec.Resource, entity}
+	if b, err = newBucket(spec, shape, of, unmarked, c.now().UnixMilli()); err != nil {
 		return found, nil, err
 	}
 	found.Image = b.Image()

@@ -25,7 +25,7 @@ import (
 // A transaction of unknown outcome needs no care: the bucket is read again, and the transaction that put it
 // there charged nothing.
 func (s *session) carry(ctx context.Context, call *store.Call, f firstUse) error {
-	spec := f.def.Spec()
+	spec := f.part.Def.Spec()
 	for attempt := 1; ; attempt++ {
 		b, _, err := s.futureBucket(ctx, f)
 		if err != nil || b == nil {
@@ -85,8 +85,8 @@ func (s *session) future(ctx context.Context, call *store.Call, f firstUse) (*bu
 // futureBucket returns the bucket that f's per-limit items make, nil if none counts. marked reports whether
 // some of the schema's limits have items that do not count any more.
 func (s *session) futureBucket(ctx context.Context, f firstUse) (b *perlimit.Bucket, marked bool, err error) {
-	spec := f.def.Spec()
-	items, err := s.items(ctx, spec, f.entity)
+	spec := f.part.Def.Spec()
+	items, err := s.items(ctx, spec, f.resource, f.entity)
 	if err != nil {
 		return nil, false, err
 	}
@@ -98,7 +98,7 @@ func (s *session) futureBucket(ctx context.Context, f firstUse) (b *perlimit.Buc
 	if err != nil {
 		return nil, false, err
 	}
-	b, err = newBucket(spec, shape, f.entity, unmarked, s.conn.Now())
+	b, err = newBucket(spec, shape, f.bucketKey, unmarked, s.conn.Now())
 	return b, false, err
 }
 
@@ -106,7 +106,7 @@ func (s *session) futureBucket(ctx context.Context, f firstUse) (b *perlimit.Buc
 func (s *session) items(
 	ctx context.Context,
 	spec *store.Spec,
-	entity string,
+	resource, entity string,
 ) (items []perlimit.Item, err error) {
 	began := s.conn.Env.Clock.Now()
 	report := func(out *dynamodb.QueryOutput, err error) {
@@ -119,7 +119,7 @@ func (s *session) items(
 		began = s.conn.Env.Clock.Now()
 	}
 	err = s.retrier.Do(ctx, func() error {
-		items, err = readItems(ctx, s.conn.API, s.conn.Table, entity, spec.Resource, report)
+		items, err = readItems(ctx, s.conn.API, s.conn.Table, entity, resource, report)
 		return err
 	})
 	return items, ofResource(spec, err)
@@ -231,17 +231,17 @@ func ofSchema(spec *store.Spec, items []perlimit.Item) (unmarked []perlimit.Item
 // newBucket returns the bucket that items make under shape at now, in ms. It fails with a *store.SetupError
 // if one transaction does not take so many items.
 func newBucket(
-	spec *store.Spec, shape *override.Resolved, entity string, items []perlimit.Item, now int64,
+	spec *store.Spec, shape *override.Resolved, of bucketKey, items []perlimit.Item, now int64,
 ) (*perlimit.Bucket, error) {
 	if n := len(items); n > perlimit.MostItems {
 		return nil, &store.SetupError{
 			What: fmt.Sprintf("%s has %d per-limit items on %s, and one transaction takes %d",
-				store.Quote(entity), n, spec.Resource, perlimit.MostItems),
+				store.Quote(of.entity), n, of.resource, perlimit.MostItems),
 			Do: "delete those of limits that limits.yaml does not have",
 		}
 	}
 	return &perlimit.Bucket{
-		Entity: entity, Resource: spec.Resource, Names: spec.Limits, Limits: shape.Limits, Held: shape.Held,
+		Entity: of.entity, Resource: of.resource, Names: spec.Limits, Limits: shape.Limits, Held: shape.Held,
 		Version: shape.Created(), PlanOf: shape.PlanOf, Op: wire.NewOp(), Items: items, Now: now,
 	}, nil
 }
@@ -253,37 +253,17 @@ func readShape(
 	spec *store.Spec, kind int, entity string, on *store.OnPlan, now int64,
 	get func([]item.Item) (wire.Batch, error),
 ) (*override.Resolved, error) {
-	targets := [...]string{entity, spec.Kinds[kind].Name}
-	keys := []item.Item{item.OverrideKey(spec.Resource, targets[0]), item.OverrideKey(spec.Resource, targets[1])}
-	if spec.Regions != nil {
-		keys = append(keys, item.HeartbeatKey())
-	}
-	plans := item.PlansKey(spec.Resource)
-	if on.Of != "" {
-		keys = append(keys, plans)
-	}
-	read, err := get(keys)
+	keys := override.KeysOf(spec, kind, entity)
+	read, err := get(keys.All())
 	if err != nil {
 		return nil, err
 	}
-	heartbeat, err := override.DecodeHeartbeat(read.Items[item.Heartbeat], now)
+	from, err := keys.Sources(read.Items, now)
 	if err != nil {
 		return nil, err
 	}
-	var both [2]*override.Override
-	for i := range both {
-		stored, version, err := override.Decode(spec, targets[i], read.Items[item.KeyOf(keys[i])])
-		if err != nil {
-			return nil, err
-		}
-		both[i] = &override.Override{Stored: stored, Version: version, ReadAt: now}
+	if from.On = on; on.Of == "" {
+		from.On, from.Plans = nil, nil
 	}
-	from := override.Sources{Own: both[0], OfKind: both[1], Heartbeat: heartbeat}
-	if on.Of != "" {
-		from.On = on
-		if from.Plans, err = override.DecodePlans(spec, read.Items[item.KeyOf(plans)]); err != nil {
-			return nil, err
-		}
-	}
-	return override.Resolve(spec, kind, &from, now)
+	return override.Resolve(spec, kind, from, now)
 }

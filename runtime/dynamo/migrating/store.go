@@ -109,9 +109,11 @@ type session struct {
 }
 
 // bucketKey names a bucket within a session.
-type bucketKey struct {
-	def    store.Definition
-	entity string // as stored
+type bucketKey struct{ resource, entity string } // as stored
+
+// keyOf returns the key of a call's bucket.
+func keyOf(part *store.Part, b *store.Bucket) bucketKey {
+	return bucketKey{part.Def.Spec().ResourceOf(b.Kind), b.Entity}
 }
 
 // look is the first use of a bucket, by the request that came first. The others wait for it.
@@ -152,7 +154,7 @@ func (s *session) claim(call *store.Call) (own []firstUse, others []*look) {
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		for j := range part.Buckets {
-			key := bucketKey{part.Def, part.Buckets[j].Entity}
+			key := keyOf(part, &part.Buckets[j])
 			if _, ok := s.seen.Get(key); ok {
 				continue
 			}
@@ -233,7 +235,7 @@ func (s *session) read(ctx context.Context, call *store.Call, of []firstUse) ([]
 	peek := &store.Call{Called: call.Called, Deadline: call.Deadline, Parts: make([]store.Part, len(of))}
 	for i, f := range of {
 		peek.Parts[i] = store.Part{
-			Def: f.def, Cost: f.part.Cost,
+			Def: f.part.Def, Cost: f.part.Cost,
 			Buckets: []store.Bucket{f.bucket.Unfilled()},
 		}
 	}
@@ -297,7 +299,7 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 			if b.After != nil {
 				continue
 			}
-			img, err := s.future(ctx, call, firstUse{bucketKey{part.Def, b.Entity}, part, b})
+			img, err := s.future(ctx, call, firstUse{keyOf(part, b), part, b})
 			if err != nil {
 				return err
 			}

@@ -7,11 +7,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/fills"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -138,4 +140,34 @@ func (o *Overrides) transact(
 	})
 	_, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
 	return before, !refused, err
+}
+
+// shapeOf reads an entity's bucket without a schema, nil if there is none, and the shape that it should have.
+// root is as in Fill.
+func (o *Overrides) shapeOf(
+	ctx context.Context, spec *store.Spec, kind int, entity, root string,
+) (img *bucket.Image, shape *override.Resolved, err error) {
+	key, keys := item.BucketKey(entity, spec.ResourceOf(kind)), override.KeysOf(spec, kind, entity)
+	items, err := o.read(ctx, append(keys.All(), key))
+	if err != nil {
+		return nil, nil, err
+	}
+	planOf := ""
+	if stored := items[item.KeyOf(key)]; stored != nil {
+		if img, err = wire.DecodeBucket(entity, spec.ResourceOf(kind), stored); err != nil {
+			return nil, nil, err
+		}
+		planOf = img.PlanOf
+	}
+	now := o.now().UnixMilli()
+	from, err := keys.Sources(items, now)
+	if err == nil && spec.OnPlans(kind) {
+		var on store.OnPlan
+		on, err = o.onPlan(ctx, spec, kind, entity, root, planOf)
+		from.On = &on
+	}
+	if err == nil {
+		shape, err = override.Resolve(spec, kind, from, now)
+	}
+	return img, shape, err
 }

@@ -25,12 +25,12 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 
 // Fill implements store.OverrideStore.
 func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity, root string) error {
-	defer o.Wrote(spec.Resource, entity, true)
+	defer o.Wrote(spec.ResourceOf(kind), entity, true)
 	return o.OverrideStore.Fill(ctx, spec, kind, entity, root)
 }
 
 // Grant implements store.OverrideStore.
 func (o *Overrides) Grant(ctx context.Context, spec *store.Spec, g *store.Grant) error {
-	defer o.Wrote(spec.Resource, g.Entity, true)
+	defer o.Wrote(spec.ResourceOf(g.Kind), g.Entity, true)
 	return o.OverrideStore.Grant(ctx, spec, g)
 }

@@ -1,0 +1,81 @@
+package override
+
+import (
+	"cmp"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Keys are the keys of what decides the numbers of one bucket. Those of what does not are nil.
+type Keys struct {
+	spec   *store.Spec
+	kind   int
+	entity string // as stored
+
+	own, ofAll, entry, ofKind, plans, heartbeat codec.Item
+}
+
+// KeysOf returns the keys for an entity's bucket of a kind.
+func KeysOf(spec *store.Spec, kind int, entity string) *Keys {
+	resource, template := spec.ResourceOf(kind), cmp.Or(spec.Template, spec.Resource)
+	k := &Keys{
+		spec: spec, kind: kind, entity: entity, own: item.OverrideKey(resource, entity),
+		ofKind: item.OverrideKey(template, spec.Kinds[kind].Name),
+	}
+	if spec.Template != "" && !spec.Kinds[kind].AllNames {
+		k.ofAll, k.entry = item.OverrideKey(template, entity), item.CatalogKey(template, spec.Entry.Name)
+	}
+	switch {
+	case spec.Regions != nil:
+		k.heartbeat = item.HeartbeatKey()
+	case spec.OnPlans(kind):
+		k.plans = item.PlansKey(template)
+	}
+	return k
+}
+
+// All returns those that are to be read, in one consistent call.
+func (k *Keys) All() (keys []codec.Item) {
+	for _, key := range []codec.Item{k.own, k.ofAll, k.entry, k.ofKind, k.plans, k.heartbeat} {
+		if key != nil {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Sources returns what was read at now, in ms, but for the plan that the entity is on. An entry that was
+// removed, or has become an alias, leaves that of the specification.
+func (k *Keys) Sources(read map[item.Key]codec.Item, now int64) (from *Sources, err error) {
+	decode := func(key codec.Item, target string) *Override {
+		if key == nil || err != nil {
+			return nil
+		}
+		o := &Override{ReadAt: now}
+		o.Stored, o.Version, err = Decode(k.spec, target, read[item.KeyOf(key)])
+		return o
+	}
+	from = &Sources{
+		Own: decode(k.own, k.entity), OfAll: decode(k.ofAll, k.entity),
+		OfKind: decode(k.ofKind, k.spec.Kinds[k.kind].Name),
+	}
+	if err == nil {
+		from.Heartbeat, err = DecodeHeartbeat(read[item.Heartbeat], now)
+	}
+	if err == nil && k.plans != nil {
+		if from.Plans, err = DecodePlans(k.spec, read[item.KeyOf(k.plans)]); err == nil {
+			from.Plans.ReadAt = now
+		}
+	}
+	if err == nil && k.entry != nil {
+		var e store.Entry
+		var found bool
+		e, found, err = DecodeEntry(k.spec, read[item.KeyOf(k.entry)])
+		if from.Entry = k.spec.Entry; found && e.Alias == "" && e.Version > from.Entry.Version {
+			from.Entry = &e
+		}
+	}
+	return from, err
+}
