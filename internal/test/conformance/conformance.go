@@ -81,6 +81,8 @@ type Store struct {
 	// KeepsNumbers says that buckets have the numbers that they were last charged by. A program that does not
 	// know an entity's plan leaves them.
 	KeepsNumbers bool
+	// Buckets returns how many buckets the store has; nil if it does not tell.
+	Buckets func() int
 	// Disturb makes the service drop state that it may lose without harm; nil if there is none.
 	Disturb func()
 
@@ -140,6 +142,10 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 	t.Run("credits", func(t *testing.T) {
 		inProcess(t)
 		runCredits(t, open)
+	})
+	t.Run("names", func(t *testing.T) {
+		inProcess(t)
+		runNames(t, open)
 	})
 	t.Run("histories", func(t *testing.T) {
 		inProcess(t)

@@ -90,15 +90,14 @@ type planWorld struct {
 	changes         int // that are random
 	here, elsewhere *program
 
-	// what each bucket may be, by key: a call that is refused may give it the limits in force, and need not
-	buckets map[string][]*ideal
+	buckets possible
 	plans   map[string]plan    // of projects; 0 for none
 	changed map[string]numbers // by place: user-1, user, pro.user
 }
 
 func newPlanWorld(t T, store Store) *planWorld {
 	t.Helper()
-	w := &planWorld{T: t, store: store, buckets: map[string][]*ideal{}, plans: map[string]plan{},
+	w := &planWorld{T: t, store: store, buckets: possible{}, plans: map[string]plan{},
 		changed: map[string]numbers{}}
 	w.here, w.elsewhere = w.program(trial), w.program(trial)
 	return w
@@ -142,28 +141,14 @@ func (w *planWorld) key(entity, project string) string {
 
 // found returns what an entity's bucket may be in a project, as a call finds it: with the limits in force.
 func (w *planWorld) found(entity, project string) (all []*ideal) {
-	now := w.numbers(entity, project)
-	for _, b := range w.buckets[w.key(entity, project)] {
-		reshaped := *b
-		reshaped.tokens, reshaped.ends = slices.Clone(b.tokens), slices.Clone(b.ends)
-		reshaped.reshape(now)
-		all = append(all, &reshaped)
-	}
-	if all == nil {
-		all = append(all, newIdeal(now, calendars(planMonth)))
-	}
-	return all
+	return w.buckets.found(w.key(entity, project), w.numbers(entity, project), calendars(planMonth))
 }
 
 // take has the model take cost, in millitokens, for a user, from those buckets that have it.
 func (w *planWorld) take(who planned.User, cost []int64) {
 	chain, now := planChain(who), w.store.Decided()
 	for _, entity := range chain {
-		all := slices.DeleteFunc(w.found(entity, chain[1]), func(b *ideal) bool { return b.denies(cost, now) })
-		for _, b := range all {
-			b.take(cost, now)
-		}
-		w.buckets[w.key(entity, chain[1])] = all
+		w.buckets.take(w.key(entity, chain[1]), w.found(entity, chain[1]), cost, now)
 	}
 }
 
@@ -172,25 +157,8 @@ func (w *planWorld) take(who planned.User, cost []int64) {
 func (w *planWorld) leave(who planned.User) {
 	chain := planChain(who)
 	for _, entity := range chain {
-		key := w.key(entity, chain[1])
-		before := w.buckets[key]
-		for _, b := range w.found(entity, chain[1]) {
-			same := func(o *ideal) bool { return o.tokens[0] == b.tokens[0] } // of tpm, usage stays
-			if before != nil && !slices.ContainsFunc(w.buckets[key], same) {
-				w.buckets[key] = append(w.buckets[key], b)
-			}
-		}
+		w.buckets.leave(w.key(entity, chain[1]), w.found(entity, chain[1]))
 	}
-}
-
-// denies reports whether b does not have cost at now.
-func (b *ideal) denies(cost []int64, now int64) bool {
-	for i, c := range cost {
-		if c > 0 && c > b.available(i, now) {
-			return true
-		}
-	}
-	return false
 }
 
 // userOf returns a user of a project, which the call gives.
@@ -293,28 +261,18 @@ func (w *planWorld) look(p *program, as planned.GPT4Entity, who planned.User) {
 // model what the bucket cannot be any more.
 func (w *planWorld) see(entity, project string, seen [2]numbers) {
 	w.Helper()
-	key, now, wrong := w.key(entity, project), w.store.Decided(), ""
-	var left []*ideal
-	all := w.found(entity, project)
-	for i, b := range all {
-		differs := ""
+	now := w.store.Decided()
+	wrong := w.buckets.see(w.key(entity, project), w.found(entity, project), func(b *ideal) string {
 		for j := range b.limits {
 			got, want := [2]int64{seen[0][j], seen[1][j]}, [2]int64{b.limits[j].Burst, max(0, b.available(j, now))}
-			if want[0], want[1] = want[0]/bucket.Milli, want[1]/bucket.Milli; got != want && differs == "" {
-				differs = fmt.Sprintf("%s has %d of %d %s, want %d of %d",
+			if want[0], want[1] = want[0]/bucket.Milli, want[1]/bucket.Milli; got != want {
+				return fmt.Sprintf("%s has %d of %d %s, want %d of %d",
 					entity, got[1], got[0], names[j], want[1], want[0])
 			}
 		}
-		if wrong == "" {
-			wrong = differs
-		}
-		if before := w.buckets[key]; differs == "" && before != nil {
-			left = append(left, before[i])
-		} else if differs == "" {
-			return
-		}
-	}
-	if w.buckets[key] = left; left == nil {
+		return ""
+	})
+	if wrong != "" {
 		w.Fatalf("%s", wrong)
 	}
 }

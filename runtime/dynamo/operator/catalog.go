@@ -54,20 +54,59 @@ func (c *Catalog) Get(
 	return override.DecodeEntry(spec, out.Item)
 }
 
-// Set implements store.Catalog. It replaces the whole entry.
+// Set implements store.Catalog. It replaces the whole entry. If that has the buckets of another resource, its
+// version rises above those of the resource's kinds and plans, which are not read any more. Else the sum of
+// versions could fall, and buckets keep old numbers.
 func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (store.Revision, error) {
-	return c.write(ctx, spec, e.Name, e.Revision, override.EncodeEntry(spec, &e))
+	after, err := c.before(ctx, spec, e.Buckets)
+	if err != nil {
+		return "", err
+	}
+	return c.write(ctx, spec, e.Name, e.Revision, after, override.EncodeEntry(spec, &e))
+}
+
+// before returns the most that the versions of the overrides of a kind and of the plans of a resource add up
+// to; 0 for no resource.
+func (c *Catalog) before(ctx context.Context, spec *store.Spec, resource string) (int64, error) {
+	if resource == "" {
+		return 0, nil
+	}
+	plans := item.PlansKey(resource)
+	keys := []codec.Item{plans}
+	for i := range spec.Kinds {
+		if !spec.Kinds[i].AllNames {
+			keys = append(keys, item.OverrideKey(resource, spec.Kinds[i].Name))
+		}
+	}
+	got, err := wire.BatchRead(ctx, c.api, &c.retrier, keys, true)
+	if err != nil {
+		return 0, err
+	}
+	var most, ofPlans int64
+	for key, raw := range got.Items {
+		version, err := override.VersionOf(raw)
+		switch {
+		case err != nil:
+			return 0, err
+		case key == item.KeyOf(plans):
+			ofPlans = version
+		default:
+			most = max(most, version)
+		}
+	}
+	return most + ofPlans, nil
 }
 
 // Delete implements store.Catalog.
 func (c *Catalog) Delete(ctx context.Context, spec *store.Spec, name string, rev store.Revision) error {
-	_, err := c.write(ctx, spec, name, rev, nil)
+	_, err := c.write(ctx, spec, name, rev, 0, nil)
 	return err
 }
 
-// write puts the attributes of an entry, nil for a tombstone, in place of the one with revision rev.
+// write puts the attributes of an entry, nil for a tombstone, in place of the one with revision rev. The
+// version is above after.
 func (c *Catalog) write(
-	ctx context.Context, spec *store.Spec, name string, rev store.Revision, attributes codec.Item,
+	ctx context.Context, spec *store.Spec, name string, rev store.Revision, after int64, attributes codec.Item,
 ) (store.Revision, error) {
 	conflict := &store.ConflictError{At: fmt.Sprintf("name %s of the catalog of %s", store.Quote(name),
 		spec.Resource)}
@@ -77,7 +116,7 @@ func (c *Catalog) write(
 	}
 	op := wire.NewOp()
 	for {
-		version := max(c.now().UnixMilli(), old+1)
+		version := max(c.now().UnixMilli(), old+1, after+1)
 		if version > override.MaxVersion {
 			return "", &store.SetupError{
 				What: fmt.Sprintf("the version of name %s of %s would be %d, too far in the future",

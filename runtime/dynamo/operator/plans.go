@@ -137,6 +137,7 @@ func (o *Overrides) onPlan(
 	ctx context.Context, spec *store.Spec, kind int, entity, root, planOf string,
 ) (on store.OnPlan, err error) {
 	members := Members{api: o.api, retrier: o.retrier, now: o.now}
+	kind = spec.EntityKind(kind)
 	on.Of = entity
 	if above, err := store.KindOf(spec.Kinds, root); err == nil && above == spec.Plans.Kind {
 		on.Of, kind = root, above

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -87,8 +88,27 @@ func (e *Table) Store(t testing.TB, s Waiter) conformance.Store {
 			return bucket.Available(b, refilled, e.now.Load())
 		},
 		KeepIdle: 8 * 24 * time.Hour, Remembers: true, Usage: true, KeepsNumbers: true, Server: e.local,
-		Break: func() { e.down.on.Store(true) }, Repair: func() { e.down.on.Store(false) },
+		Buckets: func() int { return e.buckets(t) },
+		Break:   func() { e.down.on.Store(true) }, Repair: func() { e.down.on.Store(false) },
 	}
+}
+
+// buckets returns how many buckets the table has.
+func (e *Table) buckets(t testing.TB) (n int) {
+	t.Helper()
+	pages := dynamodb.NewScanPaginator(e.Client, &dynamodb.ScanInput{TableName: &e.Name})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatalf("count buckets: %v", err)
+		}
+		for _, stored := range page.Items {
+			if key, ok := stored["SK"].(*types.AttributeValueMemberS); ok && strings.HasPrefix(key.Value, "#BUCKET#") {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // Now implements store.Clock.

@@ -67,6 +67,17 @@ func (p *Plans) of(spec *store.Spec, plan string, kind int) (store.Stored, error
 	return stored, err
 }
 
+// VersionOf returns the version of a stored config item. The error is a *store.SetupError.
+func VersionOf(raw codec.Item) (int64, error) {
+	version, err := decodeVersion(raw)
+	if err != nil {
+		return 0, &store.SetupError{
+			What: "the config item " + item.NameOf(raw) + " is malformed", Do: "fix it and raise its ver", Err: err,
+		}
+	}
+	return version, nil
+}
+
 // decodeVersion returns the version of a config item, 0 if it is empty.
 func decodeVersion(raw codec.Item) (int64, error) {
 	if len(raw) == 0 {

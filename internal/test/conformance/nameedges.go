@@ -1,0 +1,224 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/test/conformance/named"
+	"github.com/sluice-go/sluice/runtime/money"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// nameTwo: a key has a bucket for each name, and one for all of them, charged together or not at all.
+func nameTwo(w *nameWorld) {
+	for _, spec := range []string{"a", "b", "c"} {
+		w.enterIn(named.Voice, store.Entry{Name: spec})
+	}
+	take := func(p *gateway, name string, want string, left ...int64) {
+		w.Helper()
+		r, err := p.Voice.Named(w.Context(), name)
+		if err != nil {
+			w.Fatalf("%s: %v", name, err)
+		}
+		_, err = r.Acquire(w.Context(), k1, named.VoiceCost{RPM: 4, Day: 8})
+		if got := outcome(err); got != want {
+			w.Errorf("%s: %s (%v), want %s", name, got, err, want)
+		}
+		seen, err := r.Peek(w.Context(), k1)
+		if err != nil {
+			w.Fatalf("peek: %v", err)
+		}
+		own, all := seen.Buckets[0].Available, seen.Buckets[1].Available
+		if own.RPM != left[0] || all.Day != left[1] || own.Day != 0 || all.RPM != 0 {
+			w.Errorf("%s has %v, and all names %v, want %d rpm and %d a day", name, own, all, left[0], left[1])
+		}
+	}
+	take(w.here, "a", "admitted", 6, 12)
+	take(w.elsewhere, "b", "admitted", 6, 4)
+	take(w.here, "c", "denied", 10, 4)
+	take(w.here, "a", "denied", 6, 4)
+	w.store.Advance(24 * time.Hour)
+	take(w.here, "c", "admitted", 6, 12)
+	take(w.elsewhere, "c", "admitted", 2, 4)
+}
+
+// nameSlots: calls on all names together are in flight.
+func nameSlots(w *nameWorld) {
+	for _, name := range []string{"a", "b", "c"} {
+		w.enterIn(named.Job, store.Entry{Name: name})
+	}
+	start := func(p *gateway, name, want string) *named.JobLease {
+		w.Helper()
+		r, err := p.Job.Named(w.Context(), name)
+		if err != nil {
+			w.Fatalf("%s: %v", name, err)
+		}
+		lease, err := r.Acquire(w.Context(), k1, named.JobCost{})
+		if got := outcome(err); got != want {
+			w.Fatalf("%s: %s (%v), want %s", name, got, err, want)
+		}
+		return lease
+	}
+	first := start(w.here, "a", "admitted")
+	start(w.elsewhere, "b", "admitted")
+	start(w.here, "c", "denied")
+	first.Keep(w.Context())
+	start(w.elsewhere, "c", "admitted")
+	start(w.here, "a", "denied")
+}
+
+// enterIn stores an entry of a template other than model.
+func (w *nameWorld) enterIn(template string, e store.Entry) {
+	w.Helper()
+	spec := store.Spec{Resource: template}
+	if _, err := w.here.session.Catalog().Set(w.Context(), &spec, e); err != nil {
+		w.Fatalf("set %s: %v", e.Name, err)
+	}
+}
+
+// nameRemoved: open leases of a name that is removed settle. If it comes back, so do its buckets.
+func nameRemoved(w *nameWorld) {
+	w.enter(entryOf("gpt-5", map[string]amounts{"key": {8, 0, 0}}))
+	lease := w.call(w.here, "gpt-5", k1, amounts{3, 500, 2})
+	w.remove("gpt-5")
+	w.isUnknown(w.here, "gpt-5")
+	w.isUnknown(w.elsewhere, "gpt-5")
+	if err := lease.Settle(w.Context(), named.ModelCost{RPM: 1, TPM: 100, Month: money.Unit}); err != nil {
+		w.Fatalf("settle: %v", err)
+	}
+	give := func(key string, cost ...int64) {
+		for _, b := range w.buckets[key] {
+			b.take(cost, w.store.Decided())
+		}
+	}
+	give("model/gpt-5@key-1", -2000, -400_000, 0)
+	give("model@org-7", 0, 0, -int64(money.Unit))
+	w.enter(entryOf("gpt-5", map[string]amounts{"key": {9, 0, 0}}))
+	w.call(w.here, "gpt-5", k1, amounts{5, 100, 1})
+	w.call(w.elsewhere, "gpt-5", k1, amounts{2, 800, 1})
+}
+
+// nameMoved: a resource that becomes a name of a template goes on with its buckets, and with what entities
+// have of it.
+func nameMoved(w *nameWorld) {
+	for _, key := range []named.Key{k1, keyOf("2", "7")} {
+		if _, err := w.here.GPT4.Acquire(w.Context(), key, named.GPT4Cost{RPM: 6, TPM: 700}); err != nil {
+			w.Fatalf("acquire: %v", err)
+		}
+		at := "gpt-4@key-" + key.ID
+		b := newIdeal(schemaAmounts["key"].limits(ofName), nameMonth)
+		b.take(amounts{6, 700, 0}.vector(), w.store.Decided())
+		w.buckets[at] = []*ideal{b}
+	}
+	own := w.here.Config.GPT4.Entity(k1)
+	nine := rate(amounts{9, 0, 0}.limit(0))
+	if _, err := own.Set(w.Context(), named.GPT4Limits{RPM: nine}, ""); err != nil {
+		w.Fatalf("override: %v", err)
+	}
+	w.changed["gpt-4@key-1"] = amounts{9, 0, 0}
+	all := w.here.Config.GPT4.Kind(k1)
+	more := rate(amounts{0, 1500, 0}.limit(1))
+	if _, err := all.Set(w.Context(), named.GPT4Limits{TPM: more}, ""); err != nil {
+		w.Fatalf("override: %v", err)
+	}
+	if _, err := w.here.GPT4.Acquire(w.Context(), keyOf("2", "7"), named.GPT4Cost{RPM: 1}); err != nil {
+		w.Fatalf("acquire: %v", err)
+	}
+	w.buckets["gpt-4@key-2"][0].reshape((amounts{10, 1500, 0}).limits(ofName))
+	w.buckets["gpt-4@key-2"][0].take(amounts{1, 0, 0}.vector(), w.store.Decided())
+
+	w.enter(store.Entry{Name: "gpt-4", Buckets: "gpt-4"})
+	for _, p := range []*gateway{w.here, w.elsewhere} {
+		w.call(p, "gpt-4", k1, amounts{1, 100, 1})
+		w.call(p, "gpt-4", keyOf("2", "7"), amounts{1, 100, 1})
+	}
+	w.call(w.here, "gpt-4", k1, amounts{2, 1, 0})
+	w.call(w.here, "gpt-4", keyOf("2", "7"), amounts{2, 1, 0})
+	w.change(w.here, "gpt-4", "key-1", amounts{20, 0, 0})
+	w.call(w.here, "gpt-4", k1, amounts{1, 1, 0})
+}
+
+// nameReset: the bucket of one name is filled, or that of all names.
+func nameReset(w *nameWorld) {
+	w.enter(store.Entry{Name: "gpt-5"})
+	w.enter(store.Entry{Name: "gpt-6"})
+	w.put(w.here, "7", "pro")
+	for _, name := range []string{"gpt-5", "gpt-6"} {
+		w.call(w.here, name, k1, amounts{5, 100, 10})
+	}
+	w.change(w.here, "gpt-5", "pro.key", amounts{80, 0, 0})
+	if err := w.here.Config.Model.Named("gpt-5").Reset(w.Context(), k1); err != nil {
+		w.Fatalf("reset: %v", err)
+	}
+	w.buckets["model/gpt-5@key-1"] = []*ideal{newIdeal(w.limits("gpt-5", k1, ofName), nameMonth)}
+	for _, name := range []string{"gpt-5", "gpt-6"} {
+		w.call(w.here, name, k1, amounts{1, 1, 1})
+		w.store.Advance(2 * time.Second)
+		w.call(w.elsewhere, name, k1, amounts{1, 1, 1})
+	}
+	if err := w.here.Config.Model.Reset(w.Context(), named.Org{ID: "7"}); err != nil {
+		w.Fatalf("reset: %v", err)
+	}
+	w.buckets["model@org-7"] = []*ideal{newIdeal(w.limits("gpt-5", k1, ofAll), nameMonth)}
+	w.call(w.here, "gpt-6", k1, amounts{1, 1, 50})
+	w.call(w.here, "gpt-5", k1, amounts{1, 1, 1})
+}
+
+// nameCrowd: callers of two processes on many names have together what all names have.
+func nameCrowd(w *nameWorld) {
+	for i := range 8 {
+		w.enter(store.Entry{Name: fmt.Sprint("gpt-", i)})
+	}
+	var done sync.WaitGroup
+	var spent atomic.Int64
+	failure := make(chan error, 1000)
+	for i := range 8 {
+		p := []*gateway{w.here, w.elsewhere}[i%2]
+		done.Go(func() {
+			for range 9 {
+				r, err := p.Model.Named(w.Context(), fmt.Sprint("gpt-", i))
+				if err == nil {
+					_, err = r.Acquire(w.Context(), k1, named.ModelCost{Month: money.Unit / 5})
+				}
+				switch outcome(err) {
+				case "admitted":
+					spent.Add(1)
+				case "failed":
+					failure <- err
+				}
+			}
+		})
+	}
+	done.Wait()
+	close(failure)
+	for err := range failure {
+		w.Errorf("%v", err)
+	}
+	if n := spent.Load(); n != 25 {
+		w.Errorf("%d calls of a fifth of a dollar are admitted, want 25", n)
+	}
+}
+
+// nameOutage: without a catalog no name is known, whatever the failure policy. One that was read stays.
+func nameOutage(w *nameWorld) {
+	w.enter(store.Entry{Name: "gpt-5"})
+	w.call(w.here, "gpt-5", k1, amounts{1, 1, 1})
+	w.store.Break()
+	_, err := w.elsewhere.Model.Named(w.Context(), "gpt-5")
+	if _, down := errors.AsType[*store.UnavailableError](err); !down {
+		w.Errorf("no catalog: %v, want an UnavailableError", err)
+	}
+	w.later()
+	r := w.named(w.here, "gpt-5")
+	_, err = r.Acquire(w.Context(), k1, named.ModelCost{})
+	if _, down := errors.AsType[*store.UnavailableError](err); !down {
+		w.Errorf("in an outage: %v, want an UnavailableError", err)
+	}
+	w.store.Repair()
+	w.later()
+	w.call(w.here, "gpt-5", k1, amounts{1, 1, 1})
+	w.call(w.elsewhere, "gpt-5", k1, amounts{1, 1, 1})
+}

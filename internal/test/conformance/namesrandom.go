@@ -1,0 +1,55 @@
+package conformance
+
+import "math/rand/v2"
+
+// nameRandom: whatever is edited, by whom, buckets have the model's numbers, and no version falls.
+func nameRandom(w *nameWorld) {
+	random := rand.New(rand.NewPCG(27, 4)) //nolint:gosec // a history that comes again
+	names := []string{"gpt-5", "gpt-6", "gpt-7"}
+	keys := []string{"1", "2"}
+	orgs := []string{"7", "8"}
+	known := map[string]bool{}
+	n := func(most int64) int64 { return random.Int64N(most) }
+	some := func(from []string) string { return from[random.IntN(len(from))] }
+	numbers := func() amounts { return amounts{n(3) * (20 + n(50)), n(2) * (500 + n(1000)), 0} }
+	for range w.changes {
+		p := []*gateway{w.here, w.elsewhere}[n(2)]
+		name, key, org := some(names), some(keys), ""
+		org = orgs[0]
+		if key == keys[1] {
+			org = orgs[1]
+		}
+		switch kind := n(10); {
+		case kind < 2 || !known[name]:
+			w.enter(entryOf(name, map[string]amounts{"key": numbers(), "pro.key": numbers()}))
+			known[name] = true
+		case kind == 2 && n(3) == 0:
+			w.remove(name)
+			known[name] = false
+			continue
+		case kind == 3:
+			w.change(p, name, some([]string{"key", "pro.key", "key-" + key}), numbers())
+		case kind == 4:
+			w.change(p, "", some([]string{"key", "pro.key", "key-" + key}), numbers())
+		case kind == 5:
+			w.change(p, "", some([]string{"org", "pro.org", "org-" + org}), amounts{0, 0, n(2) * (1 + n(40))})
+		case kind == 6:
+			w.put(p, org, some([]string{"", "pro", "enterprise"}))
+		}
+		if w.plans[org] == "enterprise" { // whose rpm is unlimited
+			w.put(p, org, "")
+		}
+		w.later()
+		for _, p := range []*gateway{w.here, w.elsewhere} {
+			w.call(p, name, keyOf(key, org), amounts{1 + n(4), n(30), n(2)})
+		}
+		if n(40) == 0 {
+			w.store.Advance(planCacheTTL * 60 * 24 * 8)
+		}
+	}
+	for i, p := range []*gateway{w.here, w.elsewhere} {
+		if p.fell != "" {
+			w.Errorf("process %d: the version of %s has fallen", i, p.fell)
+		}
+	}
+}
