@@ -5,8 +5,20 @@ import (
 	"errors"
 
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/members"
 	"github.com/sluice-go/sluice/runtime/store"
 )
+
+// Members returns the entities in s, for use without a Limiter.
+func (s *Store) Members() store.MemberStore {
+	return &members.Members{DB: &s.db, Changed: func(string) {}}
+}
+
+// Members implements store.Session. The session's Member sees a write through it at once; other sessions
+// see it when their cached values expire.
+func (s *session) Members() store.MemberStore {
+	return &members.Members{DB: &s.db, Changed: s.lookups.Invalidate}
+}
 
 // Member implements store.Session.
 func (s *session) Member(ctx context.Context, entity string) (m store.Member, found bool, err error) {
@@ -28,5 +40,5 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 		}
 		return store.Member{}, false, err
 	}
-	return decodeMember(entity, hash)
+	return members.Decode(entity, hash)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/members"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -479,7 +480,7 @@ func TestMembersKeepOthers(t *testing.T) {
 	if err := backend.Put(ctx, store.Member{Entity: "user-1", Parent: "project-1", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"since": "7", parentField: "project-1", cascadeField: "1"}
+	want := map[string]string{"since": "7", members.ParentField: "project-1", members.CascadeField: "1"}
 	if got := client.HGetAll(ctx, key).Val(); !maps.Equal(got, want) {
 		t.Errorf("%v after Put, want %v", got, want)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/members"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -74,17 +75,17 @@ func TestPlanVersionOfTheFuture(t *testing.T) {
 	ctx, client := t.Context(), s.client(t)
 	key, backend := database.Keys{Prefix: s.prefix}.Entity("org-7"), New(client, Prefix(s.prefix)).Members()
 	const ahead = "99999999999999"
-	if err := client.HSet(ctx, key, planField, "free", versionField, ahead).Err(); err != nil {
+	if err := client.HSet(ctx, key, members.PlanField, "free", members.VersionField, ahead).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := backend.SetPlan(ctx, "org-7", "pro", nil); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{planField: "pro", versionField: "100000000000000"}
+	want := map[string]string{members.PlanField: "pro", members.VersionField: "100000000000000"}
 	if got := client.HGetAll(ctx, key).Val(); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	client.HSet(ctx, key, versionField, "soon")
+	client.HSet(ctx, key, members.VersionField, "soon")
 	if _, _, err := backend.Get(ctx, "org-7"); errtext.Of(err) != "setup: the plan of org-7 is malformed | "+
 		`strconv.ParseInt: parsing "soon": invalid syntax | `+
 		"set it again, or delete the fields plan and pv of the entity's hash" {
@@ -105,17 +106,19 @@ func TestPlanBesideOthers(t *testing.T) {
 		}
 	}
 	fatal(backend.SetPlan(ctx, "key-1", "pro", nil))
-	version := client.HGet(ctx, key, versionField).Val()
+	version := client.HGet(ctx, key, members.VersionField).Val()
 	fatal(backend.Put(ctx, store.Member{Entity: "key-1", Parent: "org-7", Cascade: true}))
 	fatal(backend.SetCalendar(ctx, "key-1", time.UnixMilli(t0).UTC()))
-	want := map[string]string{planField: "pro", versionField: version, parentField: "org-7", cascadeField: "1",
-		anchorField: "1800000000000", zoneField: "UTC"}
+	want := map[string]string{
+		members.PlanField: "pro", members.VersionField: version, members.ParentField: "org-7",
+		members.CascadeField: "1", members.AnchorField: "1800000000000", members.ZoneField: "UTC",
+	}
 	if got := client.HGetAll(ctx, key).Val(); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	fatal(backend.Delete(ctx, "key-1"))
-	delete(want, parentField)
-	delete(want, cascadeField)
+	delete(want, members.ParentField)
+	delete(want, members.CascadeField)
 	if got := client.HGetAll(ctx, key).Val(); !maps.Equal(got, want) {
 		t.Errorf("%v after Delete, want %v", got, want)
 	}

@@ -1,4 +1,5 @@
-package redisstore
+// Package members keeps what is stored of entities: a hash for each, and sets of the children that they have.
+package members
 
 import (
 	"context"
@@ -20,12 +21,12 @@ const childrenBatch = 100
 
 // Fields of an entity's hash.
 const (
-	parentField  = "parent"
-	cascadeField = "cascade"
-	anchorField  = "anchor" // of the entity's calendar: the start of its billing, in ms
-	zoneField    = "zone"
-	planField    = "plan" // the entity's plan, "" for none
-	versionField = "pv"   // of the last change of its plan, ms
+	ParentField  = "parent"
+	CascadeField = "cascade"
+	AnchorField  = "anchor" // of the entity's calendar: the start of its billing, in ms
+	ZoneField    = "zone"
+	PlanField    = "plan" // the entity's plan, "" for none
+	VersionField = "pv"   // of the last change of its plan, ms
 )
 
 // planScript puts an entity on a plan.
@@ -35,26 +36,17 @@ var planScript string
 
 // Members reads and writes the entities under one prefix. It implements store.MemberStore. The client's
 // retries apply: a write that is repeated changes nothing. It changes its own fields of an entity's hash
-// alone. It is safe for concurrent use, and fails as Store.Buckets does.
+// alone. It is safe for concurrent use.
 type Members struct {
-	*Store
-	changed func(entity string) // called after each write, failed ones too
-}
-
-// Members returns the entities in s, for use without a Limiter.
-func (s *Store) Members() *Members { return &Members{Store: s, changed: func(string) {}} }
-
-// Members implements store.Session. The session's Member sees a write through it at once; other sessions
-// see it when their cached values expire.
-func (s *session) Members() store.MemberStore {
-	return &Members{Store: s.Store, changed: s.lookups.Invalidate}
+	DB      *database.DB
+	Changed func(entity string) // called after each write, failed ones too
 }
 
 // Put implements store.MemberStore. It adds the entity to its parent's children first, so that it is not
 // missing there if Put fails halfway. It adds it once more at the end: a concurrent Put with another parent
 // may have removed it meanwhile.
 func (e *Members) Put(ctx context.Context, m store.Member) error {
-	defer e.changed(m.Entity)
+	defer e.Changed(m.Entity)
 	old, _, err := e.Get(ctx, m.Entity)
 	if err != nil {
 		return err
@@ -63,8 +55,8 @@ func (e *Members) Put(ctx context.Context, m store.Member) error {
 		if m.Parent == "" {
 			return nil
 		}
-		children := e.db.Keys.Children(m.Parent)
-		return database.OnKey(children, e.db.Client.SAdd(ctx, children, m.Entity).Err())
+		children := e.DB.Keys.Children(m.Parent)
+		return database.OnKey(children, e.DB.Client.SAdd(ctx, children, m.Entity).Err())
 	}
 	cascade := "0"
 	if m.Cascade {
@@ -73,13 +65,13 @@ func (e *Members) Put(ctx context.Context, m store.Member) error {
 	for _, step := range []func() error{
 		addChild,
 		func() error {
-			return e.db.Client.HSet(ctx, e.db.Keys.Entity(m.Entity), parentField, m.Parent, cascadeField,
+			return e.DB.Client.HSet(ctx, e.DB.Keys.Entity(m.Entity), ParentField, m.Parent, CascadeField,
 				cascade).Err()
 		},
 		addChild,
 	} {
 		if err := step(); err != nil {
-			return e.db.OperationError(ctx, err)
+			return e.DB.OperationError(ctx, err)
 		}
 	}
 	if old.Parent == m.Parent {
@@ -94,59 +86,59 @@ func (e *Members) removeChild(ctx context.Context, entity, parent string) error 
 	if parent == "" {
 		return nil
 	}
-	children := e.db.Keys.Children(parent)
-	if err := e.db.Client.SRem(ctx, children, entity).Err(); err != nil {
-		return e.db.OperationError(ctx, database.OnKey(children, err))
+	children := e.DB.Keys.Children(parent)
+	if err := e.DB.Client.SRem(ctx, children, entity).Err(); err != nil {
+		return e.DB.OperationError(ctx, database.OnKey(children, err))
 	}
 	m, _, err := e.Get(ctx, entity)
 	if err != nil || m.Parent != parent {
 		return err
 	}
-	return e.db.OperationError(ctx, e.db.Client.SAdd(ctx, children, entity).Err())
+	return e.DB.OperationError(ctx, e.DB.Client.SAdd(ctx, children, entity).Err())
 }
 
 // Get implements store.MemberStore.
 func (e *Members) Get(ctx context.Context, entity string) (m store.Member, found bool, err error) {
-	key := e.db.Keys.Entity(entity)
-	hash, err := e.db.Client.HGetAll(ctx, key).Result()
+	key := e.DB.Keys.Entity(entity)
+	hash, err := e.DB.Client.HGetAll(ctx, key).Result()
 	if err != nil {
-		return store.Member{}, false, e.db.OperationError(ctx, database.OnKey(key, err))
+		return store.Member{}, false, e.DB.OperationError(ctx, database.OnKey(key, err))
 	}
-	return decodeMember(entity, hash)
+	return Decode(entity, hash)
 }
 
 // Delete implements store.MemberStore.
 func (e *Members) Delete(ctx context.Context, entity string) error {
-	defer e.changed(entity)
+	defer e.Changed(entity)
 	old, _, err := e.Get(ctx, entity)
 	if err != nil {
 		return err
 	}
-	if err := e.db.Client.HDel(ctx, e.db.Keys.Entity(entity), parentField, cascadeField).Err(); err != nil {
-		return e.db.OperationError(ctx, err)
+	if err := e.DB.Client.HDel(ctx, e.DB.Keys.Entity(entity), ParentField, CascadeField).Err(); err != nil {
+		return e.DB.OperationError(ctx, err)
 	}
 	return e.removeChild(ctx, entity, old.Parent)
 }
 
 // SetCalendar implements store.MemberStore.
 func (e *Members) SetCalendar(ctx context.Context, entity string, since time.Time) error {
-	defer e.changed(entity)
-	return e.db.OperationError(ctx, e.db.Client.HSet(ctx, e.db.Keys.Entity(entity),
-		anchorField, since.UnixMilli(), zoneField, since.Location().String()).Err())
+	defer e.Changed(entity)
+	return e.DB.OperationError(ctx, e.DB.Client.HSet(ctx, e.DB.Keys.Entity(entity),
+		AnchorField, since.UnixMilli(), ZoneField, since.Location().String()).Err())
 }
 
 // SetPlan implements store.MemberStore. It writes nothing if entity is on the plan already.
 func (e *Members) SetPlan(ctx context.Context, entity, plan string, from *string) error {
-	defer e.changed(entity)
+	defer e.Changed(entity)
 	args := []any{plan}
 	if from != nil {
 		args = append(args, *from)
 	}
-	key := e.db.Keys.Entity(entity)
-	set, err := redis.NewScript(planScript).Run(ctx, e.db.Client, []string{key}, args...).Bool()
+	key := e.DB.Keys.Entity(entity)
+	set, err := redis.NewScript(planScript).Run(ctx, e.DB.Client, []string{key}, args...).Bool()
 	switch {
 	case err != nil:
-		return e.db.OperationError(ctx, database.OnKey(key, err))
+		return e.DB.OperationError(ctx, database.OnKey(key, err))
 	case !set:
 		return &store.ConflictError{At: "plan of " + entity}
 	}
@@ -156,19 +148,19 @@ func (e *Members) SetPlan(ctx context.Context, entity, plan string, from *string
 // Children implements store.MemberStore. It omits entities in the set that have another parent by now.
 func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		children, err := e.db.SetMembers(ctx, e.db.Keys.Children(entity))
+		children, err := e.DB.SetMembers(ctx, e.DB.Keys.Children(entity))
 		if err != nil {
 			yield("", err)
 			return
 		}
 		for chunk := range slices.Chunk(children, childrenBatch) {
-			pipe := e.db.Client.Pipeline()
+			pipe := e.DB.Client.Pipeline()
 			parents := make([]*redis.SliceCmd, len(chunk))
 			for i, child := range chunk {
-				parents[i] = pipe.HMGet(ctx, e.db.Keys.Entity(child), parentField)
+				parents[i] = pipe.HMGet(ctx, e.DB.Keys.Entity(child), ParentField)
 			}
 			if err := database.Exec(ctx, pipe); err != nil {
-				yield("", e.db.OperationError(ctx, err))
+				yield("", e.DB.OperationError(ctx, err))
 				return
 			}
 			for i, child := range chunk {
@@ -180,11 +172,11 @@ func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 	}
 }
 
-// decodeMember decodes an entity's hash. found is false if it has no field of a link; m has the entity's
+// Decode decodes an entity's hash. found is false if it has no field of a link; m has the entity's
 // calendar and plan all the same. It fails with a *store.SetupError.
-func decodeMember(entity string, hash map[string]string) (m store.Member, found bool, err error) {
-	parent, found := hash[parentField]
-	cascade, marked := hash[cascadeField]
+func Decode(entity string, hash map[string]string) (m store.Member, found bool, err error) {
+	parent, found := hash[ParentField]
+	cascade, marked := hash[CascadeField]
 	if found = found || marked; found {
 		m = store.Member{Entity: entity, Parent: parent, Cascade: cascade != "0"}
 	}
@@ -194,20 +186,20 @@ func decodeMember(entity string, hash map[string]string) (m store.Member, found 
 			Do:   "set it again, or delete the fields " + fields + " of the entity's hash", Err: err,
 		}
 	}
-	if anchor, ok := hash[anchorField]; ok {
+	if anchor, ok := hash[AnchorField]; ok {
 		at, err := strconv.ParseInt(anchor, 10, 64)
 		if err == nil {
-			m.Since, err = store.Since(at, hash[zoneField])
+			m.Since, err = store.Since(at, hash[ZoneField])
 		}
 		if err != nil {
 			return store.Member{}, false, malformed("calendar", "anchor and zone", err)
 		}
 	}
-	if version, ok := hash[versionField]; ok {
+	if version, ok := hash[VersionField]; ok {
 		if m.PlanVersion, err = strconv.ParseInt(version, 10, 64); err != nil {
 			return store.Member{}, false, malformed("plan", "plan and pv", err)
 		}
-		m.Plan = hash[planField]
+		m.Plan = hash[PlanField]
 	}
 	return m, found, nil
 }
