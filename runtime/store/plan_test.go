@@ -19,6 +19,8 @@ func planned() *store.Spec {
 			{Name: "team", Parent: 0},
 			{Name: "key", Parent: 1, Limits: []bucket.Limit{perMinute(60), perMinute(1000).WithBurst(5000)}},
 			{Name: "ip", Parent: store.NoParent, Limits: []bucket.Limit{perMinute(1), {}}},
+			{Name: "org", Parent: store.NoParent, AllNames: true},
+			{Name: "key", Parent: 1, AllNames: true},
 		},
 		Plans: &store.Plans{
 			Names: []string{"free", "pro"},
@@ -35,7 +37,7 @@ func TestOnPlans(t *testing.T) {
 	for kind := range s.Kinds {
 		got = append(got, s.OnPlans(kind))
 	}
-	if want := []bool{true, true, true, false}; !slices.Equal(got, want) {
+	if want := []bool{true, true, true, false, true, true}; !slices.Equal(got, want) {
 		t.Errorf("plans concern kinds %v, want %v", got, want)
 	}
 	if s.Plans = nil; s.OnPlans(0) {

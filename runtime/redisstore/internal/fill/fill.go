@@ -127,7 +127,7 @@ func (b Bucket) inForce(ctx context.Context) (n inforce.Numbers, found bool, err
 // stored parents lead. It is "" if none of these tells.
 func (b Bucket) planOf(ctx context.Context) (string, error) {
 	of := b.Spec.Plans.Kind
-	if b.Kind == of {
+	if b.Spec.EntityKind(b.Kind) == of {
 		return b.Entity, nil
 	}
 	if kind, err := store.KindOf(b.Spec.Kinds, b.Root); err == nil && kind == of {
@@ -147,7 +147,7 @@ func (b Bucket) planOf(ctx context.Context) (string, error) {
 		}
 	}
 	entity := b.Entity
-	for kind := b.Kind; kind != of; kind = b.Spec.Kinds[kind].Parent {
+	for kind := b.Spec.EntityKind(b.Kind); kind != of; kind = b.Spec.Kinds[kind].Parent {
 		m, found, err := b.Member(ctx, entity)
 		if err != nil {
 			return "", err
