@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/inforce"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -12,7 +13,8 @@ import (
 
 // bucketKey identifies a bucket in the cache. The bucket's keys in Redis follow from it.
 type bucketKey struct {
-	*resource
+	*resource    // of all names, the template
+	kind         int
 	root, entity string // as stored; root as keys.root has it
 }
 
@@ -62,15 +64,25 @@ func (s *limitSet) since(calendars []*bucket.Calendar, now int64) *window.Args {
 	return window.Of(s.Numbers, s.has, s.spec.Held, calendars, now)
 }
 
-// lookup returns the cached bucket of a chain that ends with root; it adds one to the cache if there is none.
-func (s *session) lookup(r *resource, kind int, root, entity string) *cachedBucket {
-	key := bucketKey{r, s.db.Keys.Root(root), entity}
+// key returns the key of a bucket of r. Those of all names of a template are the template's.
+func (r *resource) key(k database.Keys, kind int, root, entity string) bucketKey {
+	if !r.spec.ByName(kind) {
+		r = r.opened
+	}
+	return bucketKey{r, kind, k.Root(root), entity}
+}
+
+// lookup returns s's cached bucket of a chain that ends with root; it adds one to the cache if there is none.
+func (r *resource) lookup(s *session, kind int, root, entity string) *cachedBucket {
+	key := r.key(s.db.Keys, kind, root, entity)
 	if b, ok := s.buckets.Get(key); ok {
 		return b
 	}
-	b := &cachedBucket{resource: r, kind: kind, entity: entity, onPlans: r.spec.OnPlans(kind), has: r.has[kind]}
+	b := &cachedBucket{
+		resource: key.resource, kind: kind, entity: entity, onPlans: r.spec.OnPlans(kind), has: r.has[kind],
+	}
 	for _, i := range b.has {
-		b.keys = append(b.keys, s.db.Keys.Bucket(r.spec.Resource, r.spec.Limits[i], root, entity))
+		b.keys = append(b.keys, s.db.Keys.Bucket(r.spec.ResourceOf(kind), r.spec.Limits[i], root, entity))
 	}
 	if cached, ok, _ := s.buckets.PeekOrAdd(key, b); ok {
 		return cached
@@ -115,14 +127,20 @@ func (b *cachedBucket) invalidate(fills int64) {
 
 // sources is what decides the limits of a bucket.
 type sources struct {
-	own, ofKind, plans *override    // as read; plans is nil for a bucket that is on no plans
-	plan               store.OnPlan // the zero one for such a bucket
+	own, ofKind *override    // as read
+	plans       *override    // as read; nil for a bucket that is on no plans
+	plan        store.OnPlan // the zero one for such a bucket
+
+	// Of a bucket of one name of a template, the entity's override of all names as read, and the name's entry.
+	// Both are nil for another bucket.
+	ofAll *override
+	entry *store.Entry
 }
 
 // known returns what is cached of the sources of b, for a call that has found plan. The caller holds the
 // lock.
 func (b *cachedBucket) known(plan store.OnPlan) sources {
-	from := sources{own: b.from.own, ofKind: b.kinds[b.kind].Load()}
+	from := sources{own: b.from.own, ofAll: b.from.ofAll, ofKind: b.kinds[b.kind].Load(), entry: b.entry.Load()}
 	if b.onPlans {
 		from.plans, from.plan = b.plans.Load(), b.newer(plan)
 	}
@@ -158,8 +176,12 @@ func (b *cachedBucket) use(from sources, ended bool) *limitSet {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.from.own != nil && b.from.own.number > from.own.number {
-		from.own = b.from.own
+	for _, of := range []struct{ known, read **override }{
+		{&b.from.own, &from.own}, {&b.from.ofAll, &from.ofAll},
+	} {
+		if *of.known != nil && (*of.known).number > (*of.read).number {
+			*of.read = *of.known
+		}
 	}
 	if from.plan = b.newer(from.plan); ended && b.inForce != nil {
 		from.plan = b.from.plan
@@ -193,9 +215,12 @@ func (b *cachedBucket) set(from sources) {
 
 // numbers returns the limits in force by what was read.
 func (from *sources) numbers(spec *store.Spec, kind int) inforce.Numbers {
-	all := inforce.Sources{Own: from.own.Stored, OfKind: from.ofKind.Stored}
+	all := inforce.Sources{Own: from.own.Stored, OfKind: from.ofKind.Stored, Entry: from.entry}
+	if from.ofAll != nil {
+		all.OfAll = from.ofAll.Stored
+	}
 	if from.plans != nil {
-		all.OnPlan, all.Plan = from.plan, from.plans.of(store.PlanAt(from.plan.Name, spec.Kinds[kind].Name))
+		all.OnPlan, all.Changed, all.Plans = from.plan, from.plans.plans, from.plans.Revision
 	}
 	return all.Resolve(spec, kind)
 }

@@ -32,24 +32,32 @@ const overridesBatch = 100
 // concurrent use, and fails as Store.Buckets does; Set also with a *runtime.ConflictError.
 type Overrides struct {
 	*Store
-	changed func(resource string)               // called after each write, failed ones too
-	filled  func(resource, root, entity string) // called after each Fill, failed ones too
+	changed func(*store.Spec)                                     // called after each write, failed ones too
+	filled  func(spec *store.Spec, kind int, root, entity string) // called after each Fill, failed ones too
 }
 
 // Overrides returns the overrides in s, for use without a Limiter.
 func (s *Store) Overrides() *Overrides {
-	return &Overrides{Store: s, changed: func(string) {}, filled: func(_, _, _ string) {}}
+	return &Overrides{
+		Store: s, changed: func(*store.Spec) {}, filled: func(*store.Spec, int, string, string) {},
+	}
 }
 
 // Overrides implements store.Session. The session sees a write through it at once.
 func (s *session) Overrides() store.OverrideStore {
-	return &Overrides{Store: s.Store, changed: func(resource string) {
-		if r := named(s.resources, resource); r != nil {
+	return &Overrides{Store: s.Store, changed: func(spec *store.Spec) {
+		if r := find(s.resources, spec); r != nil {
 			r.changed.Add(1)
 		}
-	}, filled: func(resource, root, entity string) {
-		b, ok := s.buckets.Peek(bucketKey{named(s.resources, resource), s.db.Keys.Root(root), entity})
-		if fills := s.fills.Add(1); ok {
+	}, filled: func(spec *store.Spec, kind int, root, entity string) {
+		fills, r := s.fills.Add(1), find(s.resources, spec)
+		if r != nil && spec.Template != "" {
+			r = r.named(spec)
+		}
+		if r == nil {
+			return
+		}
+		if b, ok := s.buckets.Peek(r.key(s.db.Keys, kind, root, entity)); ok {
 			b.invalidate(fills)
 		}
 	}}
@@ -58,6 +66,19 @@ func (s *session) Overrides() store.OverrideStore {
 // Catalog returns the catalogs of templates in s.
 func (s *Store) Catalog() store.Catalog {
 	return &catalog.Catalog{DB: &s.db}
+}
+
+// Catalog implements store.Session. The session goes by a write through it at once.
+func (s *session) Catalog() store.Catalog {
+	return &catalog.Catalog{DB: &s.db, Wrote: func(spec *store.Spec, e *store.Entry) {
+		r := find(s.resources, spec)
+		if r == nil || e.Alias != "" {
+			return
+		}
+		if name, ok := r.names.Peek(nameKey{e.Name, e.ResourceAt(spec.Resource)}); ok {
+			name.see(e)
+		}
+	}}
 }
 
 // Get implements store.OverrideStore.
@@ -102,7 +123,7 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 		}
 		args = append(args, fields+name, limit)
 	}
-	defer o.changed(spec.Resource)
+	defer o.changed(spec)
 	all := o.db.Keys.Configs(spec.Resource)
 	if err := o.db.Client.SAdd(ctx, all, s.At).Err(); err != nil {
 		return "", o.db.OperationError(ctx, database.OnKey(all, err))
@@ -130,15 +151,15 @@ func (o *Overrides) Fill(ctx context.Context, spec *store.Spec, kind int, entity
 func (o *Overrides) FillLimits(
 	ctx context.Context, spec *store.Spec, kind int, entity, root string, limits ...string,
 ) error {
-	defer o.filled(spec.Resource, root, entity)
+	defer o.filled(spec, kind, root, entity)
 	b := fill.Bucket{DB: &o.db, Spec: spec, Kind: kind, Entity: entity, Root: root,
-		Overrides: o.Get, Member: o.Members().Get}
+		Overrides: o.Get, Member: o.Members().Get, Entry: o.Catalog().Get}
 	return b.Limits(ctx, limits...)
 }
 
 // Grant implements store.OverrideStore. On a cluster, an entity has a balance for each root of its chains.
 func (o *Overrides) Grant(ctx context.Context, spec *store.Spec, g *store.Grant) error {
-	defer o.filled(spec.Resource, g.Root, g.Entity)
+	defer o.filled(spec, g.Kind, g.Root, g.Entity)
 	return grants.Add(ctx, &o.db, spec, g)
 }
 

@@ -478,7 +478,7 @@ func TestLatePlan(t *testing.T) {
 	if err := opened.Close(t.Context()); err != nil { // nothing of that call is left
 		t.Fatal(err)
 	}
-	b := opened.lookup(opened.resources[0], 0, "user-1", "user-1")
+	b := opened.resources[0].lookup(opened, 0, "user-1", "user-1")
 	b.mu.Lock()
 	first := b.from
 	b.mu.Unlock()

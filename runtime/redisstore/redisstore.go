@@ -137,7 +137,11 @@ func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, e
 				Do: "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
 			}
 		}
-		opened.resources = append(opened.resources, newResource(generated, opened.loops))
+		r, err := newResource(generated, opened.loops, s.options.buckets)
+		if err != nil {
+			return nil, err
+		}
+		opened.resources = append(opened.resources, r)
 	}
 	return opened, nil
 }

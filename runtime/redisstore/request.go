@@ -45,6 +45,7 @@ type request struct {
 type portion struct {
 	*cachedBucket
 
+	spec      *store.Spec        // of the call: a bucket of all names of a template has no name
 	plan      store.OnPlan       // by which the call has it
 	inForce   *limitSet          // nil until the overrides have been read
 	calendars []*bucket.Calendar // by limit; nil if none has windows
@@ -83,11 +84,15 @@ func (s *session) newRequest(
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		of, c := defined(s.resources, part.Def), cost(part)
+		if name, ok := part.Def.(*store.Named); ok {
+			of = of.named(name.Spec())
+		}
 		root := cmp.Or(part.Root, part.Buckets[len(part.Buckets)-1].Entity)
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			p := portion{
-				cachedBucket: s.lookup(of, b.Kind, root, b.Entity), plan: b.Plan, cost: of.spec.CostOf(b.Kind, c),
+				cachedBucket: of.lookup(s, b.Kind, root, b.Entity), spec: of.spec, plan: b.Plan,
+				cost: of.spec.CostOf(b.Kind, c),
 			}
 			if path == pathSettle || path == pathExtend {
 				p.plan = p.latest(p.plan)
@@ -171,7 +176,7 @@ func (r *request) refundRequest() *request {
 	for i := range r.portions {
 		p := r.portions[i]
 		taken := bucket.Charge{Cost: p.cost, Ends: make([]int64, len(p.cost)), Epochs: r.epochs[i]}
-		back := portion{cachedBucket: p.cachedBucket, inForce: p.inForce, calendars: p.calendars,
+		back := portion{cachedBucket: p.cachedBucket, spec: p.spec, inForce: p.inForce, calendars: p.calendars,
 			cost: make([]int64, len(p.cost))}
 		for j, c := range p.cost {
 			back.cost[j], taken.Ends[j] = -c, r.images[i].Balances[j].Ends

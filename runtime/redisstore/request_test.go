@@ -49,9 +49,9 @@ func TestDeniedForLess(t *testing.T) {
 		r := &request{retryAfter: []int64{500}, images: []*bucket.Image{{
 			Balances: []bucket.Balance{{Limit: limit, Tokens: tokens}},
 		}}}
-		r.portions = []portion{{cachedBucket: &cachedBucket{
-			resource: &resource{spec: &store.Spec{Resource: "gpt-4", Limits: []string{"rpm"}}},
-			entity:   "user-1", has: []int{0},
+		spec := &store.Spec{Resource: "gpt-4", Limits: []string{"rpm"}}
+		r.portions = []portion{{spec: spec, cachedBucket: &cachedBucket{
+			resource: &resource{spec: spec}, entity: "user-1", has: []int{0},
 		}, cost: []int64{10_000}}}
 		e := r.deniedError()
 		if e.Requested != 10 || e.Available != want || e.RetryAfter != 500*time.Millisecond {

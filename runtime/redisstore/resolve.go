@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,17 +26,6 @@ type override struct {
 	number  int64          // of the read: higher than those of earlier ones
 }
 
-// of returns what was changed of a plan for a kind.
-func (o *override) of(at string) store.Stored {
-	i, found := slices.BinarySearchFunc(o.plans, at, func(s store.Stored, at string) int {
-		return strings.Compare(s.At, at)
-	})
-	if !found {
-		return o.Stored
-	}
-	return o.plans[i]
-}
-
 // resolver resolves the limits in force, from overrides in the session's cache or in Redis.
 type resolver struct{ *session }
 
@@ -56,7 +43,8 @@ func (s resolver) resolve(r *request) error {
 		p.mu.Lock()
 		from := p.known(p.plan)
 		if s.current(p.resource, from.own, now) && s.current(p.resource, from.ofKind, now) &&
-			(!p.onPlans || s.current(p.resource, from.plans, now)) {
+			(!p.onPlans || s.current(p.resource, from.plans, now)) &&
+			(from.entry == nil || s.current(p.resource, from.ofAll, now)) {
 			p.set(from)
 			p.inForce = p.cachedBucket.inForce
 		}
@@ -103,7 +91,7 @@ type overrideRead = underway.Read[overrideKey, *override]
 // is cached serves.
 type unresolved struct {
 	*portion
-	own, ofKind, plans int
+	own, ofAll, ofKind, plans int
 }
 
 const unread = -1
@@ -116,16 +104,20 @@ func (s resolver) unresolved(r *request, now int64) (all []unresolved, keys []ov
 			continue
 		}
 		changes := p.changed.Load()
-		read := func(at string) int {
-			keys = append(keys, overrideKey{p.resource, at, changes})
+		read := func(of *resource, at string) int {
+			keys = append(keys, overrideKey{of, at, changes})
 			return len(keys) - 1
 		}
-		next := unresolved{portion: p, own: read(p.entity), ofKind: unread, plans: unread}
+		next := unresolved{portion: p, ofAll: unread, ofKind: unread, plans: unread}
+		next.own = read(p.resource, p.entity)
+		if p.resource != p.opened {
+			next.ofAll = read(p.opened, p.entity)
+		}
 		if !s.current(p.resource, p.kinds[p.kind].Load(), now) {
-			next.ofKind = read(p.spec.Kinds[p.kind].Name)
+			next.ofKind = read(p.opened, p.spec.Kinds[p.kind].Name)
 		}
 		if p.onPlans && !s.current(p.resource, p.plans.Load(), now) {
-			next.plans = read(allPlans)
+			next.plans = read(p.opened, allPlans)
 		}
 		all = append(all, next)
 	}
@@ -142,7 +134,7 @@ func (u *unresolved) resolve(reads []*overrideRead, ended bool) *limitSet {
 	for _, of := range []struct {
 		read int
 		into **override
-	}{{u.own, &from.own}, {u.ofKind, &from.ofKind}, {u.plans, &from.plans}} {
+	}{{u.own, &from.own}, {u.ofAll, &from.ofAll}, {u.ofKind, &from.ofKind}, {u.plans, &from.plans}} {
 		if of.read != unread && ok {
 			*of.into, ok = reads[of.read].Value()
 		}
@@ -246,7 +238,7 @@ func (s resolver) useExpired(r *request, now int64, err error) error {
 		if from.own == nil {
 			return err
 		}
-		for _, o := range []**override{&from.own, &from.ofKind, &from.plans} {
+		for _, o := range []**override{&from.own, &from.ofAll, &from.ofKind, &from.plans} {
 			if *o != nil && !s.current(p.resource, *o, now) {
 				extended := **o
 				extended.read, extended.changes = lookups.TTL(s.env.CacheTTL).GraceRead(now), p.changed.Load()

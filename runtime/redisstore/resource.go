@@ -1,30 +1,53 @@
 package redisstore
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// resource is a generated resource with what the session caches of it.
+// resource is a generated resource, or a name of one that is a template.
 type resource struct {
+	spec *store.Spec
+	*shared
+
+	entry atomic.Pointer[store.Entry] // of a name, the latest that is known; spec has an earlier one
+}
+
+// shared is what the session caches of a generated resource. The names of a template have it in common.
+type shared struct {
 	def     store.Definition
-	spec    *store.Spec
+	opened  *resource                  // the resource itself, and no name of it
 	scripts []*script                  // by the number of buckets in a chain; the first serves any number
 	needs   int                        // the first place in looping whose script serves it
 	has     [][]int                    // by kind, the limits that its buckets have, in schema order
 	kinds   []atomic.Pointer[override] // by kind, the override last read for it
 	plans   atomic.Pointer[override]   // what was last read of all plans
 	changed atomic.Int64               // counts this session's writes of its overrides
+
+	names *lru.Cache[nameKey, *resource] // of a template; the least recently used is forgotten first
 }
 
-// newResource returns def as a resource. Chains without a script of their own have one of loops. So have all
-// of a resource with plans, or with windows.
-func newResource(def Scripter, loops *looping) *resource {
+// nameKey is a name of a template, and the resource that its buckets are stored under.
+type nameKey struct{ name, resource string }
+
+// newResource returns def as a resource, which caches so many names if it is a template. Chains without a
+// script of their own have one of loops. So have all of a resource with plans, or with windows.
+func newResource(def Scripter, loops *looping, names int) (*resource, error) {
 	spec := def.Spec()
-	r := &resource{def: def, spec: spec, kinds: make([]atomic.Pointer[override], len(spec.Kinds))}
+	cached, err := lru.New[nameKey, *resource](names)
+	if err != nil {
+		return nil, err
+	}
+	r := &resource{spec: spec, shared: &shared{
+		def: def, kinds: make([]atomic.Pointer[override], len(spec.Kinds)), names: cached,
+	}}
+	r.opened = r
 	switch {
 	case slices.Contains(spec.Held, true):
 		r.needs = holding
@@ -43,7 +66,29 @@ func newResource(def Scripter, loops *looping) *resource {
 	for kind := range spec.Kinds {
 		r.has = append(r.has, spec.Kinds[kind].Indexes())
 	}
-	return r
+	return r, nil
+}
+
+// named returns a name of r, a template. Of the entries that calls have, the latest counts.
+func (r *resource) named(spec *store.Spec) *resource {
+	key := nameKey{spec.Entry.Name, spec.Resource}
+	name, ok := r.names.Get(key)
+	if !ok {
+		name = &resource{spec: spec, shared: r.shared}
+		if other, ok, _ := r.names.PeekOrAdd(key, name); ok {
+			name = other
+		}
+	}
+	name.see(spec.Entry)
+	return name
+}
+
+// see notes an entry of r, a name, unless a later one is known.
+func (r *resource) see(e *store.Entry) {
+	known := r.entry.Load()
+	for (known == nil || known.Version < e.Version) && !r.entry.CompareAndSwap(known, e) {
+		known = r.entry.Load()
+	}
 }
 
 // script returns the script for a chain of n buckets.
@@ -70,16 +115,20 @@ func keep(at *atomic.Pointer[override], read *override) *override {
 	}
 }
 
-// defined returns the resource opened as def. It searches a slice: there are few resources, and comparing an
-// interface is faster than hashing it.
+// defined returns the resource opened as def, and as the template of a name. It searches a slice: there are
+// few resources, and comparing an interface is faster than hashing it.
 func defined(resources []*resource, def store.Definition) *resource {
+	if name, ok := def.(*store.Named); ok {
+		def = name.Of
+	}
 	i := slices.IndexFunc(resources, func(r *resource) bool { return r.def == def })
 	return resources[i]
 }
 
-// named returns the resource with this name, or nil if it was not opened.
-func named(resources []*resource, name string) *resource {
-	if i := slices.IndexFunc(resources, func(r *resource) bool { return r.spec.Resource == name }); i >= 0 {
+// find returns the opened resource of which spec is, or of whose name. It is nil if there is none.
+func find(resources []*resource, spec *store.Spec) *resource {
+	opened := cmp.Or(spec.Template, spec.Resource)
+	if i := slices.IndexFunc(resources, func(r *resource) bool { return r.spec.Resource == opened }); i >= 0 {
 		return resources[i]
 	}
 	return nil

@@ -118,6 +118,20 @@ func NewNamed(of Definition, e *Entry) *Named {
 // Spec implements Definition.
 func (n *Named) Spec() *Spec { return n.spec }
 
+// TemplateOf returns s, or of a name the Spec of its template: overrides of kinds, of plans, and of all names
+// are stored under that.
+func TemplateOf(s *Spec) *Spec {
+	if s.Template == "" {
+		return s
+	}
+	of := *s
+	of.Resource, of.Template, of.Entry = s.Template, "", nil
+	return &of
+}
+
+// ByName reports whether buckets of a kind are of one name of a template.
+func (s *Spec) ByName(kind int) bool { return s.Template != "" && !s.Kinds[kind].AllNames }
+
 // ResourceOf returns the resource that buckets of a kind are stored under. It is the Resource, or for buckets
 // of all names together their template.
 func (s *Spec) ResourceOf(kind int) string {

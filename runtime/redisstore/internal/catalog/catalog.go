@@ -28,7 +28,10 @@ import (
 var setScript string
 
 // Catalog implements store.Catalog. The client's retries apply: a repeated write is recognised by its id.
-type Catalog struct{ DB *database.DB }
+type Catalog struct {
+	DB    *database.DB
+	Wrote func(spec *store.Spec, e *store.Entry) // called after each Set that succeeds; nil if nobody asks
+}
 
 // stored is an entry as its hash has it. Numbers are by place and limit.
 type stored struct {
@@ -82,7 +85,14 @@ func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (sto
 	if err != nil {
 		return "", fmt.Errorf("entry %s of the catalog of %s: %w", store.Quote(e.Name), spec.Resource, err)
 	}
-	return c.write(ctx, spec, e.Name, e.Revision, string(entry))
+	rev, err := c.write(ctx, spec, e.Name, e.Revision, string(entry))
+	if err == nil && c.Wrote != nil {
+		e.Revision = rev
+		if e.Version, err = strconv.ParseInt(string(rev), 10, 64); err == nil {
+			c.Wrote(spec, &e)
+		}
+	}
+	return rev, err
 }
 
 // Delete implements store.Catalog.

@@ -7,10 +7,13 @@ import (
 )
 
 // Keys builds the store's keys. Limits have no ':' and no '#', resources no '#' and no '%', ids no '#', and
-// kinds no '{'. A ':' of a resource is %3A, so no two buckets share a key.
+// kinds no '{'. A ':' of a resource is %3A, so no two buckets share a key. A '{' of a template's name is %7B:
+// it would begin the hash tag.
 //
 //	sluice:gpt-4:rpm:user-123                a bucket's limit
 //	sluice:claude-v2%3A1:rpm:user-123        one of resource claude-v2:1
+//	sluice:model/gpt-5:rpm:user-123          one of the name gpt-5 of the template model
+//	sluice:model:month:user-123              one of all its names
 //	sluice:gpt-4:rpm:{project-p1}#user-123   the first where the client spreads keys over nodes: the chain's
 //	                                         root is the hash tag, so a call's keys share one slot
 //	sluice:#config:gpt-4:user-123            the override for an entity or a kind
@@ -54,11 +57,21 @@ func (k Keys) Root(root string) string {
 // Buckets returns the start of the keys of resource's buckets.
 func (k Keys) Buckets(resource string) string { return k.Prefix + escaped(resource) + ":" }
 
-// colon stands for ':' in the name of a resource.
-const colon = "%3A"
+// These stand for ':' and '{' in the name of a resource.
+const (
+	colon = "%3A"
+	brace = "%7B"
+)
 
 // escaped returns the name of a resource as keys have it.
-func escaped(resource string) string { return strings.ReplaceAll(resource, ":", colon) }
+func escaped(resource string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(resource, ":", colon), "{", brace)
+}
+
+// unescaped is the reverse of escaped.
+func unescaped(resource string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(resource, colon, ":"), brace, "{")
+}
 
 // Parse splits the key of a bucket. For a key without a hash tag, root is the entity itself.
 func (k Keys) Parse(key string) (resource, limit, root, entity string, ok bool) {
@@ -66,7 +79,7 @@ func (k Keys) Parse(key string) (resource, limit, root, entity string, ok bool) 
 	resource, rest, a := strings.Cut(rest, ":")
 	limit, rest, b := strings.Cut(rest, ":")
 	ok = ours && a && b && !strings.Contains(resource, "#") // keys that are not buckets start with it
-	resource = strings.ReplaceAll(resource, colon, ":")
+	resource = unescaped(resource)
 	tag, entity, tagged := strings.Cut(rest, "#")
 	if !k.HashTags {
 		return resource, limit, tag, tag, ok && !tagged
@@ -84,7 +97,7 @@ func (k Keys) ParseConfig(key string) (resource, at string) {
 		return "", ""
 	}
 	resource, at, _ = strings.Cut(rest, ":")
-	return strings.ReplaceAll(resource, colon, ":"), at
+	return unescaped(resource), at
 }
 
 // Config returns the key of the override at an entity or a kind. At pro.key, it is that of all plans.

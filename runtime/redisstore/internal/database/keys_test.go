@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 )
 
 // TestKeys: for any ids, no two buckets share a key, and Parse returns a key's bucket.
@@ -16,7 +18,9 @@ func TestKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := Keys{rapid.SampledFrom([]string{"sluice:", "", "a{b}:", "x:y:"}).Draw(t, "prefix"),
 			rapid.Bool().Draw(t, "rooted")}
-		on := rapid.SampledFrom([]string{"gpt-4", "a:b", "a", "a:b:user-1", "meta/Llama", "A::"}).Draw(t, "on")
+		on := rapid.SampledFrom([]string{
+			"gpt-4", "a:b", "a", "a:b:user-1", "meta/Llama", "A::", "model/{a}:*",
+		}).Draw(t, "on")
 		root, entity := id.Draw(t, "root"), id.Draw(t, "entity")
 		key := k.Bucket(on, "rpm", root, entity)
 		if !k.HashTags {
@@ -25,6 +29,9 @@ func TestKeys(t *testing.T) {
 		resource, limit, gotRoot, gotEntity, ok := k.Parse(key)
 		if !ok || resource != on || limit != "rpm" || gotRoot != root || gotEntity != entity {
 			t.Fatalf("%s is %s, %s, %s, %s, %t", key, resource, limit, gotRoot, gotEntity, ok)
+		}
+		if tag := text.Tag(k.Bucket("a", "tpm", root, "user-1")); k.HashTags && text.Tag(key) != tag {
+			t.Fatalf("%s is not where the other buckets under %s are", key, root)
 		}
 		if !strings.HasPrefix(key, k.Buckets(on)) {
 			t.Fatalf("%s is not among %s", key, k.Buckets(on))

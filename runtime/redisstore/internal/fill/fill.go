@@ -40,10 +40,11 @@ type Bucket struct {
 	Kind         int
 	Entity, Root string // as stored; Root is the last one of its chain
 
-	// Overrides reads what is stored at each of these, and Member what is stored of an entity. They fail with
-	// the error for the caller.
+	// Overrides reads what is stored at each of these, Member what is stored of an entity, and Entry what is
+	// stored of a name. They fail with the error for the caller.
 	Overrides func(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error)
 	Member    func(ctx context.Context, entity string) (m store.Member, found bool, err error)
+	Entry     func(ctx context.Context, spec *store.Spec, name string) (e store.Entry, found bool, err error)
 }
 
 // Limits fills the named limits of b, but for prepaid ones. It fails as redisstore.Overrides.Fill does. After
@@ -64,7 +65,7 @@ func (b Bucket) Limits(ctx context.Context, names ...string) error {
 // limit fills the i-th limit of b. If a higher version of the overrides has filled it, limit reads them anew.
 // These overrides are newer than that fill, even if an eviction has lowered the version.
 func (b Bucket) limit(ctx context.Context, i int) error {
-	key, filledBy := b.DB.Keys.Bucket(b.Spec.Resource, b.Spec.Limits[i], b.Root, b.Entity), ""
+	key, filledBy := b.DB.Keys.Bucket(b.Spec.ResourceOf(b.Kind), b.Spec.Limits[i], b.Root, b.Entity), ""
 	kind, reset, held := &b.Spec.Kinds[b.Kind], resetScript, window.Held(b.Spec.Held, i)
 	if held {
 		reset = ResetHoldsScript
@@ -98,29 +99,55 @@ func (b Bucket) limit(ctx context.Context, i int) error {
 
 // inForce returns the limits in force for b. found is false if they depend on a plan, and nothing says whose.
 func (b Bucket) inForce(ctx context.Context) (n inforce.Numbers, found bool, err error) {
-	var on store.OnPlan
+	var from inforce.Sources
 	kind := b.Spec.Kinds[b.Kind].Name
 	at := []string{b.Entity, kind}
 	if b.Spec.OnPlans(b.Kind) {
-		if on.Of, err = b.planOf(ctx); err != nil || on.Of == "" {
+		if from.OnPlan.Of, err = b.planOf(ctx); err != nil || from.OnPlan.Of == "" {
 			return n, false, err
 		}
-		m, _, err := b.Member(ctx, on.Of)
+		m, _, err := b.Member(ctx, from.OnPlan.Of)
 		if err != nil {
 			return n, false, err
 		}
-		on.Name, on.Version = m.Plan, m.PlanVersion
-		at = append(at, store.PlanAt(on.Name, kind))
+		from.OnPlan.Name, from.OnPlan.Version = m.Plan, m.PlanVersion
+		at = append(at, store.PlanAt(m.Plan, kind))
+		if m.Plan != "" && !slices.Contains(b.Spec.Plans.Names, m.Plan) { // the most of all plans
+			for _, plan := range b.Spec.Plans.Names {
+				at = append(at, store.PlanAt(plan, kind))
+			}
+		}
 	}
-	stored, err := b.Overrides(ctx, b.Spec, at...)
+	stored, err := b.Overrides(ctx, store.TemplateOf(b.Spec), at...)
 	if err != nil {
 		return n, false, err
 	}
-	from := inforce.Sources{Own: stored[0], OfKind: stored[1], OnPlan: on}
-	if len(stored) > 2 {
-		from.Plan = stored[2]
+	from.Own, from.OfKind = stored[0], stored[1]
+	if from.Changed = stored[2:]; len(from.Changed) > 0 {
+		from.Plans = from.Changed[0].Revision
+	}
+	if err := b.name(ctx, &from); err != nil {
+		return n, false, err
 	}
 	return from.Resolve(b.Spec, b.Kind), true, nil
+}
+
+// name adds what is stored of the name that b is of. An entry that is no longer there leaves the one of the
+// Spec.
+func (b Bucket) name(ctx context.Context, from *inforce.Sources) error {
+	if !b.Spec.ByName(b.Kind) {
+		return nil
+	}
+	own, err := b.Overrides(ctx, b.Spec, b.Entity)
+	if err != nil {
+		return err
+	}
+	from.OfAll, from.Own, from.Entry = from.Own, own[0], b.Spec.Entry
+	e, found, err := b.Entry(ctx, store.TemplateOf(b.Spec), b.Spec.Entry.Name)
+	if err == nil && found && e.Alias == "" && e.Version > from.Entry.Version {
+		from.Entry = &e
+	}
+	return err
 }
 
 // planOf returns the entity whose plan b has: b's own, its root, that of its last call, or the one to which
@@ -135,7 +162,7 @@ func (b Bucket) planOf(ctx context.Context) (string, error) {
 	}
 	pipe := b.DB.Client.Pipeline()
 	var last []*redis.SliceCmd
-	for _, key := range b.DB.Keys.BucketKeys(b.Spec.Resource, b.Root, b.Entity, b.Spec.Limits) {
+	for _, key := range b.DB.Keys.BucketKeys(b.Spec.ResourceOf(b.Kind), b.Root, b.Entity, b.Spec.Limits) {
 		last = append(last, pipe.HMGet(ctx, key, text.OfField))
 	}
 	if err := database.Exec(ctx, pipe); err != nil {

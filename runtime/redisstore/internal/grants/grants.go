@@ -58,10 +58,10 @@ func Add(ctx context.Context, db *database.DB, spec *store.Spec, g *store.Grant)
 
 // keysOf returns the keys of g, and the limits whose hashes follow the first one.
 func keysOf(db *database.DB, spec *store.Spec, g *store.Grant) (keys []string, limits []int) {
-	keys = []string{db.Keys.Grant(spec.Resource, g.Root, g.Entity, g.ID)}
+	keys = []string{db.Keys.Grant(spec.ResourceOf(g.Kind), g.Root, g.Entity, g.ID)}
 	for i, n := range g.Amounts {
 		if n > 0 {
-			keys = append(keys, db.Keys.Bucket(spec.Resource, spec.Limits[i], g.Root, g.Entity))
+			keys = append(keys, db.Keys.Bucket(spec.ResourceOf(g.Kind), spec.Limits[i], g.Root, g.Entity))
 			limits = append(limits, i)
 		}
 	}

@@ -12,8 +12,14 @@ import (
 // Sources is what decides the limits of a bucket before the schema does.
 type Sources struct {
 	Own, OfKind store.Stored // overrides of its entity, and of its kind
+	OfAll       store.Stored // of a bucket of one name, the entity's override of all names
+	Entry       *store.Entry // of that name; nil for another bucket
 	OnPlan      store.OnPlan // the zero one for a kind that is on no plans
-	Plan        store.Stored // what was changed at run time of that plan, for the kind
+
+	// Changed is what was changed at run time of plans, and Plans the revision of them all. Both are empty for a
+	// kind that is on no plans.
+	Changed []store.Stored
+	Plans   store.Revision
 }
 
 // Numbers are the limits in force for a bucket.
@@ -26,23 +32,60 @@ type Numbers struct {
 // Unknown is the version of the numbers of a plan that this binary does not know. All others are newer.
 const Unknown = -1
 
-// Resolve returns the limits in force for a bucket of a kind.
-func (s Sources) Resolve(spec *store.Spec, kind int) Numbers {
+// Resolve returns the limits in force for a bucket of a kind. The first source that has a limit decides it:
+//   - the entity's override, of a bucket's name before that of all names,
+//   - the catalog's entry of the name, at the plan before at all plans,
+//   - the plan as changed at run time, then that of the schema,
+//   - the kind's override, then the schema.
+//
+// For a plan that this binary does not know, it is the most that any known plan gives.
+func (s *Sources) Resolve(spec *store.Spec, kind int) Numbers {
 	n := Numbers{Version: s.OnPlan.Version, Of: s.OnPlan.Of}
-	for _, o := range []store.Stored{s.Own, s.OfKind, s.Plan} {
-		version, _ := strconv.ParseInt(string(o.Revision), 10, 64) // "" is 0; text.Override has refused others
+	for _, revision := range []store.Revision{s.Own.Revision, s.OfAll.Revision, s.OfKind.Revision, s.Plans} {
+		version, _ := strconv.ParseInt(string(revision), 10, 64) // "" is 0; text.Override has refused others
 		n.Version += version
 	}
-	overrides := []store.Stored{s.Own, s.Plan, s.OfKind}
-	if s.OnPlan.Name != "" {
-		numbers, known := spec.Plans.NumbersOf(spec, s.OnPlan.Name, kind)
-		overrides = []store.Stored{s.Own, s.Plan, numbers, s.OfKind}
-		if !known {
-			n.Version = Unknown
+	if s.Entry != nil {
+		n.Version += s.Entry.Version
+	}
+	if on := s.OnPlan.Name; on == "" || slices.Contains(spec.Plans.Names, on) {
+		n.Limits = s.on(spec, kind, on)
+		return n
+	}
+	n.Version, n.Limits = Unknown, slices.Clone(s.on(spec, kind, ""))
+	for _, plan := range spec.Plans.Names {
+		for i, l := range s.on(spec, kind, plan) {
+			if !l.Absent() {
+				n.Limits[i] = store.Larger(n.Limits[i], l)
+			}
 		}
 	}
-	n.Limits = store.Resolve(spec.Kinds[kind].Limits, overrides...)
 	return n
+}
+
+// on returns the limits of a bucket of a kind whose entity is on a plan, "" for none.
+func (s *Sources) on(spec *store.Spec, kind int, plan string) []bucket.Limit {
+	order := []store.Stored{s.Own, s.OfAll}
+	name := spec.Kinds[kind].Name
+	at := store.PlanAt(plan, name)
+	if s.Entry != nil {
+		for _, at := range []string{at, name} {
+			order = append(order, store.Stored{Limits: s.Entry.NumbersAt(at)})
+		}
+	}
+	if plan != "" {
+		numbers, _ := spec.Plans.NumbersOf(spec, plan, kind)
+		order = append(order, s.changed(at), numbers)
+	}
+	return store.Resolve(spec.Kinds[kind].Limits, append(order, s.OfKind)...)
+}
+
+// changed returns what was changed at run time at a plan and a kind.
+func (s *Sources) changed(at string) store.Stored {
+	if i := slices.IndexFunc(s.Changed, func(o store.Stored) bool { return o.At == at }); i >= 0 {
+		return s.Changed[i]
+	}
+	return store.Stored{}
 }
 
 // Same reports whether calls may go by either of n and m.
