@@ -51,7 +51,7 @@ func (s *session) Overrides() store.OverrideStore {
 		}
 	}, filled: func(spec *store.Spec, kind int, root, entity string) {
 		fills, r := s.fills.Add(1), find(s.resources, spec)
-		if r != nil && spec.Template != "" {
+		if r != nil && spec.ByName(kind) {
 			r = r.named(spec)
 		}
 		if r == nil {
