@@ -90,7 +90,8 @@ type Event struct {
 
 // StoreEvent is one request to the store. An acquire, a settle, a release or a peek made it, or it followed
 // from one. It is reported when it has ended. On Redis it is one script call, maybe of many in a pipeline, or
-// one pipeline of reads. The requests of Check and of those who store overrides and members are not reported.
+// one pipeline of reads. The requests of Check, of Named, and of Config with its Reset and Grant are not
+// reported, nor those that store members and their plans.
 type StoreEvent struct { //nolint:revive // users know it as runtime.StoreEvent
 	System   string // dynamodb or redis
 	Call     string // as the store names it: UpdateItem; EVALSHA, or PIPELINE for reads that went together
