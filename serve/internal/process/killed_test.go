@@ -14,8 +14,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/internal/test/child"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -80,10 +82,10 @@ func startOwn(t *testing.T, folder, endpoint, replica string) *own {
 // says waits for a line of the log.
 func (o *own) says(text string) string {
 	o.Helper()
-	for {
+	for said := ""; ; {
 		line, err := o.log.ReadString('\n')
-		if err != nil {
-			o.Fatalf("it does not say %s: %v", text, err)
+		if said += line; err != nil {
+			o.Fatalf("it does not say %s, but %s: %v", text, said, err)
 		}
 		if strings.Contains(line, text) {
 			return line
@@ -91,20 +93,49 @@ func (o *own) says(text string) string {
 	}
 }
 
+// heldSchema has a limit of each sort that a killed process leaves something of. A day begins twelve hours
+// from now, so that none ends while the test runs.
+const heldSchema = `version: 1
+owner: acme
+revision: 1
+go: {package: limits}
+entities: {user: {}}
+resources:
+  api:
+    limits:
+      rpd: {capacity: 100, every: 30d}
+      parallel: {capacity: 5, in_flight: true}
+      charged: {capacity: 100, window: day, starts: "%02[1]d:00"}
+      released: {capacity: 100, window: day, starts: "%02[1]d:00", on_crash: release}
+    entities: {user: {}}
+    on_unavailable: deny
+`
+
+// later is a clock that a test sets ahead.
+type later struct{ by atomic.Int64 } // ns
+
+func (c *later) Now() time.Time                       { return time.Now().Add(time.Duration(c.by.Load())) }
+func (*later) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
 // TestKilled: a lease of a process that was killed is charged once, and calls on it are answered with 410.
-// Another replica does not take them. A signal reloads the files, and another one ends the process.
+// Another replica does not take them. Its slots, and what limits with on_crash: release had reserved, come
+// back two minutes later by the store's time, by calls to other servers. A signal reloads the files, and
+// another one ends the process.
 func TestKilled(t *testing.T) {
-	engine := memdynamo.New()
+	clock := &later{}
+	engine := memdynamo.New(memdynamo.WithClock(clock))
 	table := httptest.NewServer(engine)
 	defer table.Close()
 	if _, err := operator.CreateTable(t.Context(), engine.Client(), "limits"); err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	slow := strings.ReplaceAll(schema, "1m", "30d") // nothing comes back while the test runs
-	(&running{T: t, folder: folder}).write("limits.yaml", fmt.Sprintf(slow, 100))
+	(&running{T: t, folder: folder}).write("limits.yaml",
+		fmt.Sprintf(heldSchema, time.Now().UTC().Add(12*time.Hour).Hour()))
 	one, two := startOwn(t, folder, table.URL, "one"), startOwn(t, folder, table.URL, "two")
-	_, text := one.post(acquire, `{"entity": {"user": "1"}, "cost": {"rpm": 40}}`)
+	const holds = `{"entity": {"user": "1"},
+		"cost": {"rpd": 40, "parallel": 4, "charged": 40, "released": 40}}`
+	_, text := one.post(acquire, holds)
 	var granted struct{ Lease string }
 	if err := json.Unmarshal([]byte(text), &granted); err != nil {
 		t.Fatal(err)
@@ -113,19 +144,38 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := startOwn(t, folder, table.URL, "one")
-	settle := "/v1/leases/" + granted.Lease + "/settle"
-	for range 2 {
-		if status, text := again.post(settle, `{"cost": {"rpm": 1}}`); status != http.StatusGone {
-			t.Errorf("%d %s", status, text)
-		}
-		if status, text := two.post(settle, `{"cost": {"rpm": 1}}`); status != http.StatusMisdirectedRequest {
-			t.Errorf("%d %s", status, text)
+	ended := func() {
+		t.Helper()
+		settle := "/v1/leases/" + granted.Lease + "/settle"
+		for range 2 {
+			if status, text := again.post(settle, `{"cost": {"rpd": 1}}`); status != http.StatusGone {
+				t.Errorf("%d %s", status, text)
+			}
+			if status, text := two.post(settle, `{}`); status != http.StatusMisdirectedRequest {
+				t.Errorf("%d %s", status, text)
+			}
 		}
 	}
-	_, text = two.post("/v1/api/peek", `{"entity": {"user": "1"}}`)
-	if want := `{"available":{"rpm":60}`; !strings.HasPrefix(text, want) {
-		t.Errorf("%s, want %s", text, want)
+	left := func(at *own, want string) {
+		t.Helper()
+		_, text := at.post("/v1/api/peek", `{"entity": {"user": "1"}}`)
+		if !strings.HasPrefix(text, `{"available":`+want) {
+			t.Errorf("%s, want %s", text, want)
+		}
 	}
+	ended()
+	left(two, `{"rpd":60,"parallel":1,"charged":60,"released":60}`)
+	if status, text := two.post(acquire, holds); status != http.StatusTooManyRequests {
+		t.Errorf("slots of a process that was killed just now: %d %s", status, text)
+	}
+	clock.by.Store(int64(2*time.Minute + 5*time.Second))
+	status, text := again.post(acquire, `{"entity": {"user": "1"}, "cost": {"parallel": 4}}`)
+	if status != http.StatusOK {
+		t.Errorf("two minutes later: %d %s", status, text)
+	}
+	ended()
+	left(two, `{"rpd":60,"parallel":1,"charged":60,"released":100}`)
+	clock.by.Store(0) // a reload checks that the clocks agree
 	if err := syscall.Kill(again.process.Pid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
