@@ -158,7 +158,9 @@ type answer struct {
 	Lease  string         `json:"lease"`
 	Left   map[string]any `json:"remaining"`
 	Ended  string         `json:"ended"`
-	Detail string         `json:"detail"`
+	// Degraded says that the failure policy has admitted the call.
+	Degraded bool   `json:"degraded"`
+	Detail   string `json:"detail"`
 }
 
 // post calls a path. headers come in pairs.
