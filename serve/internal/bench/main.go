@@ -83,7 +83,7 @@ func newBed(ctx context.Context, trip time.Duration, leases int) (*bed, error) {
 	if err != nil {
 		return nil, err
 	}
-	measured, err := telemetry.New()
+	measured, err := telemetry.New(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/sluice-go/sluice/serve/internal/envoy"
 	"github.com/sluice-go/sluice/serve/internal/logs"
 	"github.com/sluice-go/sluice/serve/internal/server"
-	"github.com/sluice-go/sluice/serve/internal/telemetry"
 )
 
 // Exit codes, as those of `sluice`.
@@ -105,10 +104,6 @@ func version() string {
 // serve is Run with flags.
 func (p *Process) serve(ctx context.Context, flags *Flags) error {
 	log := logs.New(p.Stderr)
-	measured, err := telemetry.New()
-	if err != nil {
-		return err
-	}
 	secure, err := flags.tls()
 	if err == nil && flags.Check {
 		err = flags.checkFiles()
@@ -121,6 +116,11 @@ func (p *Process) serve(ctx context.Context, flags *Flags) error {
 		return err
 	}
 	defer at.close()
+	measured, err := newTelemetry(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer endTelemetry(ctx, measured, log)
 	f := &files{flags: flags, place: at, log: log, telemetry: measured,
 		options: []runtime.Option{runtime.WithLogger(log), runtime.WithObserver(measured.Observer)}}
 	if err := f.start(); err != nil {
@@ -133,6 +133,7 @@ func (p *Process) serve(ctx context.Context, flags *Flags) error {
 		Peers:   flags.peers(secure),
 		Version: version(),
 		Tokens:  func() []string { return *f.tokens.Load() }, Metrics: measured.Handler, Measure: measured.Request,
+		Trace: measured.Trace,
 	})
 	if err := measured.Watch(s.Leases); err != nil {
 		return err

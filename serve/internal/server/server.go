@@ -41,6 +41,8 @@ type Config struct {
 	Peers   *peers.Peers // nil if there are none
 	// Measure is called for each request that was answered; it may be nil.
 	Measure func(ctx context.Context, route string, status int, took time.Duration)
+	// Trace returns a handler with spans of its requests; it may be nil.
+	Trace func(http.Handler) http.Handler
 	// End ends what serves other protocols, at the latest with ctx; it may be nil.
 	End func(ctx context.Context)
 }
@@ -66,8 +68,12 @@ func New(c Config) *Server {
 		Tokens: c.Tokens, Draining: s.draining, Metrics: c.Metrics,
 		Measure: c.Measure, Version: c.Version, Peers: c.Peers,
 	})
+	traced := http.Handler(calls)
+	if c.Trace != nil {
+		traced = c.Trace(traced)
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/", calls)
+	mux.Handle("/", traced)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { health(w, true) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		health(w, s.ready.Load() && s.draining.Err() == nil)

@@ -1,9 +1,10 @@
 // Package telemetry measures the server by OpenTelemetry: what the library measures, and requests, leases and
-// reloads. Prometheus reads it.
+// reloads. Prometheus reads it, and OTLP sends it, with spans, if variables of the environment say where.
 package telemetry
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -11,9 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -33,6 +39,9 @@ type Telemetry struct {
 	// Handler serves the metrics to Prometheus.
 	Handler http.Handler
 
+	meters *sdkmetric.MeterProvider
+	spans  *sdktrace.TracerProvider // nil if none are sent
+
 	meter    metric.Meter
 	requests metric.Float64Histogram
 	reloads  metric.Int64Counter
@@ -40,8 +49,9 @@ type Telemetry struct {
 	descriptors metric.Int64Counter
 }
 
-// New returns a Telemetry with nothing measured yet.
-func New() (*Telemetry, error) {
+// New returns a Telemetry with nothing measured yet, of a version of the program. The variables of
+// OpenTelemetry (OTEL_*) say what it sends, and where. It has to be closed.
+func New(ctx context.Context, version string) (*Telemetry, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -49,27 +59,73 @@ func New() (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-	t := &Telemetry{
-		Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), meter: provider.Meter(scope),
-	}
-	if t.Observer, err = otellimit.New(otellimit.WithMeterProvider(provider),
-		otellimit.WithTracerProvider(noop.NewTracerProvider())); err != nil {
+	of, err := describe(ctx, version)
+	if err != nil {
 		return nil, err
+	}
+	sent, err := newOTLP(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	options := []sdkmetric.Option{sdkmetric.WithReader(reader), sdkmetric.WithResource(of)}
+	if sent.metrics != nil {
+		options = append(options, sdkmetric.WithReader(sent.metrics))
+	}
+	t := &Telemetry{
+		Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		meters:  sdkmetric.NewMeterProvider(options...), spans: sent.spans,
+	}
+	t.meter = t.meters.Meter(scope)
+	return t, t.measure()
+}
+
+// measure makes the instruments of t.
+func (t *Telemetry) measure() (err error) {
+	var tracers trace.TracerProvider = noop.NewTracerProvider()
+	if t.spans != nil {
+		tracers = t.spans
+	}
+	if t.Observer, err = otellimit.New(otellimit.WithMeterProvider(t.meters),
+		otellimit.WithTracerProvider(tracers)); err != nil {
+		return err
 	}
 	if t.requests, err = t.meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long requests took, the waiting included."),
 		metric.WithExplicitBucketBoundaries(metrics.DecisionDuration.Buckets...)); err != nil {
-		return nil, err
+		return err
 	}
 	if t.descriptors, err = t.meter.Int64Counter("sluice.serve.envoy.descriptors",
 		metric.WithUnit("{descriptor}"), metric.WithDescription("Descriptors of Envoy's requests, by outcome. "+
 			"Those that are unmatched, negative or have an override are counted as that, too.")); err != nil {
-		return nil, err
+		return err
 	}
 	t.reloads, err = t.meter.Int64Counter("sluice.serve.reloads", metric.WithUnit("{reload}"),
 		metric.WithDescription("Reads of the files after the start, by whether they took effect."))
-	return t, err
+	return err
+}
+
+// Close sends what was measured last. It fails with ctx's error, or that of sending.
+func (t *Telemetry) Close(ctx context.Context) error {
+	err := t.meters.Shutdown(ctx)
+	if t.spans != nil {
+		err = errors.Join(err, t.spans.Shutdown(ctx))
+	}
+	return err
+}
+
+// Trace returns next with a span for each request, whose parent is the caller's span (traceparent). It is
+// next itself if no spans are sent.
+func (t *Telemetry) Trace(next http.Handler) http.Handler {
+	if t.spans == nil {
+		return next
+	}
+	tracer := t.spans.Tracer(scope)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		ctx, span := tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
+		defer span.End()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
 }
 
 // Watch measures the leases of h.
@@ -119,6 +175,13 @@ func (t *Telemetry) Descriptor(ctx context.Context, what envoy.Outcome) {
 
 // Request measures a request: by its route, never its path, and by its status.
 func (t *Telemetry) Request(ctx context.Context, route string, status int, took time.Duration) {
-	t.requests.Record(ctx, took.Seconds(), metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("http.route", route), attribute.Int("http.response.status_code", status))))
+	all := [...]attribute.KeyValue{semconv.HTTPRoute(route), semconv.HTTPResponseStatusCode(status)}
+	t.requests.Record(ctx, took.Seconds(), metric.WithAttributeSet(attribute.NewSet(all[:]...)))
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetName(route)
+		span.SetAttributes(all[:]...)
+		if status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, http.StatusText(status))
+		}
+	}
 }
