@@ -25,8 +25,8 @@ import (
 // declares.
 var direction = []string{
 	"migrating", "migrating/perlimit", "codec/codectest", ".", "operator", "internal/layout",
-	"internal/scheduler", "internal/known", "internal/members", "internal/override", "internal/pace",
-	"internal/wire",
+	"internal/scheduler", "internal/known", "internal/audit", "internal/members", "internal/override",
+	"internal/pace", "internal/wire",
 	"internal/plan", "codec",
 }
 

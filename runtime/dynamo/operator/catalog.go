@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/audit"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -20,7 +21,7 @@ import (
 )
 
 // Catalog reads and writes the names of templates in one table. It implements store.Catalog. A write of
-// unknown outcome is sent again, and recognised by its id.
+// unknown outcome is sent again, and counts once.
 type Catalog struct {
 	api     wire.API
 	retrier wire.Retrier
@@ -54,15 +55,16 @@ func (c *Catalog) Get(
 	return override.DecodeEntry(spec, out.Item)
 }
 
-// Set implements store.Catalog. It replaces the whole entry. If that has the buckets of another resource, its
-// version rises above those of the resource's kinds and plans, which are not read any more. Else the sum of
-// versions could fall, and buckets keep old numbers.
+// Set implements store.Catalog, in one transaction: of the entry, which it replaces, and of the record of the
+// change. If the entry has the buckets of another resource, its version rises above those of the resource's
+// kinds and plans, which are not read any more. Else the sum of versions could fall, and buckets keep old
+// numbers.
 func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (store.Revision, error) {
 	after, err := c.before(ctx, spec, e.Buckets)
 	if err != nil {
 		return "", err
 	}
-	return c.write(ctx, spec, e.Name, e.Revision, after, override.EncodeEntry(spec, &e))
+	return c.write(ctx, spec, &e, after, override.EncodeEntry(spec, &e))
 }
 
 // before returns the most that the versions of the overrides of a kind and of the plans of a resource add up
@@ -97,58 +99,57 @@ func (c *Catalog) before(ctx context.Context, spec *store.Spec, resource string)
 	return most + ofPlans, nil
 }
 
-// Delete implements store.Catalog.
+// Delete implements store.Catalog, as Set does.
 func (c *Catalog) Delete(ctx context.Context, spec *store.Spec, name string, rev store.Revision) error {
-	_, err := c.write(ctx, spec, name, rev, 0, nil)
+	_, err := c.write(ctx, spec, &store.Entry{Name: name, Revision: rev}, 0, nil)
 	return err
 }
 
-// write puts the attributes of an entry, nil for a tombstone, in place of the one with revision rev. The
-// version is above after.
+// write puts the attributes of e, nil for a tombstone, in place of what has the revision of e. The version is
+// above after.
 func (c *Catalog) write(
-	ctx context.Context, spec *store.Spec, name string, rev store.Revision, after int64, attributes codec.Item,
+	ctx context.Context, spec *store.Spec, e *store.Entry, after int64, attributes codec.Item,
 ) (store.Revision, error) {
-	conflict := &store.ConflictError{At: fmt.Sprintf("name %s of the catalog of %s", store.Quote(name),
+	conflict := &store.ConflictError{At: fmt.Sprintf("name %s of the catalog of %s", store.Quote(e.Name),
 		spec.Resource)}
-	old, ok := override.ParseRevision(rev)
-	if !ok {
+	if _, ok := override.ParseRevision(e.Revision); !ok {
 		return "", conflict
 	}
-	op := wire.NewOp()
+	there, found, err := c.Get(ctx, spec, e.Name)
 	for {
-		version := max(c.now().UnixMilli(), old+1, after+1)
+		switch {
+		case err != nil:
+			return "", err
+		case found != (e.Revision != "") || there.Revision != e.Revision:
+			return "", conflict
+		}
+		now := c.now()
+		version := max(now.UnixMilli(), there.Version+1, after+1)
 		if version > override.MaxVersion {
 			return "", &store.SetupError{
 				What: fmt.Sprintf("the version of name %s of %s would be %d, too far in the future",
-					store.Quote(name), spec.Resource, version),
+					store.Quote(e.Name), spec.Resource, version),
 				Do: "set this host's clock by NTP",
 			}
 		}
-		in := c.put(spec, name, old, version, op, attributes)
-		err := c.retrier.Do(ctx, func() error {
-			_, err := c.api.PutItem(ctx, in, wire.NoRetry)
-			return err
-		})
+		change := store.Change{
+			At: e.Name, Resource: spec.Resource, Before: there.Fields(spec), After: e.Fields(spec),
+		}
+		w := audit.Write{Put: c.put(spec, e.Name, there.Version, version, attributes)}
+		err = audit.Do(ctx, c.api, &c.retrier, w, version, now, change)
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
-		if err == nil || ok && isOp(failed.Item, op) { // an earlier attempt was applied
+		if err == nil {
 			return override.FormatRevision(version), nil
 		} else if !ok {
 			return "", err
 		}
-		there, found, err := override.DecodeEntry(spec, failed.Item)
-		switch {
-		case err != nil:
-			return "", err
-		case rev != "" || found:
-			return "", conflict
-		}
-		old = there.Version // a tombstone
+		there, found, err = override.DecodeEntry(spec, failed.Item)
 	}
 }
 
 // put returns the write of attributes, if the version is old, 0 for nothing stored.
 func (c *Catalog) put(
-	spec *store.Spec, name string, old, version int64, op string, attributes codec.Item,
+	spec *store.Spec, name string, old, version int64, attributes codec.Item,
 ) *dynamodb.PutItemInput {
 	in := &dynamodb.PutItemInput{
 		TableName: &c.retrier.Table, Item: item.CatalogKey(spec.Resource, name),
@@ -156,7 +157,7 @@ func (c *Catalog) put(
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	maps.Copy(in.Item, attributes)
-	in.Item["ver"], in.Item["op"] = codec.N(version), codec.S(op)
+	in.Item["ver"], in.Item["op"] = codec.N(version), codec.S(wire.NewOp())
 	if old != 0 {
 		in.ConditionExpression = aws.String("ver = :old")
 		in.ExpressionAttributeValues = codec.Item{":old": codec.N(old)}
@@ -167,10 +168,11 @@ func (c *Catalog) put(
 // List implements store.Catalog. It reads the whole catalog, without consistency.
 func (c *Catalog) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
+		key := item.CatalogKey(spec.Resource, "")
 		in := &dynamodb.QueryInput{
 			TableName:                 &c.retrier.Table,
-			KeyConditionExpression:    aws.String("PK = :pk"),
-			ExpressionAttributeValues: codec.Item{":pk": item.CatalogKey(spec.Resource, "")[item.PK]},
+			KeyConditionExpression:    aws.String("PK = :pk AND begins_with(SK, :names)"),
+			ExpressionAttributeValues: codec.Item{":pk": key[item.PK], ":names": key[item.SK]},
 		}
 		for page, err := range wire.Pages(ctx, c.api, &c.retrier, in) {
 			if err != nil {

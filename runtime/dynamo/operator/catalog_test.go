@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/internal/test/audited"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -19,31 +20,17 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// model is a template with one limit by name and one for all names together, for keys of orgs on plans.
-func model() *store.Spec {
-	rpm, month := bucket.Per(60, time.Minute), bucket.InWindows(100, 30*24*time.Hour)
-	return &store.Spec{
-		Resource: "model", Limits: []string{"rpm", "month"}, Usages: []string{"input", "output"},
-		Kinds: []store.Kind{
-			{Name: "org", Prefix: "org-", Parent: store.NoParent},
-			{Name: "key", Prefix: "key-", Parent: 0, Limits: []bucket.Limit{rpm, {}}},
-			{Name: "org", Prefix: "org-", Parent: store.NoParent, AllNames: true, Limits: []bucket.Limit{{}, month}},
-		},
-		Plans: &store.Plans{Kind: 0, Names: []string{"pro"}},
-	}
-}
-
-// lossy loses the answers of the next puts.
+// lossy loses the answers of the next transactions.
 type lossy struct {
 	wire.API
 
 	lose int
 }
 
-func (l *lossy) PutItem(
-	ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.PutItemOutput, error) {
-	out, err := l.API.PutItem(ctx, in, opts...)
+func (l *lossy) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	out, err := l.API.TransactWriteItems(ctx, in, opts...)
 	if l.lose > 0 && err == nil {
 		l.lose--
 		return nil, &types.InternalServerError{}
@@ -63,7 +50,7 @@ type catalogWorld struct {
 func newCatalogWorld(t *testing.T) *catalogWorld {
 	t.Helper()
 	client := memdynamo.New().Client()
-	w := &catalogWorld{T: t, spec: model(), api: &lossy{API: client}, now: time.UnixMilli(1_000_000)}
+	w := &catalogWorld{T: t, spec: audited.Spec(), api: &lossy{API: client}, now: time.UnixMilli(1_000_000)}
 	retrier := wire.NewRetrier(dynamotest.Table(t, client, dynamotest.Streamless(operator.Table)))
 	retrier.After = func(time.Duration) <-chan time.Time { // pauses take no time
 		now := make(chan time.Time, 1)
@@ -169,7 +156,7 @@ func TestCatalogMalformed(t *testing.T) {
 	w := newCatalogWorld(t)
 	e := store.Entry{Name: "gpt-5", Prices: []int64{-1, 5}}
 	w.set(e, 1_000_000)
-	broken := model()
+	broken := audited.Spec()
 	broken.Usages = []string{"input", "x"}
 	w.spec.Usages = nil
 	if got, _, err := w.Get(w.Context(), broken, "gpt-5"); err != nil || got.Prices != nil {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/audit"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -68,8 +69,9 @@ func (m *Members) SetCalendar(ctx context.Context, entity string, since time.Tim
 	return m.update(ctx, entity, members.SetCalendar(since))
 }
 
-// SetPlan implements store.MemberStore. It writes nothing if entity is on the plan already: a repeated call
-// costs a read. It fails with a *store.ContendedError if others change the plan in each attempt.
+// SetPlan implements store.MemberStore. It costs a read and a transaction of two items, four write units. It
+// writes nothing if entity is on the plan already: a repeated call costs a read. It fails with a
+// *store.ContendedError if others change the plan in each attempt.
 func (m *Members) SetPlan(ctx context.Context, entity, plan string, from *string) error {
 	for attempt := 1; ; attempt++ {
 		old, _, err := m.Get(ctx, entity)
@@ -81,7 +83,7 @@ func (m *Members) SetPlan(ctx context.Context, entity, plan string, from *string
 		case from != nil && *from != old.Plan:
 			return &store.ConflictError{At: "plan of " + entity}
 		}
-		err = m.update(ctx, entity, members.SetPlan(plan, old, m.now()))
+		err = m.setPlan(ctx, plan, old, entity)
 		if _, changed := errors.AsType[*types.ConditionalCheckFailedException](err); !changed {
 			return err
 		}
@@ -89,6 +91,17 @@ func (m *Members) SetPlan(ctx context.Context, entity, plan string, from *string
 			return &store.ContendedError{Resource: "plan", Entity: entity, Attempts: attempt}
 		}
 	}
+}
+
+// setPlan puts entity on plan, if it still is as old.
+func (m *Members) setPlan(ctx context.Context, plan string, old store.Member, entity string) error {
+	now := m.now()
+	in, version := members.SetPlan(plan, old, now)
+	in.TableName, in.Key = &m.retrier.Table, item.EntityKey(entity)
+	defer m.changed(entity)
+	return audit.Do(ctx, m.api, &m.retrier, audit.Write{Update: in}, version, now, store.Change{
+		At: entity, Before: store.PlanFields(old.Plan), After: store.PlanFields(plan),
+	})
 }
 
 // cascadeName is the name of an attribute that is a reserved word.

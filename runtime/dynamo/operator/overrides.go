@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/audit"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
@@ -71,62 +72,56 @@ func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[item.Key]c
 	return items, nil
 }
 
-// Set implements store.OverrideStore. It leaves limits of the item that spec does not know as they are:
-// another binary has written them. A tombstone removes them too.
-//
-// A write of unknown outcome is sent again. Its condition fails if the first one was applied, and the op in
-// the item shows that it was. Version and numbers would not show it: two operators who raise a limit alike
-// write the same.
+// Set implements store.OverrideStore, in one read and one transaction: of the override, and of the record of
+// the change. It leaves limits of the item that spec does not know as they are: another binary has written
+// them. A tombstone removes them too.
 func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
 	conflict := &store.ConflictError{Resource: spec.Resource, At: s.At}
 	old, ok := override.ParseRevision(s.Revision)
 	if !ok {
 		return "", conflict
 	}
-	if _, _, ofPlan := store.SplitPlanAt(s.At); ofPlan {
-		return o.setPlan(ctx, spec, s, old)
-	}
 	after, err := o.quotaVersion(ctx, spec, s.At)
 	if err != nil {
 		return "", err
 	}
-	for {
-		w, err := o.build(spec, s, max(old, after), old)
+	key := item.OverrideKey(spec.Resource, s.At)
+	items, err := o.read(ctx, []codec.Item{key})
+	if err != nil {
+		return "", err
+	}
+	for raw := items[item.KeyOf(key)]; ; {
+		there, ver, err := override.Decode(spec, s.At, raw)
+		switch {
+		case err != nil:
+			return "", err
+		case old != 0 && ver != old, old == 0 && there.Overrides():
+			return "", conflict
+		}
+		w, err := o.build(spec, s, raw, max(ver, after), ver)
 		if err != nil {
 			return "", err
 		}
-		maybeApplied, err := o.send(ctx, w)
+		both := audit.Write{Update: w.update, Put: w.put}
+		err = audit.Do(ctx, o.api, &o.retrier, both, w.ver, o.now(), changeOf(spec, there, s))
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err == nil {
 			return override.FormatRevision(w.ver), nil
 		} else if !ok {
 			return "", err
 		}
-		if w.wrote(failed.Item) { // an earlier attempt was applied
-			return override.FormatRevision(w.ver), nil
-		}
-		there, ver, err := override.Decode(spec, s.At, failed.Item)
-		switch {
-		case err != nil:
-			return "", err
-		case old != 0, there.Overrides():
-			return "", conflict
-		case maybeApplied && ver >= w.ver: // another operator may have seen and deleted it
-			return "", conflict
-		}
-		old = ver // a tombstone: s expects that nothing is overridden there
+		raw = failed.Item
 	}
 }
 
-// send sends w until there is an answer. maybeApplied reports that some attempt had none.
-func (o *Overrides) send(ctx context.Context, w *configWrite) (maybeApplied bool, err error) {
-	err = o.retrier.Do(ctx, func() error {
-		err := w.send(ctx, o.api)
-		outcome, _ := wire.Classify(err)
-		maybeApplied = maybeApplied || outcome == wire.Unknown
-		return err
-	})
-	return maybeApplied, err
+// changeOf returns the record of a change of there to s. A quota, which sync has stored and not an operator,
+// counts as nothing.
+func changeOf(spec *store.Spec, there, s store.Stored) store.Change {
+	c := store.Change{At: s.At, Resource: spec.Resource, After: s.Fields(spec)}
+	if there.Epoch == 0 {
+		c.Before = there.Fields(spec)
+	}
+	return c
 }
 
 // quotaVersion returns the version that an override of at must exceed because regional quotas may be in force
@@ -179,9 +174,14 @@ func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.
 	}
 }
 
-// build returns an operator's write of s over what has the version old, 0 for nothing. The new version is
-// above after. An override takes the target from regional sync, and a tombstone gives it back.
-func (o *Overrides) build(spec *store.Spec, s store.Stored, after, old int64) (*configWrite, error) {
+// build returns an operator's write of s over raw, which has the version old, 0 for nothing. The new version
+// is above after. An override takes the target from regional sync, and a tombstone gives it back.
+func (o *Overrides) build(
+	spec *store.Spec, s store.Stored, raw codec.Item, after, old int64,
+) (*configWrite, error) {
+	if _, _, ofPlan := store.SplitPlanAt(s.At); ofPlan {
+		return o.buildPlan(spec, s, raw, old)
+	}
 	condition, values := "attribute_not_exists(PK)", codec.Item{}
 	if old != 0 {
 		condition, values[":old"] = "ver = :old", codec.N(old)
@@ -293,10 +293,7 @@ func (w *configWrite) send(ctx context.Context, api wire.API) (err error) {
 }
 
 // wrote reports whether w was the last write to an item.
-func (w *configWrite) wrote(item codec.Item) bool { return isOp(item, w.op) }
-
-// isOp reports whether op is the id of the last write to an item.
-func isOp(raw codec.Item, op string) bool {
-	last, ok := raw["op"].(*types.AttributeValueMemberS)
-	return ok && last.Value == op
+func (w *configWrite) wrote(item codec.Item) bool {
+	last, ok := item["op"].(*types.AttributeValueMemberS)
+	return ok && last.Value == w.op
 }

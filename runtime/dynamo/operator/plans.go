@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,50 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// setPlan is Set for a kind on a plan, of which the caller has seen the version old, 0 for nothing. It reads
-// the item that all plans have first. An item without numbers of any plan stays, and is not listed.
-func (o *Overrides) setPlan(
-	ctx context.Context, spec *store.Spec, s store.Stored, old int64,
-) (store.Revision, error) {
-	key := item.PlansKey(spec.Resource)
-	for applied := int64(0); ; { // applied is the highest version that may have been
-		items, err := o.read(ctx, []codec.Item{key})
-		if err != nil {
-			return "", err
-		}
-		raw := items[item.KeyOf(key)]
-		there, ver, err := override.Decode(spec, s.At, raw)
-		switch {
-		case err != nil:
-			return "", err
-		case old != 0 && ver != old, old == 0 && there.Overrides(), applied > 0 && ver >= applied:
-			return "", &store.ConflictError{Resource: spec.Resource, At: s.At}
-		}
-		w, err := o.buildPlan(spec, s, raw, ver)
-		if err != nil {
-			return "", err
-		}
-		maybeApplied, err := o.send(ctx, w)
-		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
-		if err == nil || ok && w.wrote(failed.Item) { // an earlier attempt was applied
-			return override.FormatRevision(w.ver), nil
-		} else if !ok {
-			return "", err
-		}
-		if maybeApplied {
-			applied = w.ver
-		}
-	}
-}
-
 // buildPlan returns an operator's write of s, a kind on a plan, to raw, the item of all plans, which has the
-// version old.
+// version old. The item stays without numbers of any plan, and is not listed then.
 func (o *Overrides) buildPlan(
 	spec *store.Spec, s store.Stored, raw codec.Item, old int64,
 ) (*configWrite, error) {

@@ -3,6 +3,7 @@
 package item
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,10 @@ const WindowSpan = "window"
 
 // GrantPrefix begins the sort key of a grant. The resource and the grant's id follow.
 const GrantPrefix = "#GRANT#"
+
+// AuditPrefix begins the sort key of the record of a change, below the hash key of what has changed. The
+// version that the change gave it, in ms, and an id follow.
+const AuditPrefix = "#AUDIT#"
 
 // CheckpointPrefix begins the sort key of a checkpoint: of a stream's shard, or of a segment of a migration.
 const CheckpointPrefix = "#CHECKPOINT#"
@@ -224,6 +229,28 @@ func GrantKey(entity, resource, id string) Item {
 
 // GrantAttribute returns the name of the attribute that holds what a grant has added to a limit.
 func GrantAttribute(limit string) string { return "g_" + limit }
+
+// AuditHash returns the hash key of records.
+func AuditHash(of store.Audited) string {
+	switch {
+	case of.Entity != "":
+		return EntityPrefix + of.Entity
+	case of.Kind != "":
+		return kindPrefix + of.Kind
+	case of.Plans != "":
+		return plansKey
+	}
+	return catalogKey + of.Catalog
+}
+
+// AuditSort begins the sort keys of records of a version in ms. They sort by it.
+func AuditSort(version int64) string { return AuditPrefix + fmt.Sprintf("%013d", version) }
+
+// AuditTime returns the version in the sort key of a record, as text.
+func AuditTime(sort string) string {
+	version, _, _ := strings.Cut(strings.TrimPrefix(sort, AuditPrefix), "#")
+	return version
+}
 
 // CheckpointKey returns the key of a checkpoint.
 func CheckpointKey(name string) Item { return key(SystemKey, CheckpointPrefix+name) }

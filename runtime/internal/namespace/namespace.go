@@ -60,6 +60,14 @@ func Of(api any) item.Namespace {
 	return ""
 }
 
+// Under returns the API that api is made of, if New has made it, else api.
+func Under(api API) API {
+	if c, ok := api.(*client); ok {
+		return c.API
+	}
+	return api
+}
+
 type client struct {
 	API
 	namespace item.Namespace

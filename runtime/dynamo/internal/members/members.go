@@ -129,19 +129,20 @@ func SetCalendar(since time.Time) *dynamodb.UpdateItemInput {
 }
 
 // SetPlan returns the update, without its key, that puts an entity on plan at now, if its plan is still that
-// of old.
-func SetPlan(plan string, old store.Member, now time.Time) *dynamodb.UpdateItemInput {
-	in := &dynamodb.UpdateItemInput{
+// of old. version is that of the plan after it, in ms.
+func SetPlan(plan string, old store.Member, now time.Time) (in *dynamodb.UpdateItemInput, version int64) {
+	version = max(now.UnixMilli(), old.PlanVersion+1)
+	in = &dynamodb.UpdateItemInput{
 		UpdateExpression:         aws.String("SET #plan = :plan, pv = :pv"),
 		ConditionExpression:      aws.String("attribute_not_exists(pv)"),
 		ExpressionAttributeNames: map[string]string{"#plan": planAttribute}, // a reserved word
 		ExpressionAttributeValues: codec.Item{
-			":plan": codec.S(plan), ":pv": codec.N(max(now.UnixMilli(), old.PlanVersion+1)),
+			":plan": codec.S(plan), ":pv": codec.N(version),
 		},
 	}
 	if old.PlanVersion != 0 {
 		in.ConditionExpression = aws.String("pv = :old")
 		in.ExpressionAttributeValues[":old"] = codec.N(old.PlanVersion)
 	}
-	return in
+	return in, version
 }
