@@ -224,35 +224,16 @@ func (r *record) closed(ctx context.Context, call *store.Call, how closing, late
 func (r *record) reportClosed(
 	ctx context.Context, call *store.Call, how closing, ended time.Time, err error,
 ) {
-	obs := r.resource.core.env.Observer
-	f, operation := obs.Settled, store.OperationSettle
-	if how == releasing {
-		f, operation = obs.Released, store.OperationRelease
-	}
-	if err != nil {
-		f = obs.Failed
-	}
-	if f == nil {
-		return
-	}
-	event := observers.Event(operation, call, ended, err)
-	event.Local, event.Shadow = outage.Degraded(r.by), r.shadowed != nil
-	f(ctx, event)
+	observers.Closed(ctx, r.resource.core.env.Observer, call, observers.Closing{
+		Released: how == releasing, Ended: ended, Err: err, Local: outage.Degraded(r.by), Shadow: r.shadowed != nil,
+	})
 }
 
 // noticeGiveBack wakes the waiters of part's buckets if tokens came back. A bucket that is as before was not
 // written to, so nothing was given back to it.
 func (r *record) noticeGiveBack(part *store.Part) {
-	waiters := r.resource.core.waiters
-	if waiters.Buckets() == 0 {
-		return
-	}
-	gaveBack := r.holder != nil && r.holds()
-	for i, actual := range part.Actual {
-		gaveBack = gaveBack || actual < part.Cost[i]
-	}
-	if gaveBack {
+	if w := r.resource.core.waiters; w.Buckets() > 0 && (r.holder != nil && r.holds() || part.GivesBack()) {
 		spec := r.resource.spec
-		waiters.GaveBack(spec, balances.Written(spec, r.Part().Buckets, part.Buckets), r.resource.now())
+		w.GaveBack(spec, balances.Written(spec, r.Part().Buckets, part.Buckets), r.resource.now())
 	}
 }

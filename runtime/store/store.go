@@ -263,6 +263,16 @@ func (p *Part) Difference(b *Bucket) []int64 {
 	return cost
 }
 
+// GivesBack reports whether p, of a settle, gives tokens of a limit back.
+func (p *Part) GivesBack() bool {
+	for i, actual := range p.Actual {
+		if actual < p.Cost[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // NoteCharges sets the Charges of p's buckets to what an acquire took of them, if any limit has windows or
 // holds.
 func (p *Part) NoteCharges() {

@@ -47,6 +47,31 @@ func Acquired(
 	f(ctx, e)
 }
 
+// Closing is how a lease has ended.
+type Closing struct {
+	Released      bool // all was given back
+	Ended         time.Time
+	Err           error // why it was not written
+	Local, Shadow bool  // as in Event
+}
+
+// Closed calls obs with how the lease of call has ended. One that is kept is settled at its cost.
+func Closed(ctx context.Context, obs *store.Observer, call *store.Call, c Closing) {
+	f, operation := obs.Settled, store.OperationSettle
+	if c.Released {
+		f, operation = obs.Released, store.OperationRelease
+	}
+	if c.Err != nil {
+		f = obs.Failed
+	}
+	if f == nil {
+		return
+	}
+	e := Event(operation, call, c.Ended, c.Err)
+	e.Local, e.Shadow = c.Local, c.Shadow
+	f(ctx, e)
+}
+
 // reserves returns the highest cost of part in money, and its currency.
 func reserves(part *store.Part) (most money.Amount, currency string) {
 	spec := part.Def.Spec()

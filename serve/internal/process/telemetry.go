@@ -16,7 +16,7 @@ import (
 // lastMetrics is the time to send what was measured last.
 const lastMetrics = 5 * time.Second
 
-// newTelemetry returns what measures the process. What cannot be sent is logged.
+// newTelemetry returns what measures the process. It logs what cannot be sent.
 func newTelemetry(ctx context.Context, log *slog.Logger) (*telemetry.Telemetry, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { warnUnsent(log, err) }))
 	return telemetry.New(ctx, version())

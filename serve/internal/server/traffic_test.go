@@ -231,9 +231,9 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// ofOne returns the bars of a row for clients that have one server, which is one process of the library. There
-// chains that hold slots share their transactions: with these loads, the library in one process has a p99 of
-// 7 to 13 round trips, by the arrivals.
+// ofOne returns the bars of a row for clients that have one server, which is one process of the library.
+// There chains that hold slots share their transactions: with these loads, the library in one process has a
+// p99 of 7 to 13 round trips, by the arrivals.
 func ofOne(row *traffic.Row) []traffic.Bar {
 	bars := slices.Clone(row.Bars)
 	for i := range bars {
