@@ -85,10 +85,10 @@ func earlier(from any, taken bool) any {
 // question prepares a question for the i-th bucket. It takes what the pool has, so that no later call does.
 func (r *resource) question(call *store.Call, i int, now time.Duration) *question {
 	part := &call.Parts[0]
-	p := r.pool(part.Def, &part.Buckets[i])
+	p := r.pool(part, &part.Buckets[i])
 	q := &question{resource: r, pool: p, prefetch: call.Prefetch, at: i, cost: slices.Clone(p.own(part.Cost))}
 	q.had = make([]int64, len(q.cost))
-	p.name(part, i)
+	p.name(part, &part.Buckets[i])
 	if p.blocks.Expire(now); !p.tooLarge(q.cost) {
 		q.draws = p.blocks.TakeSome(q.cost, call.Prefetch, now)
 		for _, d := range q.draws {
@@ -161,7 +161,7 @@ func (r *resource) putBack(part *store.Part, i int, questions []*question, now t
 	}
 	b := &part.Buckets[i]
 	cost := r.spec.CostOf(b.Kind, part.Cost)
-	p := r.pool(part.Def, b)
+	p := r.pool(part, b)
 	defer p.mu.Unlock()
 	p.putBack(acquires(b.Source, cost)[0].draws, now)
 }

@@ -66,9 +66,9 @@ func (r *resource) find(key poolKey) *pool {
 	return p
 }
 
-// pool returns the pool of b, a bucket of def, locked. It makes one if there is none.
-func (r *resource) pool(def store.Definition, b *store.Bucket) *pool {
-	key := r.key(def, b)
+// pool returns the pool of b, a bucket of part, locked. It makes one if there is none.
+func (r *resource) pool(part *store.Part, b *store.Bucket) *pool {
+	key := r.key(part.Def, b)
 	for {
 		if p := r.find(key); p != nil {
 			return p
@@ -76,7 +76,7 @@ func (r *resource) pool(def store.Definition, b *store.Bucket) *pool {
 		r.mu.Lock()
 		made := r.pools[key] == nil
 		if made {
-			r.pools[key] = newPool(r, key)
+			r.pools[key] = newPool(r, key, part, b)
 		}
 		p := r.pools[key]
 		r.mu.Unlock()
@@ -87,13 +87,17 @@ func (r *resource) pool(def store.Definition, b *store.Bucket) *pool {
 	}
 }
 
-func newPool(r *resource, key poolKey) *pool {
+// newPool returns a pool of b, with its name: a call may put tokens back into it, which have to be given back
+// before another call names the bucket.
+func newPool(r *resource, key poolKey, part *store.Part, b *store.Bucket) *pool {
 	n, k := len(r.spec.Limits), &r.spec.Kinds[key.kind]
-	return &pool{
+	p := &pool{
 		resource: r, key: key, partial: len(k.Indexes()) < n, meter: blocks.NewMeter(n),
 		prefetch: max(r.spec.Prefetch, Shortest),
 		waiting:  make([]int64, n), vectors: [2][]int64{make([]int64, n), make([]int64, n)},
 	}
+	p.name(part, b)
+	return p
 }
 
 // own returns cost without the limits that p's bucket does not have. The next call changes what it returns.
@@ -187,9 +191,8 @@ func (p *pool) giveBack(r blocks.Rest, called time.Time) *store.Call {
 	return &store.Call{Parts: []store.Part{part}, Called: called}
 }
 
-// name sets how calls name p's bucket, by part's i-th one.
-func (p *pool) name(part *store.Part, i int) {
-	b := &part.Buckets[i]
+// name sets how calls name p's bucket: as b, a bucket of part.
+func (p *pool) name(part *store.Part, b *store.Bucket) {
 	p.def, p.template = part.Def, b.Unfilled()
 	if p.root = part.Root; p.root == "" {
 		p.root = part.Buckets[len(part.Buckets)-1].Entity

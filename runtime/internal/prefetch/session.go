@@ -101,7 +101,7 @@ func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 func (r *resource) take(call *store.Call, i int, now time.Duration) bool {
 	part := &call.Parts[0]
 	b := &part.Buckets[i]
-	p := r.pool(part.Def, b)
+	p := r.pool(part, b)
 	cost := p.own(part.Cost)
 	p.blocks.Expire(now)
 	p.meter.Add(cost, now)
@@ -119,7 +119,7 @@ func (r *resource) take(call *store.Call, i int, now time.Duration) bool {
 	}
 	size := p.due(now)
 	if size != nil {
-		p.name(part, i)
+		p.name(part, b)
 	}
 	p.mu.Unlock()
 	if size != nil {

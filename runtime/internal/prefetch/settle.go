@@ -112,13 +112,13 @@ type settling struct {
 func (r *resource) settle(part *store.Part, i int, lazy bool) *settling {
 	b, now := &part.Buckets[i], r.now()
 	cost, change := r.spec.CostOf(b.Kind, part.Cost), slices.Clone(r.spec.CostOf(b.Kind, part.Difference(b)))
-	p := r.pool(part.Def, b)
+	p := r.pool(part, b)
 	defer p.mu.Unlock()
 	one := &settling{pool: p, bucket: b}
 	if !some(change) {
 		return one
 	}
-	p.name(part, i)
+	p.name(part, b)
 	p.blocks.Expire(now)
 	all := acquires(b.Source, cost)
 	p.takeBack(all, change, now)

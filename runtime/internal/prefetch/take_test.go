@@ -36,7 +36,7 @@ func BenchmarkTake(b *testing.B) {
 	call := &store.Call{Called: env.Clock.Now(), Prefetch: 5 * time.Second, Parts: []store.Part{{
 		Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}, Cost: []int64{1000, 1000},
 	}}}
-	p := s.resources[def].pool(def, &call.Parts[0].Buckets[0])
+	p := s.resources[def].pool(&call.Parts[0], &call.Parts[0].Buckets[0])
 	p.image = &bucket.Image{Balances: bucket.Full([]bucket.Limit{limit, limit}), Missing: make([]bool, 2)}
 	for range 2 {
 		many := blocks.New([]int64{1 << 60, 1 << 60}, 1000*time.Hour, 2000*time.Hour, 0, nil)
