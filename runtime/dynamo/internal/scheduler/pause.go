@@ -60,10 +60,9 @@ func (p *pauser) pause(ctx context.Context) {
 		}
 	}
 	p.roster.removeEnded()
-	isNew := func(r *Request) bool { return r.attempts == 0 }
 	longest := wire.Backoff(firstPause, p.attempt.n)
 	switch {
-	case len(p.roster.pending) == 0, spent && slices.ContainsFunc(p.roster.pending, isNew):
+	case len(p.roster.pending) == 0, spent && p.hasFirst():
 		longest = 0 // a first attempt is no retry
 	case spent: // only settles are left: they go on until their time-out
 		longest = time.Second
@@ -84,6 +83,16 @@ func (p *pauser) pause(ctx context.Context) {
 		p.sleep(ctx, time.Duration(p.scheduler.seams.Jitter()*float64(longest)), arrival)
 	}
 	p.attempt.err, p.attempt.lastErr = nil, p.attempt.err
+}
+
+// hasFirst reports whether a request has not been sent yet. Each counts once: the next attempt may leave it
+// out (firstByRetry), or may be of a write that none joins.
+func (p *pauser) hasFirst() (found bool) {
+	for _, r := range p.roster.pending {
+		found = found || r.attempts == 0 && !r.hurried
+		r.hurried = true
+	}
+	return found
 }
 
 // RacesAtOnce is how many lost races are followed by an attempt without a pause. A request of one bucket that

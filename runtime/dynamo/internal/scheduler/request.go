@@ -30,6 +30,7 @@ type Request struct {
 	// The worker of the request's queue writes these. The caller reads them once the request has ended.
 	free     int   // of attempts, those that were throttled or met a transaction
 	attempts int   // written under the queue's lock as well, since a caller may leave before the end
+	hurried  bool  // an attempt went without a pause, since this one had none yet
 	sent     bool  // a request was sent for it; written under the queue's lock as well
 	answered bool  // the caller has its answer although the write may still be applied
 	err      error // once ended
