@@ -56,7 +56,8 @@ type override struct {
 // Explained is one entry of Explain: an override, the schema, or what a region keeps.
 type Explained[L any] struct {
 	// At is "user-123", "user" or "schema"; "floor" for what a region keeps without a quota. For plan pro there
-	// are "pro.user", its override, and "schema.pro.user".
+	// are "pro.user", its override, and "schema.pro.user". For a name there are "all.user-123", the override of
+	// all names, and "catalog.user" and "catalog.pro.user".
 	At      string
 	Limits  L        // those that it names
 	Wins    []string // the limits that it decides
@@ -347,13 +348,11 @@ func BindConfig[E Entity, C, L any](
 // Generated Configs of templates call it.
 func NamedConfig[E Entity, C, L any](c *Config[E, C, L], name string) *Config[E, C, L] {
 	named := *c
-	named.untyped.of.Name = name
+	named.untyped.of.ByName, named.untyped.of.Name = true, name
 	return &named
 }
 
 // limitsIn returns s's limits, nil for each of spec's that it does not have.
 func limitsIn(s *store.Stored, spec *store.Spec) []*Rate {
-	limits := make([]*bucket.Limit, len(spec.Limits))
-	copy(limits, s.Limits)
-	return ratesOf(spec, limits)
+	return ratesOf(spec, slices.Concat(s.Limits, make([]*bucket.Limit, len(spec.Limits)))[:len(spec.Limits)])
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Of is whose numbers they are: those of a resource, or of all names of a template together, or with a Name
-// those of one.
+// Of is whose numbers they are: those of a resource, those of all names of a template together, or if it is
+// ByName those of one.
 type Of struct {
-	Def  store.Definition // for a Name, its template
-	Name string
+	Def    store.Definition // of a name, its template
+	ByName bool
+	Name   string // as the caller gave it
 
 	// Changed is called with the name of an entry that was changed.
 	Changed func(name string)
@@ -70,7 +71,7 @@ func (p *Place) Set(
 }
 
 // inCatalog reports whether the entry of a name has p's numbers.
-func (p *Place) inCatalog() bool { return p.Name != "" && !p.Entity }
+func (p *Place) inCatalog() bool { return p.ByName && !p.Entity }
 
 // limits returns limits as buckets have them.
 func (p *Place) limits(limits []*rates.Rate) ([]*bucket.Limit, error) {
@@ -85,7 +86,7 @@ func (p *Place) limits(limits []*rates.Rate) ([]*bucket.Limit, error) {
 			spec.Kinds[p.Kind].Name)
 		switch {
 		case kind == store.NoKind:
-		case p.Name != "" && spec.Kinds[kind].AllNames:
+		case p.ByName && spec.Kinds[kind].AllNames:
 			wrong = "all names have it together (all_names in limits.yaml): set it for these"
 		default:
 			changed[i], wrong = rate.Limit(spec, kind, i)
@@ -120,7 +121,7 @@ func (p *Place) setEntry(
 
 // Resource returns the name of the resource for messages: that of a name without what its entry says.
 func (o *Of) Resource() string {
-	if e := (store.Entry{Name: o.Name}); o.Name != "" {
+	if e := (store.Entry{Name: o.Name}); o.ByName {
 		return e.ResourceAt(o.Def.Spec().Resource)
 	}
 	return o.Def.Spec().Resource
@@ -128,7 +129,7 @@ func (o *Of) Resource() string {
 
 // Resolve returns the Definition with o's numbers: Def, or that of the Name by what the catalog has now.
 func (o *Of) Resolve(ctx context.Context, s store.Session) (store.Definition, error) {
-	if o.Name == "" {
+	if !o.ByName {
 		return o.Def, nil
 	}
 	e, err := o.entry(ctx, s)
@@ -165,7 +166,7 @@ func (o *Of) Bucket(ctx context.Context, s store.Session, kind int) (store.Defin
 		return nil, 0, err
 	}
 	reason := "has limits of all names together alone: take them for these, without a name"
-	if o.Name == "" && o.Def.Spec().Names {
+	if !o.ByName && o.Def.Spec().Names {
 		def = store.NewNamed(o.Def, &store.Entry{})
 		kind, reason = def.Spec().AllNames(kind), "has limits by name alone: take those of one name"
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/chains"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -33,16 +34,27 @@ func Of(
 	if on.Name != "" {
 		at = slices.Insert(at, 1, store.PlanAt(on.Name, at[1]))
 	}
-	said, err := overrides.Get(ctx, spec, at...)
+	of := spec // whose overrides those of kinds and plans are
+	if named, ok := def.(*store.Named); ok {
+		of = named.Of.Spec()
+	}
+	said, err := overrides.Get(ctx, of, at...)
 	if err != nil {
 		return nil, err
 	}
 	if on.Name != "" {
-		numbers, _ := spec.Plans.NumbersOf(spec, on.Name, kind)
-		said = slices.Insert(said, 2, numbers)
+		said = slices.Insert(said, 2, planned(spec, on.Name, kind))
+	}
+	if spec.Template != "" {
+		own, err := overrides.Get(ctx, spec, stored)
+		if err != nil {
+			return nil, err
+		}
+		said[0].At = AllNames + stored
+		said = slices.Concat(own, said[:1], entries(spec, on.Name, kind), said[1:])
 	}
 	stores := said
-	said = append(slices.Clone(said), store.FullOverride("schema", spec.Kinds[kind].Limits))
+	said = append(slices.Clone(said), store.FullOverride("schema", schema(spec, kind)))
 	deciding := said
 	if spec.Regions != nil {
 		beat, err := overrides.Heartbeat(ctx)
@@ -62,12 +74,75 @@ func won(spec *store.Spec, kind int, said, deciding []store.Stored) []Source {
 		all[i].Stored = said[i]
 	}
 	for i, name := range spec.Limits {
-		if spec.Kinds[kind].Has(i) {
+		if has(spec, kind, i) {
 			winner := &all[store.Decides(deciding, i)]
 			winner.Wins = append(winner.Wins, name)
 		}
 	}
 	return all
+}
+
+// Beginnings of Source.At, of a name of a template.
+const (
+	AllNames = "all."     // of the entity's override of all names
+	Catalog  = "catalog." // of what the catalog has for the name, at a kind or a plan
+)
+
+// kinds returns the kinds of the buckets of entities of a kind whose numbers spec has. Of a template without
+// a name, those of all names are among them.
+func kinds(spec *store.Spec, kind int) (all []int) {
+	for k := range spec.Kinds {
+		if k == kind || spec.Names && spec.Template == "" && spec.EntityKind(k) == kind {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// has reports whether buckets of entities of a kind, as in kinds, have the i-th limit.
+func has(spec *store.Spec, kind, i int) bool {
+	return slices.ContainsFunc(kinds(spec, kind), func(k int) bool { return spec.Kinds[k].Has(i) })
+}
+
+// schema returns the limits of limits.yaml for buckets of entities of a kind.
+func schema(spec *store.Spec, kind int) []bucket.Limit {
+	limits := make([]bucket.Limit, len(spec.Limits))
+	for _, k := range kinds(spec, kind) {
+		for i := range limits {
+			if spec.Kinds[k].Has(i) {
+				limits[i] = spec.Kinds[k].Limits[i]
+			}
+		}
+	}
+	return limits
+}
+
+// planned returns what limits.yaml has for buckets of entities of a kind that are on a plan.
+func planned(spec *store.Spec, plan string, kind int) (numbers store.Stored) {
+	for _, k := range kinds(spec, kind) {
+		own, _ := spec.Plans.NumbersOf(spec, plan, k)
+		if numbers.At == "" {
+			numbers = own
+			continue
+		}
+		for i, limit := range own.Limits {
+			if limit != nil {
+				numbers.Limits[i] = limit
+			}
+		}
+	}
+	return numbers
+}
+
+// entries returns what the catalog has for a name and entities of a kind: on a plan, unless that is empty,
+// and on all.
+func entries(spec *store.Spec, plan string, kind int) (said []store.Stored) {
+	name := spec.Kinds[kind].Name
+	if plan != "" {
+		at := store.PlanAt(plan, name)
+		said = append(said, store.Stored{At: Catalog + at, Limits: spec.Entry.NumbersAt(at)})
+	}
+	return append(said, store.Stored{At: Catalog + name, Limits: spec.Entry.NumbersAt(name)})
 }
 
 // consistent looks members up without a cache.
