@@ -3,11 +3,10 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/local"
 	"github.com/sluice-go/sluice/runtime/internal/outage"
+	"github.com/sluice-go/sluice/runtime/internal/parked"
 	"github.com/sluice-go/sluice/runtime/internal/tokens"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -95,34 +94,9 @@ func (r *record) again() *request {
 	return call
 }
 
-// add adds more, which was taken at at (ms), to what the lease took. A limit that a bucket did not have
-// either time is not settled: what was taken of it the other time stays taken. The caller has locked r.
+// add adds more, which was taken at at (ms), to what the lease took. The caller has locked r.
 func (r *record) add(more *store.Part, at int64) {
-	sum, before := *more, r.Part()
-	more.NoteCharges()
-	sum.Cost, sum.Buckets = slices.Clone(more.Cost), slices.Clone(more.Buckets)
-	for i, c := range before.Cost {
-		sum.Cost[i] = bucket.Add(sum.Cost[i], c)
-	}
-	for i := range sum.Buckets {
-		sum.Buckets[i].Dropped = either(sum.Buckets[i].Dropped, before.Buckets[i].Dropped)
-		sum.Buckets[i].Charges = slices.Concat(before.Buckets[i].Charges, more.Buckets[i].Charges)
-	}
-	r.Set(&sum)
+	sum := parked.Sum(r.Part(), more)
+	r.Set(sum)
 	r.wrote(sum.Buckets, at)
-}
-
-// either returns where a or b is true; a nil one is false throughout.
-func either(a, b []bool) []bool {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	both := slices.Clone(a)
-	for i := range both {
-		both[i] = both[i] || b[i]
-	}
-	return both
 }

@@ -1,0 +1,39 @@
+package parked
+
+import (
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Sum returns what a lease took that took more after before. A limit that a bucket did not have either time
+// is not settled: what was taken of it the other time stays taken. It notes what the buckets of more charge.
+func Sum(before, more *store.Part) *store.Part {
+	sum := *more
+	more.NoteCharges()
+	sum.Cost, sum.Buckets = slices.Clone(more.Cost), slices.Clone(more.Buckets)
+	for i, c := range before.Cost {
+		sum.Cost[i] = bucket.Add(sum.Cost[i], c)
+	}
+	for i := range sum.Buckets {
+		sum.Buckets[i].Dropped = either(sum.Buckets[i].Dropped, before.Buckets[i].Dropped)
+		sum.Buckets[i].Charges = slices.Concat(before.Buckets[i].Charges, more.Buckets[i].Charges)
+	}
+	return &sum
+}
+
+// either returns where a or b is true; a nil one is false throughout.
+func either(a, b []bool) []bool {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	both := slices.Clone(a)
+	for i := range both {
+		both[i] = both[i] || b[i]
+	}
+	return both
+}
