@@ -74,6 +74,9 @@ func (s *Schema) Open(on runtime.Store, opts ...runtime.Option) (*Limits, error)
 // Resource returns the resource of a name. The error is an *runtime.InvalidError.
 func (l *Limits) Resource(name string) (*Resource, error) {
 	if r, ok := l.byName[name]; ok {
+		if err := template(r.Spec); err != nil {
+			return nil, err
+		}
 		return r, nil
 	}
 	names := make([]string, len(l.All))
@@ -81,6 +84,17 @@ func (l *Limits) Resource(name string) (*Resource, error) {
 		names[i] = r.Name()
 	}
 	return nil, unknown(name, names)
+}
+
+// template returns an *runtime.InvalidError if spec is of a template, whose buckets are those of names.
+func template(spec *store.Spec) error {
+	if !spec.Names {
+		return nil
+	}
+	return &runtime.InvalidError{
+		Field: "resource", Value: spec.Resource, Reason: "has names: catalog in limits.yaml, and sluice-serve " +
+			"takes no names yet: call it from Go, or write a resource without names",
+	}
 }
 
 // unknown returns the error for the name of a resource that is none of names.
@@ -95,6 +109,9 @@ func unknown(name string, names []string) error {
 func (s *Schema) Resource(name string) (*Resource, error) {
 	names := make([]string, len(s.specs))
 	for i, spec := range s.specs {
+		if spec.Resource == name && spec.Names {
+			return nil, template(spec)
+		}
 		if spec.Resource == name {
 			return &Resource{Spec: spec, usage: s.resources[i].Usage}, nil
 		}
