@@ -59,10 +59,10 @@ type Resource struct {
 	Names   bool      // a catalog has names of it: it is a template
 	// one for each of Limits: all names of a template together have it; nil if it is none
 	AllNames []bool
-	Priced   bool // usage has prices, which a catalog may change
-	Cascade string    // atomic, compensated or none
-	Shadow  bool      // its calls are never denied
-	Regions *Regions  // those that have its limits in common; nil if each table has its own
+	Priced   bool     // usage has prices, which a catalog may change
+	Cascade  string   // atomic, compensated or none
+	Shadow   bool     // its calls are never denied
+	Regions  *Regions // those that have its limits in common; nil if each table has its own
 
 	OnUnavailable string // allow, deny or local
 	LazySettle    bool

@@ -74,7 +74,7 @@ resources:
 			Name: "paid", Limits: []string{"tpm", "month"}, Cascade: "atomic", OnUnavailable: "deny",
 			Windows: []*Window{nil, {Unit: WindowMonth, Length: 30 * 24 * time.Hour, Date: 1, Zone: "UTC"}},
 			Units:   []string{"", "USD"},
-			Priced: true, Usage: []Usage{{Name: "input", Price: 2_500_000, Counts: []int{0}}, {Name: "cached"},
+			Priced:  true, Usage: []Usage{{Name: "input", Price: 2_500_000, Counts: []int{0}}, {Name: "cached"},
 				{Name: "output", Price: 10_000_000_000, Counts: []int{0}}},
 			Charged: []Charged{{Kind: 1, Limits: []Numbers{
 				{Capacity: 9, Burst: 9, Refill: 9, Period: time.Minute},

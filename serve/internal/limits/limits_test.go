@@ -23,7 +23,9 @@ func TestTemplates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, get := range []func(string) (*limits.Resource, error){schema.Resource, open.Resource} {
-		for name, says := range map[string]string{"model": "has names: catalog", "gpt-5": "is none of limits.yaml"} {
+		for name, says := range map[string]string{
+			"model": "has names: catalog", "gpt-5": "is none of limits.yaml",
+		} {
 			r, err := get(name)
 			invalid, ok := errors.AsType[*runtime.InvalidError](err)
 			if r != nil || !ok || !strings.Contains(invalid.Reason, says) {
