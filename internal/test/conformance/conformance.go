@@ -165,6 +165,7 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 		t.Run("money", func(t *testing.T) { runMoneyControls(t, open) })
 		t.Run("plans", func(t *testing.T) { runPlanControls(t, open) })
 		t.Run("credits", func(t *testing.T) { runCreditControls(t, open) })
+		t.Run("names", func(t *testing.T) { runNameControls(t, open) })
 	})
 }
 
