@@ -14,11 +14,8 @@ func nameRandom(w *nameWorld) {
 	numbers := func() amounts { return amounts{n(3) * (20 + n(50)), n(2) * (500 + n(1000)), 0} }
 	for range w.changes {
 		p := []*gateway{w.here, w.elsewhere}[n(2)]
-		name, key, org := some(names), some(keys), ""
-		org = orgs[0]
-		if key == keys[1] {
-			org = orgs[1]
-		}
+		name, who := some(names), n(2)
+		key, org := keys[who], orgs[who]
 		switch kind := n(10); {
 		case kind < 2 || !known[name]:
 			w.enter(entryOf(name, map[string]amounts{"key": numbers(), "pro.key": numbers()}))

@@ -314,7 +314,7 @@ func (r *Reader) useExpired(all []*View, o wire.Outcome, now int64) wire.Outcome
 		}
 		old := r.grace(v.Shape, now)
 		old.Rechecked, old.Writes, old.On = true, v.writes, v.on
-		if v.Resource.hasEntry(v.Kind) {
+		if v.Resource.Spec.ByName(v.Kind) {
 			old.Entry = v.Resource.entry.Load().Version
 		}
 		v.overridesResolved = true

@@ -144,25 +144,20 @@ func (r *Resource) see(e *store.Entry) {
 	}
 }
 
-// hasEntry reports whether a name's entry in the catalog concerns buckets of a kind.
-func (r *Resource) hasEntry(kind int) bool {
-	return r.Spec.Entry != nil && !r.Spec.Kinds[kind].AllNames
-}
-
 // newEntry reports whether shape, of a bucket of a kind, was made by an older entry than the known one.
 func (r *Resource) newEntry(shape *override.Resolved, kind int) bool {
-	return r.hasEntry(kind) && shape.Entry < r.entry.Load().Version
+	return r.Spec.ByName(kind) && shape.Entry < r.entry.Load().Version
 }
 
 // readsEntry reports whether v's entry in the catalog is read with its overrides, and not taken from what
 // calls remember.
 func (v *View) readsEntry() bool {
-	return v.Resource.hasEntry(v.Kind) && v.Needs&(NeedNewer|NeedWhole) != 0
+	return v.Resource.Spec.ByName(v.Kind) && v.Needs&(NeedNewer|NeedWhole) != 0
 }
 
 // nameKeys returns the keys of what decides v's numbers since its bucket is of one name.
 func (v *View) nameKeys() (keys []item.Item) {
-	if v.Resource.hasEntry(v.Kind) {
+	if v.Resource.Spec.ByName(v.Kind) {
 		keys = append(keys, item.OverrideKey(v.Resource.template(), v.Entity))
 	}
 	if v.readsEntry() {
@@ -175,7 +170,7 @@ func (v *View) nameKeys() (keys []item.Item) {
 // become an alias, leaves the one that calls remember: they find that out by themselves.
 func (v *View) name(read *fetched, from *override.Sources) (err error) {
 	r := v.Resource
-	if !r.hasEntry(v.Kind) {
+	if !r.Spec.ByName(v.Kind) {
 		return nil
 	}
 	if from.OfAll, err = read.override(r.Spec, r.template(), v.Entity); err != nil {

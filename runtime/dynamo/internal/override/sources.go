@@ -24,7 +24,7 @@ func KeysOf(spec *store.Spec, kind int, entity string) *Keys {
 		spec: spec, kind: kind, entity: entity, own: item.OverrideKey(resource, entity),
 		ofKind: item.OverrideKey(template, spec.Kinds[kind].Name),
 	}
-	if spec.Template != "" && !spec.Kinds[kind].AllNames {
+	if spec.ByName(kind) {
 		k.ofAll, k.entry = item.OverrideKey(template, entity), item.CatalogKey(template, spec.Entry.Name)
 	}
 	switch {

@@ -63,19 +63,20 @@ type role struct {
 	Statements []statement
 }
 
-// The hash keys of the table. Acquires and usage write none below kinds and plans: the overrides there change
-// the limits of everybody at once.
+// The hash keys of the table. Acquires and usage write none below kinds, plans and catalogs: what is there
+// changes the limits of everybody at once.
 const (
 	entities = "ENTITY#*"
 	kinds    = "KIND#*"
 	plans    = "PLANS#"
+	catalogs = "CATALOG#*"
 	system   = "SYSTEM#"
 	buckets  = "RESOURCE#*" // in an index
 )
 
 // items returns the hash keys of all items of the default namespace. A reader of these does not read other
 // namespaces.
-func items() []string { return []string{entities, kinds, plans, system} }
+func items() []string { return []string{entities, kinds, plans, catalogs, system} }
 
 // lists returns the hash keys of the indexes likewise.
 func lists() []string { return []string{"PARENT#*", buckets, "CONFIG#*"} }
@@ -99,13 +100,13 @@ func acquirer() role {
 				Actions: []string{"DescribeTable", "DescribeTimeToLive"}, On: table,
 			},
 			{
-				Sid: "Read", Why: "Buckets, overrides and entities; Query finds the per-limit items of a table that " +
-					"is being migrated.",
+				Sid: "Read", Why: "Buckets, overrides and entities; Query reads catalogs of names, and finds the " +
+					"per-limit items of a table that is being migrated.",
 				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table, Leading: items(),
 			},
 			{
 				Sid: "Charge", Why: "Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) " +
-					"and plans (PLANS#) are out of reach.",
+					"and plans (PLANS#) and catalogs (CATALOG#) are out of reach.",
 				Actions: []string{"PutItem", "UpdateItem"}, On: table, Leading: []string{entities, system},
 			},
 		}}
@@ -124,7 +125,7 @@ func admin() role {
 				On: table, Whole: true,
 			},
 			{
-				Sid: "Items", Why: "Buckets, entities, overrides, grants; Query also serves entity erase.",
+				Sid: "Items", Why: "Buckets, entities, overrides, catalogs, grants; Query also serves entity erase.",
 				Actions: []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "Query"},
 				On:      table, Leading: items(),
 			},
@@ -180,8 +181,8 @@ func reader() role {
 				Whole: true,
 			},
 			{
-				Sid: "Read", Why: "sluice peek, entity show, override get and explain, usage; Query finds per-limit " +
-					"items.",
+				Sid: "Read", Why: "sluice peek, entity show, override get and explain, usage; Query reads catalogs and " +
+					"finds per-limit items.",
 				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table, Leading: items(),
 			},
 			{

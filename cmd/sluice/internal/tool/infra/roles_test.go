@@ -60,11 +60,14 @@ func TestRoles(t *testing.T) {
 
 	administer(t, s, command)
 	setPlans(t, s)
+	setNames(t, s)
 	sent[infra.Admin] = s.take()
 	work(t, s, command, migrating.New(s.client(), testTable))
+	useNames(t, migrating.New(s.client(), testTable))
 	sent[infra.Acquire] = s.take()
 	look(command)
 	seePlans(t, s)
+	seeNames(t, s)
 	sent[infra.ReadOnly] = s.take()
 	aggregate(command)
 	sent[infra.Aggregator] = s.take()
@@ -107,6 +110,7 @@ func TestRoles(t *testing.T) {
 	}{
 		{infra.Acquire, ask{"UpdateItem", testARN, []string{"KIND#user"}}},
 		{infra.Acquire, ask{"UpdateItem", testARN, []string{"PLANS#"}}},
+		{infra.Acquire, ask{"PutItem", testARN, []string{"CATALOG#model"}}},
 		{infra.Acquire, ask{"PutItem", testARN, []string{"ENTITY#user-1", "KIND#user"}}},
 		{infra.Acquire, ask{"UpdateItem", testARN + "2", []string{"ENTITY#user-1"}}},
 		{infra.Acquire, ask{"DeleteItem", testARN, []string{"ENTITY#user-1"}}},
@@ -244,11 +248,14 @@ func TestRolesInNamespace(t *testing.T) {
 	sent := map[infra.Role][]request{}
 	change(command)
 	setPlans(t, s)
+	setNames(t, s)
 	sent[infra.Admin] = s.take()
 	work(t, s, command, dynamo.New(s.client(), testTable, inSpace(s)...))
+	useNames(t, dynamo.New(s.client(), testTable, inSpace(s)...))
 	sent[infra.Acquire] = s.take()
 	see(command)
 	seePlans(t, s)
+	seeNames(t, s)
 	sent[infra.ReadOnly] = s.take()
 	aggregate(command)
 	sent[infra.Aggregator] = s.take()
@@ -276,6 +283,7 @@ func TestRolesInNamespace(t *testing.T) {
 		}
 		for _, key := range []string{
 			"ENTITY#user-1", "KIND#user", "PLANS#", "SYSTEM#", "RESOURCE#gpt-4", "team-b#ENTITY#user-1",
+			"CATALOG#model",
 		} {
 			for _, action := range []string{
 				"GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem",
@@ -442,7 +450,7 @@ func seePlans(t *testing.T, s *service) {
 }
 
 // TestOperations holds the operations that alarms watch against those that a service calls: no more, and none
-// is forgotten.
+// is forgotten. None watches the queries of catalogs: what a service remembers of one stays in use.
 func TestOperations(t *testing.T) {
 	s := serve(t)
 	command := commander(t, s)

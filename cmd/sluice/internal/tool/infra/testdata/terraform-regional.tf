@@ -222,17 +222,17 @@ resource "aws_iam_policy" "acquire" {
         Action   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # Buckets, overrides and entities; Query finds the per-limit items of a table that is being migrated.
+      # Buckets, overrides and entities; Query reads catalogs of names, and finds the per-limit items of a table that is being migrated.
       {
         Sid      = "Read"
         Effect   = "Allow"
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"]
         Resource = aws_dynamodb_table.sluice.arn
         Condition = {
-          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "SYSTEM#"] }
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "CATALOG#*", "SYSTEM#"] }
         }
       },
-      # Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) and plans (PLANS#) are out of reach.
+      # Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) and plans (PLANS#) and catalogs (CATALOG#) are out of reach.
       {
         Sid      = "Charge"
         Effect   = "Allow"
@@ -260,14 +260,14 @@ resource "aws_iam_policy" "admin" {
         Action   = ["dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive", "dynamodb:DescribeTimeToLive", "dynamodb:UpdateContinuousBackups", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # Buckets, entities, overrides, grants; Query also serves entity erase.
+      # Buckets, entities, overrides, catalogs, grants; Query also serves entity erase.
       {
         Sid      = "Items"
         Effect   = "Allow"
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:Query"]
         Resource = aws_dynamodb_table.sluice.arn
         Condition = {
-          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "SYSTEM#"] }
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "CATALOG#*", "SYSTEM#"] }
         }
       },
       # sluice migrate, which reads all items of the table, of other namespaces too.
@@ -350,14 +350,14 @@ resource "aws_iam_policy" "read_only" {
         Action   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # sluice peek, entity show, override get and explain, usage; Query finds per-limit items.
+      # sluice peek, entity show, override get and explain, usage; Query reads catalogs and finds per-limit items.
       {
         Sid      = "Read"
         Effect   = "Allow"
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"]
         Resource = aws_dynamodb_table.sluice.arn
         Condition = {
-          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "SYSTEM#"] }
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "CATALOG#*", "SYSTEM#"] }
         }
       },
       # sluice migrate --dry-run, which reads all items of the table, of other namespaces too.
