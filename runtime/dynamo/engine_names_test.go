@@ -2,11 +2,16 @@ package dynamo
 
 import (
 	"fmt"
+	"math/rand/v2"
+	stdruntime "runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/known"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -176,4 +181,140 @@ func TestAllNamesSharedByCalls(t *testing.T) {
 		t.Errorf("%d calls are admitted, want 33", sum)
 	}
 	e.left(t, "model", "key-1", map[string][2]int64{"tpm": {1, 100}})
+}
+
+// TestNameVersions: the versions of entries only rise. The control: with one that falls when an entry has no
+// numbers any more, the bucket keeps those that it had.
+func TestNameVersions(t *testing.T) {
+	falls := func(
+		spec *store.Spec, kind int, from *override.Sources, now int64,
+	) (*override.Resolved, error) {
+		r, err := override.Resolve(spec, kind, from, now)
+		if from.Entry != nil && len(from.Entry.Numbers) == 0 {
+			r.Version -= from.Entry.Version
+		}
+		return r, err
+	}
+	for _, test := range []struct {
+		resolve known.Resolve
+		rpm     int64
+	}{{nil, 100}, {falls, 20}} {
+		e := newEngine(t)
+		g := e.gateway(t, e.client, templated(t), func(s *Store) { s.seams.Resolve = test.resolve })
+		g.enters(t, restating("gpt-5", map[string]int64{"key": 20}))
+		g.takes(t, "gpt-5", a1, tokens{1, 1})
+		g.enters(t, store.Entry{Name: "gpt-5"})
+		g.takes(t, "gpt-5", a1, tokens{1, 1})
+		e.capacity(t, "model/gpt-5", "key-1", test.rpm)
+	}
+}
+
+// TestNamesMemory: what a session knows of 10,000 names of 1,000 entities is within the bound of its cache. A
+// name takes less than its buckets.
+func TestNamesMemory(t *testing.T) {
+	skipOnLocal(t)
+	longform.NoRace(t, "it measures memory")
+	const buckets, names, entities, most = 2000, 10_000, 1000, 2200
+	def := templated(t)
+	def.spec.Plans, def.spec.Cascade = nil, store.CascadeNone
+	table := newSimTable(1, def.Of(modelKey).Decode)
+	table.minDelay, table.maxDelay, table.quiet = 0, 0, true
+	p := newProcess(t, table, 1, 0, option(ImageCache(buckets)), def)
+	all := make([]*store.Named, names)
+	for i := range all {
+		all[i] = store.NewNamed(def, &store.Entry{Name: fmt.Sprint("gpt-", i), Version: 1})
+	}
+	heap := func() int64 {
+		clear(table.items)
+		stdruntime.GC()
+		stdruntime.GC()
+		var m stdruntime.MemStats
+		stdruntime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
+	use := func(n int) {
+		for range n {
+			call := &store.Call{Called: time.Now(), Parts: []store.Part{{
+				Def: all[random.IntN(names)], Cost: []int64{1000, 0},
+				Buckets: []store.Bucket{{Entity: fmt.Sprintf("key-%03d", random.IntN(entities)), Kind: modelKey}},
+			}}}
+			if err := p.session.Acquire(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	use(10)
+	before := heap()
+	for i := range 3 {
+		use(longform.Count(t, "calls", 20_000, 2*buckets))
+		each := float64(heap()-before) / buckets
+		t.Logf("%.0f bytes for each of %d buckets with one limit", each, buckets)
+		if each > most {
+			t.Errorf("round %d: %.0f bytes per bucket, want at most %d", i, each, most)
+		}
+	}
+}
+
+// TestOperatorNames: what operators do to a bucket and its numbers, they do to those of a name.
+func TestOperatorNames(t *testing.T) {
+	e := newEngine(t)
+	g := e.gateway(t, e.client, templated(t, "free", "pro"))
+	g.enters(t, store.Entry{Name: "gpt-5"})
+	g.plans(t, "1", "pro")
+	g.takes(t, "gpt-5", a1, tokens{9, 100})
+	g.takes(t, "gpt-5", a2, tokens{8, 100})
+	for resource, want := range map[string][]string{
+		"model/gpt-5": {"key-1", "key-2"}, "model": {"key-1", "key-2", "org-1"},
+	} {
+		var listed []string
+		for page, err := range operator.Buckets(t.Context(), e.client, e.table, resource, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range page.Buckets {
+				listed = append(listed, b.Entity)
+			}
+		}
+		if !slices.Equal(listed, want) {
+			t.Errorf("%s has buckets of %q, want %q", resource, listed, want)
+		}
+	}
+	filled, err := operator.Reset(t.Context(), e.client, e.table, "key-1", "model/gpt-5")
+	if err != nil || !slices.Equal(filled, []string{"rpm"}) {
+		t.Errorf("filled %q, %v", filled, err)
+	}
+	e.left(t, "model/gpt-5", "key-1", map[string][2]int64{"rpm": {200, 200}})
+	e.left(t, "model", "key-1", map[string][2]int64{"tpm": {4900, 5000}})
+
+	g.changes(t, g.named("gpt-5"), "key-1", perMinute(70, 0))
+	g.changes(t, g.spec, "key-2", perMinute(0, 300))
+	g.changes(t, g.spec, "pro.key", perMinute(150, 0))
+	for _, test := range []struct {
+		spec *store.Spec
+		want []string
+	}{{g.spec, []string{"pro.key", "key-2"}}, {g.named("gpt-5"), []string{"key-1"}}} {
+		var at []string
+		for s, err := range g.session.Overrides().List(t.Context(), test.spec) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = append(at, s.At)
+		}
+		if !slices.Equal(at, test.want) {
+			t.Errorf("%s is overridden at %q, want %q", test.spec.Resource, at, test.want)
+		}
+	}
+	overrides := g.session.Overrides()
+	err = overrides.Fill(t.Context(), g.named("gpt-5"), modelKey, "key-1", "org-1")
+	if err == nil {
+		err = overrides.Fill(t.Context(), g.named("gpt-5"), modelOrgAll, "org-1", "org-1")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.left(t, "model/gpt-5", "key-1", map[string][2]int64{"rpm": {70, 70}})
+	e.left(t, "model", "org-1", map[string][2]int64{"tpm": {50_000, 50_000}})
+	g.takes(t, "gpt-5", a1, tokens{70, 0})
+	g.denied(t, "gpt-5", a1, tokens{1, 0})
 }

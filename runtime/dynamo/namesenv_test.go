@@ -126,10 +126,12 @@ type gateway struct {
 	spec    *store.Spec
 }
 
-func (e *engine) gateway(t testing.TB, api wire.API, def store.Definition) *gateway {
+func (e *engine) gateway(
+	t testing.TB, api wire.API, def store.Definition, opts ...storeChange,
+) *gateway {
 	t.Helper()
 	g := &gateway{events: &events{}, spec: def.Spec()}
-	s := &opened{Store: newStore(api, e.table)}
+	s := &opened{Store: newStore(api, e.table, opts...)}
 	b := runtime.NewBuilder(s, e.options(g.events)...)
 	g.Names = runtime.BindNames[apiKey](b, def,
 		func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v },
