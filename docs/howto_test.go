@@ -22,8 +22,9 @@ type page struct {
 var howTos = map[string]page{
 	"docs/how-to/per-ip.md":               {},
 	"docs/how-to/per-customer.md":         {world: customers},
-	"docs/how-to/plans.md":                {},
+	"docs/how-to/plans.md":                {notRun: 1},
 	"docs/how-to/models.md":               {notRun: 1},
+	"docs/how-to/audit.md":                {notRun: 1},
 	"docs/how-to/daily-limits.md":         {},
 	"docs/how-to/calendar-windows.md":     {world: billed},
 	"docs/how-to/skip-or-401.md":          {},

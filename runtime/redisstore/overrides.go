@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/audit"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/catalog"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
@@ -110,7 +111,7 @@ func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]
 // none.
 func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
 	fields := text.LimitFields(s.At)
-	args := []any{string(s.Revision), rand.Text(), fields}
+	var args []any
 	for i, name := range spec.Limits {
 		limit := ""
 		if s.Limits[i] != nil {
@@ -124,12 +125,20 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 		args = append(args, fields+name, limit)
 	}
 	defer o.changed(spec)
+	key := o.db.Keys.Config(spec.Resource, s.At)
+	record, err := audit.New(ctx, &o.db, key, store.Change{
+		At: s.At, Resource: spec.Resource, After: s.Fields(spec),
+	})
+	if err != nil {
+		return "", err
+	}
 	all := o.db.Keys.Configs(spec.Resource)
 	if err := o.db.Client.SAdd(ctx, all, s.At).Err(); err != nil {
 		return "", o.db.OperationError(ctx, database.OnKey(all, err))
 	}
-	key := o.db.Keys.Config(spec.Resource, s.At)
-	revision, err := redis.NewScript(setScript).Run(ctx, o.db.Client, []string{key}, args...).Text()
+	args = append([]any{string(s.Revision), rand.Text(), fields, record.Text}, args...)
+	keys := []string{key, record.Key}
+	revision, err := redis.NewScript(setScript).Run(ctx, o.db.Client, keys, args...).Text()
 	switch {
 	case err != nil:
 		return "", o.db.OperationError(ctx, database.OnKey(key, err))

@@ -18,7 +18,7 @@ type Change struct {
 	// Resource is the one whose limits are overridden, or the template of an entry. It is empty for an entity's
 	// plan.
 	Resource string `json:"resource,omitempty"`
-	By       string `json:"by,omitempty"` // as WithActor says, else as the store's client signs in
+	By       string `json:"by,omitempty"` // as ChangedBy says, else as the store's client signs in
 	Reason   string `json:"reason,omitempty"`
 	// Before and After have what is stored by name: "plan", a limit, or for an entry "key.rpm", "alias",
 	// "buckets" and "price input". A limit is its capacity, burst, refill and period, in millitokens and ms.
@@ -46,13 +46,13 @@ type actorKey struct{}
 // actor is who changes something, and why.
 type actor struct{ by, reason string }
 
-// WithActor returns a context for calls that change a plan, an override or a catalog: their records name by
+// ChangedBy returns a context for calls that change a plan, an override or a catalog: their records name by
 // and reason. An empty by leaves what the store finds itself. Of each the first 200 bytes are recorded.
-func WithActor(ctx context.Context, by, reason string) context.Context {
+func ChangedBy(ctx context.Context, by, reason string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor{shortened(by), shortened(reason)})
 }
 
-// ActorOf returns what WithActor has put into ctx. Stores call it.
+// ActorOf returns what ChangedBy has put into ctx. Stores call it.
 func ActorOf(ctx context.Context) (by, reason string) {
 	a, _ := ctx.Value(actorKey{}).(actor)
 	return a.by, a.reason

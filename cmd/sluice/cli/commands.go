@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/aggregate"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/audit"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/breaking"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
@@ -22,6 +23,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/migrate"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/override"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/peek"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/plan"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/region"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/reset"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schema"
@@ -46,6 +48,8 @@ type commands struct {
 	Entity    entity.Command     `cmd:"" help:"Store and show the parents of entities."`
 	Windows   windows.Command    `cmd:"" help:"List when windows of limits start. Changes nothing."`
 	Override  override.Command   `cmd:"" help:"Change the limits of an entity or a kind without a deployment."`
+	Plan      plan.Command       `cmd:"" help:"Put entities on the plans of limits.yaml."`
+	Audit     audit.Command      `cmd:"" help:"List who has changed a plan, an override or a catalog, and why."`
 	Reset     reset.Command      `cmd:"" help:"Fill a bucket up."`
 	Grant     grant.Command      `cmd:"" help:"Add credits to a bucket, or a refund."`
 	Aggregate aggregate.Command  `cmd:"" help:"Add up consumption from the table's stream, for usage to show."`

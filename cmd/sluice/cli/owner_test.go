@@ -22,6 +22,9 @@ import (
 // prepaid is a schema of the same owner as demo, with credits.
 const prepaid = "../../../internal/test/conformance/prepaid/limits.yaml"
 
+// planned is a schema of the same owner as demo, with plans.
+const planned = "../../../internal/test/conformance/planned/limits.yaml"
+
 // writing has command lines of each command that writes to a table or a Redis. ROWS, DEMO, PREPAID, SHARED
 // and DIR are files.
 var writing = map[string][]string{
@@ -34,6 +37,10 @@ var writing = map[string][]string{
 	"override delete": {"override delete user-123 gpt-4 --file DEMO"},
 	"override import": {
 		"override import ROWS --overwrite --file DEMO", "override import ROWS --overwrite --dry-run --file DEMO",
+	},
+	"plan set": {"plan set project-7 pro --file PLANS"},
+	"plan move": {
+		"plan move --from pro --to free --file PLANS", "plan move --from pro --to free --dry-run --file PLANS",
 	},
 	"reset": {"reset user-123 gpt-4 --file DEMO"},
 	"load":  {"load --calls 1 --file DEMO"},
@@ -52,7 +59,7 @@ var writing = map[string][]string{
 var harmless = map[string][]string{
 	"reads": {
 		"peek", "top", "entity show", "entity children", "override get", "override list", "override explain",
-		"override export", "usage", "region status", "table check", "windows",
+		"override export", "plan show", "audit", "usage", "region status", "table check", "windows",
 	},
 	"writes no table": {
 		"generate", "breaking", "schema", "init", "infra cloudformation", "infra terraform", "infra iam",
@@ -91,8 +98,8 @@ func writers(t *testing.T, without ...string) (lines []string) {
 	if err := os.WriteFile(rows, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := strings.NewReplacer("ROWS", rows, "DEMO", demo, "PREPAID", prepaid, "SHARED", shared,
-		"DIR", t.TempDir())
+	files := strings.NewReplacer("ROWS", rows, "DEMO", demo, "PREPAID", prepaid, "PLANS", planned,
+		"SHARED", shared, "DIR", t.TempDir())
 	for _, name := range slices.Sorted(maps.Keys(writing)) {
 		for _, line := range writing[name] {
 			if !slices.Contains(without, name) {

@@ -119,13 +119,21 @@ func things() []thing {
 	}
 }
 
+// Things returns the names of all that can be changed.
+func Things() (names []string) {
+	for _, t := range things() {
+		names = append(names, t.name)
+	}
+	return names
+}
+
 // Problems returns what is wrong with the records of worlds that open returns.
 func Problems(ctx context.Context, open func() *World) (found []string) {
 	note := func(text string, args ...any) { found = append(found, fmt.Sprintf(text, args...)) }
 	for _, t := range things() {
 		w := open()
 		for i, n := range []int64{1, 2, 0, 1} { // made, changed, ended, and made again
-			if err := t.change(store.WithActor(ctx, "", fmt.Sprint("reason ", i)), w, n); err != nil {
+			if err := t.change(because(ctx, fmt.Sprint("reason ", i)), w, n); err != nil {
 				note("%s: %v", t.name, err)
 			}
 		}
@@ -148,6 +156,12 @@ func Problems(ctx context.Context, open func() *World) (found []string) {
 		}
 	}
 	return append(found, killed(ctx, open)...)
+}
+
+// because returns ctx with a reason.
+func because(ctx context.Context, reason string) context.Context {
+	by, _ := store.ActorOf(ctx)
+	return store.ChangedBy(ctx, by, reason)
 }
 
 // requests is the number after which a process is killed at the latest. No change takes more.

@@ -102,9 +102,7 @@ func TestAudited(t *testing.T) {
 	found := audited.Problems(t.Context(), func() *audited.World {
 		return auditedTable(t, "", func(api wire.API) wire.API { return split{api} })
 	})
-	for _, thing := range []string{
-		"override at key-1", "override at key", "override at pro.key", "plan of org-7", "entry gpt-5",
-	} {
+	for _, thing := range audited.Things() {
 		if !slices.ContainsFunc(found, func(problem string) bool {
 			return strings.HasPrefix(problem, "killed after ") && strings.Contains(problem, thing+": the records end ")
 		}) {
@@ -120,9 +118,9 @@ func TestRecord(t *testing.T) {
 	pro, free := "pro", "free"
 	reasons := []string{"ENTITY#x", strings.Repeat("ä", 101)}
 	for _, err := range []error{
-		w.Members.SetPlan(store.WithActor(t.Context(), "alice", reasons[0]), "org-7", pro, nil),
+		w.Members.SetPlan(store.ChangedBy(t.Context(), "alice", reasons[0]), "org-7", pro, nil),
 		w.Members.SetPlan(t.Context(), "org-7", pro, nil),
-		w.Members.SetPlan(store.WithActor(t.Context(), "", reasons[1]), "org-7", free, &pro),
+		w.Members.SetPlan(store.ChangedBy(t.Context(), "", reasons[1]), "org-7", free, &pro),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -154,10 +152,10 @@ func TestUnitsOfSetPlan(t *testing.T) {
 		memory := memdynamo.New()
 		client := memory.Client()
 		table := dynamotest.Table(t, client, dynamotest.Streamless(operator.Table))
-		id, ctx := "org-7", store.WithActor(t.Context(), "arn:aws:iam::123456789012:user/alice", "invoice 7")
+		id, ctx := "org-7", store.ChangedBy(t.Context(), "arn:aws:iam::123456789012:user/alice", "invoice 7")
 		if long {
 			id = "org-" + strings.Repeat("x", 256)
-			ctx = store.WithActor(t.Context(), strings.Repeat("a", 300), strings.Repeat("r", 300))
+			ctx = store.ChangedBy(t.Context(), strings.Repeat("a", 300), strings.Repeat("r", 300))
 		}
 		members := operator.NewMembers(client, table, func() time.Time { return time.UnixMilli(1_800_000_000_000) })
 		if err := members.Put(ctx, store.Member{Entity: id}); err != nil {

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
+	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
@@ -68,6 +70,27 @@ func (s *Redis) Overrides() store.OverrideStore { return s.Buckets.Overrides() }
 
 // Members implements Store.
 func (s *Redis) Members() store.MemberStore { return s.Buckets.Members() }
+
+// Catalog implements Store.
+func (s *Redis) Catalog() store.Catalog { return s.Buckets.Catalog() }
+
+// Changes implements Store.
+func (s *Redis) Changes(
+	ctx context.Context, of store.Audited, since time.Time,
+) iter.Seq2[store.Change, error] {
+	return s.Buckets.Changes(ctx, of, since)
+}
+
+// OnPlan implements Store.
+func (s *Redis) OnPlan(ctx context.Context, kind *store.Kind, plan string) iter.Seq2[PlanPage, error] {
+	return func(yield func(PlanPage, error) bool) {
+		for page, err := range s.Buckets.OnPlan(ctx, kind.Prefix, plan) {
+			if !yield(PlanPage{Entities: page.Entities, Read: page.Read}, err) {
+				return
+			}
+		}
+	}
+}
 
 // Place implements Store.
 func (s *Redis) Place() (at, alternatives string) {

@@ -27,9 +27,15 @@ type Store interface {
 	Root(ctx context.Context, l schemafile.Scope, given string) (string, error)
 	Overrides() store.OverrideStore
 	Members() store.MemberStore
+	Catalog() store.Catalog
+	// Changes yields the records of changes since an instant, oldest first. It ends with the first error.
+	Changes(ctx context.Context, of store.Audited, since time.Time) iter.Seq2[store.Change, error]
+	// OnPlan yields the entities of a kind that are on a plan, page by page, by one scan of the store. It ends
+	// with the first error.
+	OnPlan(ctx context.Context, kind *store.Kind, plan string) iter.Seq2[PlanPage, error]
 	// CheckOwner returns a *store.SetupError if the store records another owner than this one.
 	CheckOwner(ctx context.Context, owner string) error
-	// Explain adds to an error of Overrides or Members what to do about it.
+	// Explain adds to an error of Overrides, Members, Catalog, Changes or OnPlan what to do about it.
 	Explain(err error) error
 	// Place names the store in a sentence, and the flags that would lead to another one.
 	Place() (at, alternatives string)
@@ -116,6 +122,13 @@ type Page struct {
 	Others    int      // the number of per-limit items, which are not read
 	Strange   []string // stored, but not in the schema, such as `limit rpm`
 	Units     float64  // read units
+}
+
+// PlanPage is what a scan for entities on a plan has read since the page before.
+type PlanPage struct {
+	Entities []string
+	Read     int     // items, or keys
+	Units    float64 // read units
 }
 
 // Title names b, which is one of all buckets of an entity.

@@ -145,6 +145,27 @@ func (s *Table) Overrides() store.OverrideStore {
 // Members implements Store.
 func (s *Table) Members() store.MemberStore { return operator.NewMembers(s.items, s.Table, s.clock) }
 
+// Catalog implements Store.
+func (s *Table) Catalog() store.Catalog { return operator.NewCatalog(s.items, s.Table, s.clock) }
+
+// Changes implements Store.
+func (s *Table) Changes(
+	ctx context.Context, of store.Audited, since time.Time,
+) iter.Seq2[store.Change, error] {
+	return operator.Changes(ctx, s.items, s.Table, of, since)
+}
+
+// OnPlan implements Store.
+func (s *Table) OnPlan(ctx context.Context, kind *store.Kind, plan string) iter.Seq2[PlanPage, error] {
+	return func(yield func(PlanPage, error) bool) {
+		for page, err := range operator.OnPlan(ctx, s.Client, s.Table, s.namespace, kind.Prefix, plan) {
+			if !yield(PlanPage(page), err) {
+				return
+			}
+		}
+	}
+}
+
 // Explain says what to do about a table that cannot be reached or refuses access.
 func (s *Table) Explain(err error) error { return s.redisToo(connect.Explain(s.Client, err)) }
 

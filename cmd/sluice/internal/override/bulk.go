@@ -108,6 +108,7 @@ func writeRows(
 type importCommand struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
+	bucketstore.Reason
 
 	From      string `arg:"" name:"path" help:"File that export wrote, or - for the standard input."`
 	Format    string `enum:",jsonl,csv" default:"" help:"jsonl or csv. The default is that of the name."`
@@ -148,6 +149,9 @@ func (c importCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
+	if ctx, err = c.Recorded(ctx, at); err != nil {
+		return err
+	}
 	changes, unchanged, problems, err := compare(ctx, p, at.Overrides(), changes, c.Overwrite)
 	if err == nil {
 		err = problems.err(c.From)

@@ -92,6 +92,7 @@ func (c getCommand) Run(ctx context.Context, p program.Env) error {
 // change are the flags of set and delete.
 type change struct {
 	target
+	bucketstore.Reason
 
 	Revision *string `placeholder:"REVISION" help:"Fail unless get still prints this revision."`
 	refill   bool    // fill the entity's bucket after the write
@@ -329,6 +330,9 @@ func (c change) write(
 		return err
 	}
 	defer at.Close()
+	if ctx, err = c.Recorded(ctx, at); err != nil {
+		return err
+	}
 	o := overrides{Scope: l, store: at}
 	before, err := o.read(ctx, p)
 	if err != nil {

@@ -80,7 +80,7 @@ const (
 
 // Attributes of an entity's plan: its name, "" for none, and the version of its last change.
 const (
-	planAttribute        = "plan"
+	PlanAttribute        = "plan"
 	planVersionAttribute = "pv"
 )
 
@@ -96,7 +96,7 @@ func Decode(entity string, raw codec.Item) (m store.Member, found bool, err erro
 		}
 	}
 	if _, ok := raw[planVersionAttribute]; ok {
-		m.Plan, m.PlanVersion = d.Text(planAttribute), d.Int(planVersionAttribute)
+		m.Plan, m.PlanVersion = d.Text(PlanAttribute), d.Int(planVersionAttribute)
 	}
 	if linked(raw) {
 		m.Entity, m.Cascade, found = entity, true, true
@@ -135,7 +135,7 @@ func SetPlan(plan string, old store.Member, now time.Time) (in *dynamodb.UpdateI
 	in = &dynamodb.UpdateItemInput{
 		UpdateExpression:         aws.String("SET #plan = :plan, pv = :pv"),
 		ConditionExpression:      aws.String("attribute_not_exists(pv)"),
-		ExpressionAttributeNames: map[string]string{"#plan": planAttribute}, // a reserved word
+		ExpressionAttributeNames: map[string]string{"#plan": PlanAttribute}, // a reserved word
 		ExpressionAttributeValues: codec.Item{
 			":plan": codec.S(plan), ":pv": codec.N(version),
 		},

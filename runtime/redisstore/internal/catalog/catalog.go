@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/audit"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -85,7 +86,7 @@ func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (sto
 	if err != nil {
 		return "", fmt.Errorf("entry %s of the catalog of %s: %w", store.Quote(e.Name), spec.Resource, err)
 	}
-	rev, err := c.write(ctx, spec, e.Name, e.Revision, string(entry))
+	rev, err := c.write(ctx, spec, &e, string(entry))
 	if err == nil && c.Wrote != nil {
 		e.Revision = rev
 		if e.Version, err = strconv.ParseInt(string(rev), 10, 64); err == nil {
@@ -97,23 +98,28 @@ func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (sto
 
 // Delete implements store.Catalog.
 func (c *Catalog) Delete(ctx context.Context, spec *store.Spec, name string, rev store.Revision) error {
-	_, err := c.write(ctx, spec, name, rev, "")
+	_, err := c.write(ctx, spec, &store.Entry{Name: name, Revision: rev}, "")
 	return err
 }
 
-// write puts entry, "" for none, in place of the one with revision rev.
+// write puts entry, which is e, or "" for none, in place of what has the revision of e.
 func (c *Catalog) write(
-	ctx context.Context, spec *store.Spec, name string, rev store.Revision, entry string,
+	ctx context.Context, spec *store.Spec, e *store.Entry, entry string,
 ) (store.Revision, error) {
 	key := c.DB.Keys.Catalog(spec.Resource)
-	version, err := redis.NewScript(setScript).Run(ctx, c.DB.Client, []string{key}, name, string(rev),
-		rand.Text(), entry).Text()
+	change := store.Change{At: e.Name, Resource: spec.Resource, After: e.Fields(spec)}
+	record, err := audit.New(ctx, c.DB, key, change)
+	if err != nil {
+		return "", err
+	}
+	version, err := redis.NewScript(setScript).Run(ctx, c.DB.Client, []string{key, record.Key}, e.Name,
+		string(e.Revision), rand.Text(), entry, record.Text).Text()
 	switch {
 	case err != nil:
 		return "", c.DB.OperationError(ctx, database.OnKey(key, err))
 	case version == "":
 		return "", &store.ConflictError{
-			At: fmt.Sprintf("name %s of the catalog of %s", store.Quote(name), spec.Resource),
+			At: fmt.Sprintf("name %s of the catalog of %s", store.Quote(e.Name), spec.Resource),
 		}
 	}
 	return store.Revision(version), nil
@@ -153,6 +159,33 @@ func (c *Catalog) decode(spec *store.Spec, name, value string) (e store.Entry, f
 		}
 	}
 	return e, found, nil
+}
+
+// Fields returns the text of an entry, which may be empty, as records of changes have it.
+func Fields(entry string) (map[string]string, error) {
+	var s stored
+	if entry == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(entry), &s); err != nil {
+		return nil, fmt.Errorf("an entry: %w", err)
+	}
+	fields := map[string]string{}
+	if s.Alias != "" {
+		fields["alias"] = s.Alias
+	}
+	if s.Buckets != "" {
+		fields["buckets"] = s.Buckets
+	}
+	for at, limits := range s.Numbers {
+		for name, limit := range limits {
+			fields[at+"."+name] = limit
+		}
+	}
+	for usage, price := range s.Prices {
+		fields["price "+usage] = strconv.FormatInt(price, 10)
+	}
+	return fields, nil
 }
 
 // decode decodes text into e. It skips what spec does not have, which another binary wrote.

@@ -3,6 +3,7 @@ package database
 import (
 	"strings"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -21,6 +22,10 @@ import (
 //	sluice:#plans:gpt-4                      the numbers of all plans, as changed at run time
 //	sluice:#catalog:model                    the names of a template
 //	sluice:#entity:user-123                  an entity: its parent, and its plan
+//	sluice:#audit:#entity:user-123           the records of its changes; of key #x they are at #audit:#x, and
+//	                                         where the client spreads keys, at #audit:{tag of x}#x
+//	sluice:#audits:user-123                  the set of those of an entity, or of a kind; of #plans:gpt-4 and
+//	                                         #catalog:model too
 //	sluice:#children:project-p1              the set of entities that ever had this parent
 //	sluice:#grant:gpt-4:user-123#inv-7       what the grant of that id has added to the bucket, whose hash tag
 //	                                         it has
@@ -149,6 +154,45 @@ func (k Keys) IsGrant(key, entity string) bool {
 
 // Owner returns the key of the owner of the prefix.
 func (k Keys) Owner() string { return k.Prefix + "#owner" }
+
+// Audit returns the key of the records of changes of what is stored at key. ok is false if nothing can be
+// stored with key under such a name.
+func (k Keys) Audit(key string) (list string, ok bool) {
+	list = k.audit()
+	if k.HashTags {
+		list += "{" + text.Tag(key) + "}"
+	}
+	list += strings.TrimPrefix(key, k.Prefix)
+	return list, !k.HashTags || text.Tag(list) == text.Tag(key)
+}
+
+func (k Keys) audit() string { return k.Prefix + "#audit:" }
+
+// Audits returns the key of the set of keys that Audit has returned for what is audited.
+func (k Keys) Audits(of store.Audited) string {
+	set := k.Prefix + "#audits:"
+	switch {
+	case of.Plans != "":
+		return set + "#plans:" + escaped(of.Plans)
+	case of.Catalog != "":
+		return set + "#catalog:" + escaped(of.Catalog)
+	}
+	return set + of.Entity + of.Kind
+}
+
+// IsAudit reports whether key is of records of changes of an entity, or of their set.
+func (k Keys) IsAudit(key, entity string) bool {
+	if key == k.Audits(store.Audited{Entity: entity}) {
+		return true
+	}
+	rest, ours := strings.CutPrefix(key, k.audit())
+	if k.HashTags {
+		_, rest, _ = strings.Cut(rest, "}")
+	}
+	of := k.Prefix + rest
+	_, at := k.ParseConfig(of)
+	return ours && (of == k.Entity(entity) || at == entity)
+}
 
 // Children returns the key of the set of entities that ever had this parent.
 func (k Keys) Children(id string) string { return k.Prefix + "#children:" + id }

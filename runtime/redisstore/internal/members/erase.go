@@ -18,6 +18,7 @@ type storedEntity struct {
 	link      []string   // its key, if it is there
 	lists     []string   // the sets that have the entity
 	grants    []string   // keys
+	records   []string   // keys of the records of its changes
 }
 
 // Erase implements store.MemberStore. It visits all keys by SCAN, on each master of a cluster, since a bucket
@@ -35,7 +36,7 @@ func (e *Members) Erase(ctx context.Context, entity string, how store.Erasing) (
 	}
 	if how.DryRun {
 		return store.Erased{Buckets: len(found.buckets), Overrides: len(found.overrides),
-			Other: len(found.link) + len(found.lists) + len(found.grants)}, nil
+			Other: len(found.link) + len(found.lists) + len(found.grants) + len(found.records)}, nil
 	}
 	defer e.Changed(entity)
 	erase := func(count *int, keys ...string) {
@@ -56,6 +57,9 @@ func (e *Members) Erase(ctx context.Context, entity string, how store.Erasing) (
 	}
 	for _, keys := range found.buckets {
 		erase(&n.Buckets, keys...)
+	}
+	for _, key := range found.records {
+		erase(&n.Other, key)
 	}
 	for _, key := range found.grants { // after the buckets: repeated, they count in no bucket that stays
 		erase(&n.Other, key)
@@ -107,6 +111,8 @@ func (e *Members) storedOf(ctx context.Context, entity string) (found storedEnti
 			buckets[at] = append(buckets[at], key)
 		case at == entity:
 			found.overrides = append(found.overrides, key)
+		case e.DB.Keys.IsAudit(key, entity):
+			found.records = append(found.records, key)
 		}
 	}
 	found.buckets = slices.Collect(maps.Values(buckets))

@@ -8,11 +8,14 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/audit"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -127,15 +130,20 @@ func (e *Members) SetCalendar(ctx context.Context, entity string, since time.Tim
 		AnchorField, since.UnixMilli(), ZoneField, since.Location().String()).Err())
 }
 
-// SetPlan implements store.MemberStore. It writes nothing if entity is on the plan already.
+// SetPlan implements store.MemberStore. It changes nothing if entity is on the plan already.
 func (e *Members) SetPlan(ctx context.Context, entity, plan string, from *string) error {
 	defer e.Changed(entity)
-	args := []any{plan}
+	key := e.DB.Keys.Entity(entity)
+	record, err := audit.New(ctx, e.DB, key, store.Change{At: entity, After: store.PlanFields(plan)})
+	if err != nil {
+		return err
+	}
+	args := []any{plan, record.Text}
 	if from != nil {
 		args = append(args, *from)
 	}
-	key := e.DB.Keys.Entity(entity)
-	set, err := redis.NewScript(planScript).Run(ctx, e.DB.Client, []string{key}, args...).Bool()
+	keys := []string{key, record.Key}
+	set, err := redis.NewScript(planScript).Run(ctx, e.DB.Client, keys, args...).Bool()
 	switch {
 	case err != nil:
 		return e.DB.OperationError(ctx, database.OnKey(key, err))
@@ -202,4 +210,42 @@ func Decode(entity string, hash map[string]string) (m store.Member, found bool, 
 		m.Plan = hash[PlanField]
 	}
 	return m, found, nil
+}
+
+// OnPlan yields the entities with this prefix that are on a plan, a page of keys at a time, and how many keys
+// it has read for it. It visits all keys by SCAN. It ends with the first error.
+func (e *Members) OnPlan(ctx context.Context, prefix, plan string) iter.Seq2[PlanPage, error] {
+	return func(yield func(PlanPage, error) bool) {
+		keys, err := e.DB.Scan(ctx, text.Glob(e.DB.Keys.Entity(prefix))+"*")
+		if err != nil {
+			yield(PlanPage{}, err)
+			return
+		}
+		for chunk := range slices.Chunk(keys, childrenBatch) {
+			pipe := e.DB.Client.Pipeline()
+			plans := make([]*redis.SliceCmd, len(chunk))
+			for i, key := range chunk {
+				plans[i] = pipe.HMGet(ctx, key, PlanField)
+			}
+			if err := database.Exec(ctx, pipe); err != nil {
+				yield(PlanPage{}, e.DB.OperationError(ctx, err))
+				return
+			}
+			page := PlanPage{Read: len(chunk)}
+			for i, key := range chunk {
+				if plans[i].Val()[0] == plan {
+					page.Entities = append(page.Entities, strings.TrimPrefix(key, e.DB.Keys.Entity("")))
+				}
+			}
+			if !yield(page, nil) {
+				return
+			}
+		}
+	}
+}
+
+// PlanPage is a page of OnPlan.
+type PlanPage struct {
+	Entities []string // as stored
+	Read     int      // keys of entities
 }
