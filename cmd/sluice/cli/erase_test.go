@@ -43,16 +43,16 @@ func TestErase(t *testing.T) {
 		"erased, since their look-ups would fail; store another parent for them, or leave the children as they "+
 		"are: pass --leave-children\n")
 	s.run("entity erase user-123 --dry-run", 0,
-		"user-123: would erase 1 bucket, 1 override, 0 windows of usage and 1 other item\n"+stillThere, "")
+		"user-123: would erase 1 bucket, 1 override, 0 windows of usage and 2 other items\n"+stillThere, "")
 	before := s.items()
 	s.run("entity erase user-123 --json --dry-run", 0,
-		`{"entity":"user-123","dry_run":true,"buckets":1,"overrides":1,"usage":0,"other":1}`+"\n", stillThere)
+		`{"entity":"user-123","dry_run":true,"buckets":1,"overrides":1,"usage":0,"other":2}`+"\n", stillThere)
 	if after := s.items(); after != before {
 		t.Errorf("dry runs left %d items of %d", after, before)
 	}
 	s.run("entity erase user-123", 0,
-		"user-123: erased 1 bucket, 1 override, 0 windows of usage and 1 other item\n"+stillThere, "")
-	if after := s.items(); after != before-3 {
+		"user-123: erased 1 bucket, 1 override, 0 windows of usage and 2 other items\n"+stillThere, "")
+	if after := s.items(); after != before-4 {
 		t.Errorf("%d items of %d are left", after, before)
 	}
 	s.run("entity erase user-123", 0,

@@ -233,7 +233,7 @@ func TestOverrideRace(t *testing.T) {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(engine)
 	racing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") {
 			s.run("override set user-123 gpt-4 tpm=20_000", 0, `user-123 on gpt-4: revision 1772366400000, was none
   LIMIT       CAPACITY   BURST  REFILL           FROM
   tpm    was    10,000  15,000  10,000 every 1m  schema
