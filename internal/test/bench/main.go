@@ -170,6 +170,7 @@ func experiments(c conditions) ([]experiment, error) {
 	all = append(all, hotExperiments(c)...)
 	all = append(all, overloadExperiments(c)...)
 	all = append(all, denialExperiments(c)...)
+	all = append(all, hitExperiments(c)...)
 	all = append(all, midnightExperiments(c)...)
 	all = append(all, cascadeExperiment(c))
 	all = append(all, regionExperiments(c)...)

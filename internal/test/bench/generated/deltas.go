@@ -32,6 +32,10 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 		return rec.Deltas(
 			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
+	case Pooled:
+		return rec.Deltas(
+			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},
+		)
 	case Scarce:
 		return rec.Deltas(
 			codec.Counter{Limit: "rps", Consumed: "b_rps_tc", Carried: "m_rps"},

@@ -73,6 +73,7 @@ func (Project) entity() {}
 func (User) entity()    {}
 
 func (Project) hot()       {}
+func (Project) pooled()    {}
 func (Project) scarce()    {}
 func (Project) drained()   {}
 func (Project) daily()     {}
