@@ -1,15 +1,19 @@
 package prefetch_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -131,6 +135,58 @@ func TestNoStarving(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExhausted has 16 processes that ask for three times the limit. They get as much as without prefetch,
+// for no more units. Once the burst is used up, next to no call is denied while another process holds a
+// token.
+func TestExhausted(t *testing.T) {
+	seconds := longform.Count(t, "seconds of demand", 10, 4)
+	exact, _ := exhausted(t, 0, seconds)
+	pooled, beside := exhausted(t, 200*time.Millisecond, seconds)
+	portion := float64(beside) / float64(len(pooled.took))
+	t.Logf("%d admitted, %.3f units each; without prefetch %d, %.3f; %.3f %% of calls denied beside tokens",
+		pooled.admitted, pooled.units(), exact.admitted, exact.units(), 100*portion)
+	if portion > 0.003 {
+		t.Errorf("%d of %d calls were denied while another process held a token", beside, len(pooled.took))
+	}
+	if ideal := 1_000 * seconds; pooled.admitted < ideal || pooled.units() > 1.02*exact.units() {
+		t.Errorf("%d admitted for %.3f units each, want %d, for %.3f as without prefetch", pooled.admitted,
+			pooled.units(), ideal, exact.units())
+	}
+}
+
+// exhausted returns how the calls of TestExhausted have ended, and how many of them were denied while another
+// process held a token.
+func exhausted(t *testing.T, prefetch time.Duration, seconds int) (m *measured, beside int64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		engine := newEngine(t)
+		def := prefetching(t, prefetch, alike(1_000, 1_000), alike(1, 1))
+		engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
+		var all []*process
+		var denied atomic.Int64
+		holders := make([]holder, 16)
+		for i := range holders {
+			spy := &runtime.Observer{Denied: func(context.Context, runtime.Event) {
+				for j := range holders {
+					if j != i && holders[j].held.Load() >= bucket.Milli {
+						denied.Add(1)
+						return
+					}
+				}
+			}}
+			p := open(t, engine.Client(), def,
+				runtime.WithObserver(runtime.Observers(holders[i].observer(), spy)))
+			defer p.close(t)
+			all = append(all, p)
+		}
+		demand{16, 3_000, 2 * time.Second}.offer(t, engine, all, 1) // until the burst is used up
+		t.Logf("prefetch %v: %d calls denied beside tokens, until the burst was used up", prefetch, denied.Swap(0))
+		m = demand{16, 3_000, time.Duration(seconds) * time.Second}.offer(t, engine, all, 2)
+		beside = denied.Load()
+	})
+	return m, beside
 }
 
 // sum adds up numbers.

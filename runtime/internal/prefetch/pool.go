@@ -143,10 +143,13 @@ func (p *pool) due(now time.Duration) []int64 {
 		return nil
 	}
 	r, left, level := p.resource, p.vectors[0], p.vectors[1]
-	ms := r.Session.Now(r.began.Add(now))
+	ms := r.Session.Now(r.began.Add(p.seenAt)) // others may have the refill since
 	for i, b := range p.image.Balances {
 		left[i] = p.blocks.LeftFor(i, p.prefetch, now)
 		level[i] = bucket.Sub(bucket.Spendable(b, p.image.Refilled, ms), p.waiting[i]+demand.Leave(i, b.Limit))
+		if blocks.NearEnd(b.Limit, level[i], p.prefetch) {
+			level[i] = 0
+		}
 	}
 	size := blocks.Size(demand, p.prefetch, left, level)
 	p.fetching = size != nil

@@ -268,6 +268,22 @@ func TestSettle(t *testing.T) {
 			}
 			return l.Settle(ctx, [2]int64{1, 1})
 		}, 1, 0},
+		"a More beyond the pool": {func(l *lease) error {
+			if err := l.More(ctx, [2]int64{300, 300}); err != nil {
+				return err
+			}
+			return l.Settle(ctx, [2]int64{100, 100}) // the More is from pool and table
+		}, 100, 3},
+		"a More beyond the pool, all back": {func(l *lease) error {
+			if err := l.More(ctx, [2]int64{300, 300}); err != nil {
+				return err
+			}
+			if err := l.More(ctx, [2]int64{3, 0}); err != nil {
+				return err
+			}
+			l.Release(ctx)
+			return nil
+		}, 0, 4},
 		"after the block's end": {func(l *lease) error {
 			sleep(time.Second)
 			return l.Settle(ctx, [2]int64{1, 1})

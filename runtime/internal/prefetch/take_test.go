@@ -23,7 +23,7 @@ type idle struct{ store.Session }
 // Now implements store.Session.
 func (idle) Now(reading time.Time) int64 { return reading.UnixMilli() }
 
-// taking returns a function that takes a call's cost from a pool that has it, and one that closes the session.
+// taking returns what takes a call's cost from a pool that has it, and what closes the session.
 func taking(tb testing.TB) (take, end func()) {
 	tb.Helper()
 	limit := bucket.Per(1_000_000, time.Second)

@@ -106,6 +106,13 @@ func (d Demand) Leave(i int, l bucket.Limit) int64 {
 	return most
 }
 
+// NearEnd reports whether a bucket that has level of l is so near its end that nothing is prefetched from it:
+// it has less than it refills within prefetch. A window that is near its end does not refill, and serves
+// fewer calls the fewer blocks are taken.
+func NearEnd(l bucket.Limit, level int64, prefetch time.Duration) bool {
+	return level < min(bucket.Refill(l, 0, prefetch.Milliseconds()), l.Burst/portion)
+}
+
 // Margin returns how long before a pool is used up the next block is taken, for blocks that took so long. It
 // is for twice that, between an eighth of prefetch and a half.
 func Margin(took, prefetch time.Duration) time.Duration {

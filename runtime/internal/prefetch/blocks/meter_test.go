@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 // TestMeter compares a Meter with all calls of the last Span, in whole bins and the one under way.
@@ -89,4 +91,53 @@ func TestSizeIsBounded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLeave has processes of some demand within Span, of limits that a bucket of 1,000 holds at most.
+func TestLeave(t *testing.T) {
+	const token = bucket.Milli
+	for _, c := range []struct {
+		name       string
+		limit      bucket.Limit
+		calls      int64
+		each, want int64
+	}{
+		{"much: what refills in 50 ms", bucket.Per(1_000, time.Second), 200, token, 50 * token},
+		{"a twentieth of the burst", bucket.Per(1_000, 10*time.Millisecond), 100_000, token, 50 * token},
+		{"an eighth of the limit", bucket.Per(1_000, time.Second), 63, token, 50 * token},
+		{"less: in proportion", bucket.Per(1_000, time.Second), 10, token, 8 * token},
+		{"little", bucket.Per(1_000, time.Second), 1, token, 0},
+		{"large calls", bucket.Per(1_000, time.Second), 20, 30 * token, 0},
+		{"a limit of ten a minute", bucket.Per(10, time.Minute), 200, token, 0},
+		{"a window", bucket.InWindows(1_000, time.Hour), 200, token, 0},
+		{"no calls", bucket.Per(1_000, time.Second), 0, token, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Demand{Calls: c.calls, Cost: []int64{c.calls * c.each}}
+			if got := d.Leave(0, c.limit); got != c.want {
+				t.Errorf("%d are left to others, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// TestNearEnd has buckets that hold 1,000 at most, and a prefetch of 200 ms.
+func TestNearEnd(t *testing.T) {
+	const token = bucket.Milli
+	for _, c := range []struct {
+		name  string
+		limit bucket.Limit
+		least int64
+	}{
+		{"what refills in 200 ms", bucket.Per(300, time.Second).WithBurst(1_000), 60 * token},
+		{"an eighth of the burst", bucket.Per(1_000, time.Second), 125 * token},
+		{"a window", bucket.InWindows(1_000, time.Hour), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const prefetch = 200 * time.Millisecond
+			if NearEnd(c.limit, c.least, prefetch) || !NearEnd(c.limit, c.least-1, prefetch) {
+				t.Errorf("the end is not near below %d, and only there", c.least)
+			}
+		})
+	}
 }
