@@ -25,6 +25,7 @@ var howTos = map[string]page{
 	"docs/how-to/plans.md":                {notRun: 1},
 	"docs/how-to/models.md":               {notRun: 1},
 	"docs/how-to/audit.md":                {notRun: 1},
+	"docs/how-to/prefetch.md":             {},
 	"docs/how-to/daily-limits.md":         {},
 	"docs/how-to/calendar-windows.md":     {world: billed},
 	"docs/how-to/skip-or-401.md":          {},

@@ -47,8 +47,8 @@ func charged(t *testing.T, engine *memdynamo.Engine, resource, limit string) (n 
 	return n / 1000
 }
 
-// TestTemplate has a key that calls on two names of a template, with a limit by name and one of all names. Most
-// calls make no request, and each bucket has exactly what its calls cost.
+// TestTemplate has a key that calls on two names of a template, with a limit by name and one of all names.
+// Most calls make no request, and each bucket has exactly what its calls cost.
 func TestTemplate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
