@@ -231,3 +231,48 @@ func ofFifteen(t *testing.T, prefetch time.Duration, times float64) (admitted, a
 	})
 	return admitted, asked
 }
+
+// TestLargeWaits has a call that waits for nearly all of a bucket's burst, while its process and another one
+// prefetch for small calls, which ask for half of the refill. It is served as soon as without prefetch, but
+// for what blocks hold.
+func TestLargeWaits(t *testing.T) {
+	exact, pooled := largeWaits(t, 0), largeWaits(t, life)
+	t.Logf("served after %v without prefetch, and after %v with it", exact, pooled)
+	if pooled > exact+life {
+		t.Errorf("served after %v, want at most %v later than after %v", pooled, life, exact)
+	}
+}
+
+// largeWaits returns how long the large call of TestLargeWaits waits.
+func largeWaits(t *testing.T, prefetch time.Duration) (took time.Duration) {
+	t.Helper()
+	const limit = 400
+	synctest.Test(t, func(t *testing.T) {
+		engine := newEngine(t)
+		def := prefetching(t, prefetch, alike(limit, limit), alike(1, 1))
+		engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
+		var all []*process
+		for range 2 {
+			p := open(t, engine.Client(), def)
+			defer p.close(t)
+			all = append(all, p)
+		}
+		var running sync.WaitGroup
+		running.Go(func() { demand{2, limit / 2, 6 * time.Second}.offer(t, engine, all, 1) })
+		sleep(time.Second)
+		drain, err := all[1].Acquire(t.Context(), hot(), [2]int64{limit / 2, limit / 2})
+		if err != nil {
+			t.Error(err)
+		}
+		drain.Keep(t.Context())
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := all[0].Wait(ctx, hot(), [2]int64{limit * 9 / 10, limit * 9 / 10}); err != nil {
+			t.Error(err)
+		}
+		took = time.Since(began)
+		running.Wait()
+	})
+	return took
+}

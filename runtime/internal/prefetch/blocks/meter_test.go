@@ -141,3 +141,26 @@ func TestNearEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestSizeLeavesSome has a process that asks for all of a bucket, and 15 that then ask for two tokens each:
+// its blocks leave enough. Blocks of a fixed size, that of the demand, leave 10.
+func TestSizeLeavesSome(t *testing.T) {
+	const token, prefetch = bucket.Milli, 200 * time.Millisecond
+	greedy := Demand{Calls: 2475, Cost: []int64{2475 * token}} // 990 within prefetch
+	for name, size := range map[string]func(level int64) int64{
+		"sized by the level": func(level int64) int64 {
+			return Size(greedy, prefetch, make([]int64, 1), []int64{level})[0]
+		},
+		"control: fixed": func(level int64) int64 { return min(level, greedy.Ahead(0, prefetch)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			level := int64(1_000 * token)
+			for range Most {
+				level -= size(level)
+			}
+			if enough := level >= 15*2*token; enough != (name == "sized by the level") {
+				t.Errorf("%d tokens are left for others", level/token)
+			}
+		})
+	}
+}

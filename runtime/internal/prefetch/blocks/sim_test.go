@@ -14,6 +14,7 @@ import (
 type rules struct {
 	until  func(called, replied, prefetch time.Duration) time.Duration
 	joins  bool // what is left of a block that ends joins the newest one
+	trusts bool // a block of unknown outcome is used
 	noWait bool // the bound has no d
 }
 
@@ -30,6 +31,7 @@ type load struct {
 	// Replies come at once if it is 0.
 	stall  time.Duration
 	blocks bool
+	lost   float64       // the portion of blocks whose request is lost, and of those whose reply is
 	rates  []float64     // calls a second, by second: each process has them in turn
 	lasts  time.Duration // of a call, which then is settled at a tenth; 0 for none
 }
@@ -162,7 +164,13 @@ func (p *process) write(cost int64, block bool, done func(ok bool)) {
 			back += r.Tokens[0]
 		}
 	}
+	lost := block && p.rng.Float64() < p.load.lost
+	unanswered := lost || block && p.rng.Float64() < p.load.lost
 	p.after(p.load.trip/2, func() {
+		if lost {
+			p.after(p.load.trip, func() { p.unknown(cost, back, false, done) })
+			return
+		}
 		p.take(-back)
 		p.back = append(p.back, entry{p.now, settled})
 		left, ok := p.take(cost)
@@ -170,12 +178,30 @@ func (p *process) write(cost int64, block bool, done func(ok bool)) {
 		if p.load.stall > 0 && (block || !p.load.blocks) {
 			reply = p.load.stall - p.now%p.load.stall
 		}
+		if unanswered {
+			p.after(p.load.trip, func() { p.unknown(cost, 0, ok, done) })
+			return
+		}
 		p.after(reply, func() {
 			p.level, p.levelAt = left, p.now
 			p.expire()
 			done(ok)
 		})
 	})
+}
+
+// unknown ends the write of a block of cost, and of back, that has no answer. Tokens that it took go
+// back by a reversal, unless the block is used.
+func (p *process) unknown(cost, back int64, taken bool, done func(ok bool)) {
+	if p.rules.trusts {
+		done(true)
+		return
+	}
+	if taken {
+		back += cost
+	}
+	p.take(-back)
+	done(false)
 }
 
 // expire ends blocks, and joins what they leave to the newest one if that is the rule.
@@ -302,6 +328,9 @@ func loads() map[string]load {
 			prefetch: 100 * ms, trip: 4 * ms, stall: 5 * time.Second, blocks: true,
 			rates: []float64{800, 0, 0, 0, 200, 0, 0, 0, 0, 0},
 		},
+		"lost requests and replies": {
+			prefetch: 100 * ms, trip: 4 * ms, lost: 0.2, rates: []float64{200, 20, 20, 800, 0, 0, 0, 0},
+		},
 		"settled at a tenth": {
 			prefetch: 200 * ms, trip: 4 * ms, rates: []float64{200, 20, 20, 800, 0, 0, 0, 0}, lasts: 2700 * ms,
 		},
@@ -337,7 +366,10 @@ func TestBoundIsSeen(t *testing.T) {
 			until: func(_, replied, prefetch time.Duration) time.Duration { return replied + prefetch },
 		}},
 		"a rest joins the next block": {"a trickle between spikes", rules{until: sound().until, joins: true}},
-		"the bound has no d":          {"replies that stall", rules{until: sound().until, noWait: true}},
+		"a block of unknown outcome is used": {"lost requests and replies", rules{
+			until: sound().until, trusts: true,
+		}},
+		"the bound has no d": {"replies that stall", rules{until: sound().until, noWait: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			worst := int64(math.MinInt64)
