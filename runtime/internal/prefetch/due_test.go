@@ -30,7 +30,8 @@ func TestDueBehindWaiting(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := Wrap(env, &counting{asked: map[string]int{}}, []store.Definition{def}).(*session)
-			p := s.resources[def].pool(def, &store.Bucket{Entity: "user-1"})
+			part := store.Part{Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}}
+			p := s.resources[def].pool(&part, &part.Buckets[0])
 			now := s.now()
 			p.image = &bucket.Image{
 				Refilled: env.Clock.Now().UnixMilli(), Balances: bucket.Full(limits), Missing: []bool{false},
