@@ -1,6 +1,7 @@
 package review
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"strings"
@@ -22,7 +23,7 @@ const textBytes = 4
 // redis prints the keys of one resource's hashes, and the cost of its calls.
 func redis(m *markdown, r *model.Resource) {
 	m.heading(3, "Redis")
-	m.print("\nKeys are `%s<limit>:<kind>-N`.\n", keyStart(r))
+	m.print("\nKeys are `%s<limit>:<kind>-N`%s.\n", keyStart(r), nameKeys(r))
 	m.table("calls for", "hash tag", "keys:", "commands, if admitted:", "if denied:", "its own bucket's bytes:",
 		"script's bytes:")
 	scripts := lua.Scripts(r)
@@ -49,12 +50,21 @@ func redis(m *markdown, r *model.Resource) {
 		}
 		m.row(words.List(kinds, "and"), "`{"+chain[len(chain)-1].Kind.Prefix+"N}`", number(keys), number(1+3*keys),
 			number(1+keys),
-			number(memory(r, c)), script)
+			number(memory(r, c.Buckets)), script)
 	}
 	if cascades(r) && r.Cascade != cascadeAtomic {
 		m.print("\n- `cascade: compensated` is no other than `atomic` here: one script charges all buckets of a " +
 			"chain, or none.\n")
 	}
+}
+
+// nameKeys says which keys have a name, "" for a resource without names.
+func nameKeys(r *model.Resource) string {
+	if !named(r) {
+		return ""
+	}
+	start := strings.TrimSuffix(keyStart(r), ":")
+	return fmt.Sprintf(", and of one name `%s/<name>:<limit>:<kind>-N`", start)
 }
 
 // held returns how many limits of r the buckets of c hold.
@@ -90,14 +100,25 @@ func life(n schema.Numbers) int64 {
 	return 2 * int64(max(1, math.Ceil(float64(n.Burst)/rate/ms-1e-6)))
 }
 
-// memory returns the bytes of all hashes of one bucket of r, for an entity of kind c.
-func memory(r *model.Resource, c *model.Charged) int {
-	bytes := 0
+// memory returns the bytes of all hashes of buckets of r, which one entity has.
+func memory(r *model.Resource, buckets []*model.Charged) (bytes int) {
+	for _, c := range buckets {
+		bytes += memoryOf(r, c)
+	}
+	return bytes
+}
+
+// memoryOf returns the bytes of all hashes of one bucket of r.
+func memoryOf(r *model.Resource, c *model.Charged) (bytes int) {
 	for _, l := range r.Limits {
 		if !c.Has(l) {
 			continue
 		}
-		bytes += keyBytes + allocated(len(key(r, l, c))+typicalID+textBytes)
+		name := 0
+		if r.Template != nil && !c.AllNames {
+			name = len("/") + typicalName
+		}
+		bytes += keyBytes + allocated(len(key(r, l, c))+name+typicalID+textBytes)
 	}
 	return bytes
 }

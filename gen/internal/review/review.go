@@ -30,6 +30,9 @@ const Manual = "https://github.com/sluice-go/sluice/blob/main/docs/expressions.m
 // typicalID is how many bytes an id has where the document has to assume some: a UUID's.
 const typicalID = 36
 
+// typicalName is how many bytes a name of a template has where the document has to assume some.
+const typicalName = 24
+
 // Document returns the document of p, as Markdown.
 func Document(p *model.Package) []byte {
 	top, body := &markdown{}, &markdown{}
@@ -321,6 +324,10 @@ func manner(r *model.Resource) string {
 		s += "- Every lease ends with a write: `keep` costs what a settle does.\n" +
 			"- A process extends what its leases hold, if calls take longer than half a minute: that is one write " +
 			"of each bucket a minute.\n"
+	}
+	if named(r) {
+		s += fmt.Sprintf("- A process reads the catalog once in half a minute, and the name of a call from "+
+			"memory. Names are taken to have %d bytes.\n", typicalName)
 	}
 	if r.LazySettle {
 		s += "- `settle: lazy`: settles and releases go out with the bucket's next acquire at no cost, if there " +

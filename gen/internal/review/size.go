@@ -54,6 +54,9 @@ func sizeOf(r *model.Resource, c *model.Charged, id int) Size {
 			add(a.Name, len(a.Text), len(a.Text))
 		}
 	}
+	if r.Template != nil && !c.AllNames { // sort key, index key and resource have the name
+		s.New, s.Most = s.New+3*(len("/")+typicalName), s.Most+3*(len("/")+typicalName)
+	}
 	for i, l := range r.Limits {
 		if c.Has(l) {
 			fresh, most := balances(l.Attrs, c.All(i))

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/model"
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	templates "github.com/sluice-go/sluice/gen/testdata/golden/templates/out"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
@@ -30,10 +31,14 @@ func stored(t *testing.T, engine *memdynamo.Engine, s subject) item {
 	if _, err := p.acquire(1); err != nil {
 		t.Fatal(err)
 	}
+	resource := s.resource
+	if resource == templates.Voice {
+		resource += "/" + typicalVoice
+	}
 	out, err := engine.Client().GetItem(t.Context(),
 		&dynamodb.GetItemInput{TableName: aws.String(limittest.Table), Key: item{
 			"PK": &types.AttributeValueMemberS{Value: "ENTITY#" + s.kind + "-" + uuid},
-			"SK": &types.AttributeValueMemberS{Value: "#BUCKET#" + s.resource},
+			"SK": &types.AttributeValueMemberS{Value: "#BUCKET#" + resource},
 		}})
 	if err != nil || out.Item == nil {
 		t.Fatal(out, err)
@@ -99,6 +104,7 @@ func TestSizes(t *testing.T) {
 		t.Run(s.resource+" "+s.kind, func(t *testing.T) {
 			r, c := modelOf(t, s.schema, s.resource, s.kind)
 			engine := memdynamo.New()
+			addVoice(t, engine)
 			bucket := stored(t, engine, s)
 
 			// As created, by revision 89,999, and full; no instant ends with zeros.

@@ -13,8 +13,11 @@ import (
 	chains "github.com/sluice-go/sluice/gen/testdata/golden/chains/out"
 	many "github.com/sluice-go/sluice/gen/testdata/golden/many/out"
 	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
+	templates "github.com/sluice-go/sluice/gen/testdata/golden/templates/out"
 	"github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/limittest"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -109,6 +112,19 @@ type subject struct {
 	process                func(*testing.T, runtime.Store, ...runtime.Option) calls
 }
 
+// typicalVoice is a name as long as the document assumes them.
+const typicalVoice = "a-voice-of-24-characters"
+
+// addVoice stores the name that subjects call.
+func addVoice(t *testing.T, engine *memdynamo.Engine) {
+	t.Helper()
+	l, err := templates.New(limittest.StoreOn(t, engine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limittest.Names(t, engine, l, templates.Voice, store.Entry{Name: typicalVoice})
+}
+
 // subjects are resources of every cascade, with chains of one, two and three buckets, one that regions share
 // out, and last one whose items pass 1 KB.
 func subjects() []subject {
@@ -116,6 +132,7 @@ func subjects() []subject {
 	const nested = "../../testdata/golden/chains/limits.yaml"
 	const wide = "../../testdata/golden/many/limits.yaml"
 	const planned = "../../testdata/golden/plans/limits.yaml"
+	const named = "../../testdata/golden/templates/limits.yaml"
 	const shared = "../../../examples/regionsync/limits.yaml"
 	opened := func(t *testing.T, err error) {
 		t.Helper()
@@ -144,6 +161,19 @@ func subjects() []subject {
 			return callsFor(t, l.Chat, l.Config.Chat, l.Entities(), who, byID, chains.ChatEntity(org),
 				func(n int64) chains.ChatCost { return chains.ChatCost{RPM: n} },
 				chains.ChatLimits{RPM: &runtime.Rate{Capacity: 200, Every: time.Minute}})
+		}
+	}
+	voice := func(who, byID templates.VoiceEntity) func(*testing.T, runtime.Store, ...runtime.Option) calls {
+		return func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+			t.Helper()
+			l, err := templates.New(store, opts...)
+			opened(t, err)
+			voice, err := l.Voice.Named(t.Context(), typicalVoice)
+			opened(t, err)
+			return callsFor(t, voice.Resource, l.Config.Voice.Named(typicalVoice), l.Entities(), who, byID,
+				templates.VoiceEntity(templates.Org{ID: uuid}),
+				func(n int64) templates.VoiceCost { return templates.VoiceCost{RPM: n} },
+				templates.VoiceLimits{RPM: &runtime.Rate{Capacity: 2000, Every: time.Minute}})
 		}
 	}
 	return []subject{
@@ -194,6 +224,9 @@ func subjects() []subject {
 				team, func(n int64) plans.APICost { return plans.APICost{RPS: n} },
 				plans.APILimits{RPS: &runtime.Rate{Capacity: 200, Every: time.Second}})
 		}},
+		{named, "voice", "key", 60, time.Minute, voice(templates.Key{ID: uuid, Org: templates.Org{ID: uuid}},
+			templates.KeyByID(uuid))},
+		{named, "voice", "org", 60, time.Minute, voice(templates.Org{ID: uuid}, templates.Org{ID: uuid})},
 		{wide, "api", "user", 24, time.Minute, func(t *testing.T, store runtime.Store,
 			opts ...runtime.Option) calls {
 			t.Helper()

@@ -117,7 +117,7 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 	case deny:
 		return units{HalfReads: 2 * len(chain)}
 	case overrides:
-		return units{HalfReads: 2*(len(chain)+besides(r, len(chain))) + ofPlans(chain, 1)}
+		return units{HalfReads: 2*(len(chain)+besides(r, len(chain))) + ofPlans(chain, 1) + byName(r, chain)}
 	case reverse:
 		if len(chain) == 1 || twice == 2 {
 			return units{}
@@ -131,7 +131,7 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 		}
 		return units{Write: twice * together}
 	case cold:
-		return units{HalfReads: 2*(3*len(chain)+besides(r, 0)) + ofPlans(chain, 2)}
+		return units{HalfReads: 2*(3*len(chain)+besides(r, 0)) + ofPlans(chain, 2) + 2*byName(r, chain)}
 	case parents:
 		return units{HalfReads: 2 * links(c)}
 	case expired: // a write that finds no item takes a unit, whatever its size
@@ -172,6 +172,22 @@ func ofPlans(chain []*model.Charged, numbers int) int {
 		return 0
 	}
 	return 2 + numbers
+}
+
+// byName returns how many buckets of chain are of one name: each has an override of all names, too, which is
+// read with its own.
+func byName(r *model.Resource, chain []*model.Charged) (n int) {
+	for _, c := range chain {
+		if r.Template != nil && !c.AllNames {
+			n++
+		}
+	}
+	return n
+}
+
+// named reports whether r has buckets of one name.
+func named(r *model.Resource) bool {
+	return slices.ContainsFunc(r.Charged, func(c *model.Charged) bool { return byName(r, c.Buckets) > 0 })
 }
 
 // cascadeAtomic is runtime's name of the cascade that needs a transaction.

@@ -127,6 +127,7 @@ func billed(t *testing.T, s subject, a act) (units memdynamo.Units) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		engine := memdynamo.New()
+		addVoice(t, engine)
 		remember := 1000 * time.Hour
 		if a.outcome == overrides || a.outcome == reshape {
 			remember = cached
@@ -157,6 +158,9 @@ func off(a act, r *model.Resource, c *model.Charged, got memdynamo.Units) string
 	}
 	if c.OnPlans() && a.outcome == reshape {
 		want.Read += 2 // so are the numbers of plans, and whose plan it is
+	}
+	if r.Template != nil && a.outcome == reshape {
+		want.Read += 2 // so are the override of all names, and the entry of the name
 	}
 	for _, o := range with {
 		said := cost(o, r, c)
