@@ -69,7 +69,7 @@ func (c OneBucket) InZones(ctx context.Context, at Store, entity, resource strin
 	if err != nil { // a table has the limits too: the schema is optional
 		return nil //nolint:nilerr // the same
 	}
-	l, err := s.Scope(entity, resource)
+	l, err := s.Bucket(entity, resource)
 	if err != nil || l.Own().Windows == nil {
 		return nil //nolint:nilerr // peek says what is wrong with the names
 	}

@@ -26,6 +26,7 @@ var FlagHelp = kong.Vars{
 	"redis_prefix": "With --redis: the prefix of all keys.",
 	"entity": "Entity as it is stored, such as user-123. In double quotes it is a Go string, as commands " +
 		"print an id with control characters: '\"user-\\x1b\"'.",
+	"resource": "Name of the resource in limits.yaml, such as gpt-4; of a template, one name: model/gpt-5.",
 	"root": "On a Redis cluster: the last entity that calls on this one charge, such as project-7. " +
 		"It is part of the bucket's key.",
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore"
@@ -15,7 +16,7 @@ import (
 
 // Inspect implements Store.
 func (s *Redis) Inspect(ctx context.Context, entity, resource, root string) ([]Bucket, error) {
-	l, err := s.schema.Scope(entity, resource)
+	l, err := s.scope(ctx, entity, resource)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +24,7 @@ func (s *Redis) Inspect(ctx context.Context, entity, resource, root string) ([]B
 	if err != nil {
 		return nil, s.Explain(err)
 	}
-	next, err := s.read(ctx, l.Spec, redisstore.BucketPage{Buckets: stored})
+	next, err := s.read(ctx, l.Spec, resource, redisstore.BucketPage{Buckets: stored})
 	return next.Buckets, s.Explain(err)
 }
 
@@ -45,18 +46,21 @@ func (s *Redis) List(ctx context.Context, resource, kind string) iter.Seq2[Page,
 // pages lists buckets as List does. Its errors are those of the Redis client.
 func (s *Redis) pages(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
-		spec, err := s.schema.Resource(resource)
+		spec, err := s.schema.Buckets(resource)
 		if err == nil && kind != "" {
-			_, err = s.schema.Scope(kind, resource)
+			_, err = s.schema.Bucket(kind, resource)
+		}
+		if err == nil {
+			spec, err = named(ctx, s.Buckets.Catalog(), spec)
 		}
 		if err != nil {
 			yield(Page{}, err)
 			return
 		}
-		for stored, err := range s.Buckets.Buckets(ctx, resource, kind) {
+		for stored, err := range s.Buckets.Buckets(ctx, under(spec), kind) {
 			var next Page
 			if err == nil {
-				next, err = s.read(ctx, spec, stored)
+				next, err = s.read(ctx, spec, resource, stored)
 			}
 			if !yield(next, err) || err != nil {
 				return
@@ -65,9 +69,19 @@ func (s *Redis) pages(ctx context.Context, resource, kind string) iter.Seq2[Page
 	}
 }
 
-// read computes the balances of stored buckets, by Redis's clock and the limits in force.
+// scope returns the scope of an entity's bucket, as the catalog has its name.
+func (s *Redis) scope(ctx context.Context, entity, resource string) (l schemafile.Scope, err error) {
+	if l, err = s.schema.Bucket(entity, resource); err != nil {
+		return l, err
+	}
+	l.Spec, err = named(ctx, s.Buckets.Catalog(), l.Spec)
+	return l, s.Explain(err)
+}
+
+// read computes the balances of stored buckets, by Redis's clock and the limits in force. resource is that of
+// which the caller knows them.
 func (s *Redis) read(
-	ctx context.Context, spec *store.Spec, stored redisstore.BucketPage,
+	ctx context.Context, spec *store.Spec, resource string, stored redisstore.BucketPage,
 ) (next Page, err error) {
 	next.Malformed = stored.Malformed
 	if len(stored.Buckets) == 0 {
@@ -83,14 +97,14 @@ func (s *Redis) read(
 	}
 	for _, b := range stored.Buckets {
 		kind, _, _ := strings.Cut(b.Entity, "-")
-		own := slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return k.Name == kind && k.Limits != nil })
-		if own < 0 {
+		own := schemafile.BucketKind(spec, kind)
+		if own == store.NoKind {
 			next.Strange = append(next.Strange, "kind "+term.Quote(kind))
 			continue
 		}
 		overrides, version := said.of(b, own)
 		next.Buckets = append(next.Buckets, Bucket{
-			Entity: b.Entity, Resource: spec.Resource, Root: b.Root, Revision: spec.Revision,
+			Entity: b.Entity, Resource: resource, Root: b.Root, Revision: spec.Revision,
 			Overrides: version,
 			Limits:    limitsOf(spec, b, store.Resolve(spec.Kinds[own].Limits, overrides...), now.UnixMilli()),
 		})
@@ -137,7 +151,7 @@ func (s *Redis) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 	if len(limits) == 0 {
 		limits = all
 	}
-	l, err := s.schema.Scope(b.Entity, b.Resource)
+	l, err := s.scope(ctx, b.Entity, b.Resource)
 	if err != nil {
 		return nil, nil, err
 	}

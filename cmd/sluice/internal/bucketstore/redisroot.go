@@ -23,7 +23,7 @@ func (s *Redis) stored(
 		return nil, err
 	}
 	if root != "" {
-		b, err := s.Buckets.Inspect(ctx, l.Spec.Resource, root, l.At, l.Spec.Limits...)
+		b, err := s.Buckets.Inspect(ctx, l.Spec.ResourceOf(l.Kind), root, l.At, l.Spec.Limits...)
 		switch {
 		case err != nil:
 			return nil, err
@@ -33,7 +33,7 @@ func (s *Redis) stored(
 			return nil, nil
 		}
 	}
-	for page, err := range s.Buckets.Buckets(ctx, l.Spec.Resource, l.At) {
+	for page, err := range s.Buckets.Buckets(ctx, l.Spec.ResourceOf(l.Kind), l.At) {
 		if err := errors.Join(append(page.Malformed, err)...); err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (s *Redis) rootOf(ctx context.Context, l schemafile.Scope) (string, error) 
 			return "", nil
 		}
 		at = m.Parent
-		if l.Spec.Kinds[s.schema.KindOf(at)].Limits != nil {
+		if l.Spec.HasBucket(s.schema.KindOf(at)) {
 			root = at
 		}
 	}
@@ -95,7 +95,7 @@ func leads(s *schemafile.Schema, m store.Member) bool {
 // chargedAbove reports whether calls on an entity of kind charge a kind above it.
 func chargedAbove(spec *store.Spec, kind int) bool {
 	return slices.ContainsFunc(schemafile.Ancestors(spec.Kinds, kind),
-		func(k int) bool { return spec.Kinds[k].Limits != nil })
+		func(k int) bool { return spec.HasBucket(k) })
 }
 
 // ends returns a usage error if no call on the scope's entity can have this root.
@@ -107,7 +107,7 @@ func ends(s *schemafile.Schema, l schemafile.Scope, root string) error {
 	if root != l.At && !slices.Contains(l.Charges(), s.Kinds[kind].Name) {
 		may := append([]string{term.Quote(l.At)}, l.Charges()...)
 		return program.Usagef("--root %s cannot be the last entity that a call of %s on %s charges: pass one of %s",
-			term.Quote(root), term.Quote(l.At), l.Spec.Resource, strings.Join(may, ", "))
+			term.Quote(root), term.Quote(l.At), l.Spec.ResourceOf(l.Kind), strings.Join(may, ", "))
 	}
 	return nil
 }

@@ -12,17 +12,18 @@ import (
 // said is what decides the limits of buckets in a Redis before the schema does.
 type said struct {
 	spec   *store.Spec
-	stored map[string]store.Stored // by At
+	own    map[string]store.Stored // of a name of a template, by At
+	stored map[string]store.Stored // of the resource or the template, by At
 	on     map[string]store.OnPlan // by entity that is put on plans
 }
 
 // said reads what decides the limits of buckets of spec's resource.
 func (s *Redis) said(ctx context.Context, spec *store.Spec, buckets []redisstore.StoredBucket) (said, error) {
-	r := said{spec, map[string]store.Stored{}, map[string]store.OnPlan{}}
-	var at []string
+	r := said{spec, map[string]store.Stored{}, map[string]store.Stored{}, map[string]store.OnPlan{}}
+	var at, entities []string
 	for _, b := range buckets {
 		kind, _, _ := strings.Cut(b.Entity, "-")
-		at = append(at, b.Entity, kind)
+		at, entities = append(at, b.Entity, kind), append(entities, b.Entity)
 		of := r.planOf(b)
 		if of == "" {
 			continue
@@ -38,10 +39,17 @@ func (s *Redis) said(ctx context.Context, spec *store.Spec, buckets []redisstore
 		}
 		at = append(at, store.PlanAt(on.Name, kind))
 	}
-	slices.Sort(at)
-	all, err := s.Overrides().Get(ctx, spec, slices.Compact(at)...)
-	for _, stored := range all {
-		r.stored[stored.At] = stored
+	get := func(into map[string]store.Stored, spec *store.Spec, at []string) error {
+		slices.Sort(at)
+		all, err := s.Overrides().Get(ctx, spec, slices.Compact(at)...)
+		for _, stored := range all {
+			into[stored.At] = stored
+		}
+		return err
+	}
+	err := get(r.stored, store.TemplateOf(spec), at)
+	if err == nil && spec.Template != "" && under(spec) != spec.Template {
+		err = get(r.own, spec, entities)
 	}
 	return r, err
 }
@@ -72,17 +80,24 @@ func (r *said) planOf(b redisstore.StoredBucket) string {
 // versions.
 func (r *said) of(b redisstore.StoredBucket, kind int) (overrides []store.Stored, version int64) {
 	name := r.spec.Kinds[kind].Name
-	overrides = []store.Stored{r.stored[b.Entity], r.stored[name]}
+	ofKind := r.stored[name]
+	overrides = []store.Stored{r.own[b.Entity], r.stored[b.Entity]}
+	version = Versions(overrides) + Version(ofKind)
 	of := r.planOf(b)
-	if of == "" {
-		return overrides, Versions(overrides)
-	}
 	on := r.on[of]
-	changed := r.stored[store.PlanAt(on.Name, name)]
-	version = Versions(append(overrides, changed)) + on.Version
+	at := store.PlanAt(on.Name, name)
+	if e := r.spec.Entry; r.spec.ByName(kind) {
+		for _, at := range []string{at, name} {
+			overrides = append(overrides, store.Stored{Limits: e.NumbersAt(at)})
+		}
+		version += e.Version
+	}
+	if of != "" {
+		version += Version(r.stored[at]) + on.Version
+	}
 	if on.Name != "" {
 		numbers, _ := r.spec.Plans.NumbersOf(r.spec, on.Name, kind)
-		overrides = slices.Insert(overrides, 1, changed, numbers)
+		overrides = append(overrides, r.stored[at], numbers)
 	}
-	return overrides, version
+	return append(overrides, ofKind), version
 }

@@ -59,7 +59,7 @@ func (s *Table) Inspect(ctx context.Context, entity, resource, _ string) ([]Buck
 	if err != nil {
 		return nil, err
 	}
-	if b == nil {
+	if b == nil && s.schema.Template(resource) == "" {
 		items, err := migrating.NewCarrier(s.items, s.Table, s.clock).Items(ctx, entity, resource)
 		if err != nil {
 			return nil, s.Explain(err)
@@ -74,12 +74,32 @@ func (s *Table) Inspect(ctx context.Context, entity, resource, _ string) ([]Buck
 
 // stored returns the bucket, or nil.
 func (s *Table) stored(ctx context.Context, entity, resource string) (*Bucket, error) {
-	img, err := operator.Inspect(ctx, s.items, s.Table, entity, resource)
+	at, err := s.under(ctx, resource)
+	if err != nil {
+		return nil, s.Explain(err)
+	}
+	img, err := operator.Inspect(ctx, s.items, s.Table, entity, at)
 	if err != nil || img == nil {
 		return nil, s.Explain(err)
 	}
 	b := s.ofImage(entity, resource, img, s.now())
 	return &b, nil
+}
+
+// under returns the resource that buckets are stored under: resource, or what the catalog has for a name of a
+// template.
+func (s *Table) under(ctx context.Context, resource string) (string, error) {
+	if s.schema.Template(resource) == "" {
+		return resource, nil
+	}
+	spec, err := s.schema.Buckets(resource)
+	if err == nil {
+		spec, err = named(ctx, operator.NewCatalog(s.items, s.Table, s.clock), spec)
+	}
+	if err != nil {
+		return "", err
+	}
+	return under(spec), nil
 }
 
 // ofImage returns the bucket of an item at now, in ms.
@@ -100,7 +120,12 @@ func (s *Table) now() int64 { return s.clock().UnixMilli() }
 // List implements Store.
 func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
-		for read, err := range operator.Buckets(ctx, s.items, s.Table, resource, kind) {
+		at, err := s.under(ctx, resource)
+		if err != nil {
+			yield(Page{}, s.Explain(err))
+			return
+		}
+		for read, err := range operator.Buckets(ctx, s.items, s.Table, at, kind) {
 			if err != nil {
 				yield(Page{}, s.Explain(err))
 				return
@@ -119,7 +144,11 @@ func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page,
 
 // Fill implements Store.
 func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, []string, error) {
-	filled, err := operator.Reset(ctx, s.items, s.Table, b.Entity, b.Resource, limits...)
+	at, err := s.under(ctx, b.Resource)
+	if err != nil {
+		return nil, nil, s.Explain(err)
+	}
+	filled, err := operator.Reset(ctx, s.items, s.Table, b.Entity, at, limits...)
 	if err != nil {
 		return nil, nil, s.Explain(err)
 	}

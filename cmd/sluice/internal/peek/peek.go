@@ -18,7 +18,7 @@ type Command struct {
 	bucketstore.OneBucket
 
 	Entity   string `arg:"" type:"entity" help:"${entity}"`
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	Resource string `arg:"" help:"${resource}"`
 	JSON     bool   `name:"json" help:"Print a JSON object per bucket on a line, in millitokens."`
 }
 

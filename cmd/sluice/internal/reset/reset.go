@@ -23,7 +23,7 @@ type Command struct {
 	bucketstore.OneBucket
 
 	Entity   string   `arg:"" type:"entity" help:"${entity}"`
-	Resource string   `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	Resource string   `arg:"" help:"${resource}"`
 	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit only; repeatable. Default: all."`
 	Owner    *string  `placeholder:"NAME" help:"Owner of the table. The default is that of limits.yaml."`
 	JSON     bool     `name:"json" help:"Print a JSON object per bucket on a line, in millitokens."`
@@ -88,7 +88,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 // mistake, so it comes first.
 func (c Command) nothing() error {
 	if s, err := c.Read(); err == nil { // with a table, the schema is optional
-		if l, err := s.Scope(c.Entity, c.Resource); err == nil {
+		if l, err := s.Bucket(c.Entity, c.Resource); err == nil {
 			for _, name := range c.Limit {
 				if _, err := l.Limit(name); err != nil {
 					return err

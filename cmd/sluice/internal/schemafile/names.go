@@ -2,14 +2,16 @@ package schemafile
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // The forms of names, as far as they can be checked without a schema.
 var (
 	entityForm   = regexp.MustCompile(`^[a-z][a-z0-9_]*-[^#]+$`)
-	ResourceForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$`)
+	resourceForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$`)
 )
 
 // CheckArguments returns a usage error if a bucket cannot have these names. A look-up would find nothing,
@@ -30,11 +32,19 @@ func CheckEntity(entity string) error {
 	return nil
 }
 
-// CheckResource returns a usage error if resource cannot be the name of a resource.
+// CheckResource returns a usage error if resource cannot be the name of a resource, or of a name of a
+// template, such as model/gpt-5.
 func CheckResource(resource string) error {
-	if !ResourceForm.MatchString(resource) {
+	if resourceForm.MatchString(resource) {
+		return nil
+	}
+	template, name, ofTemplate := strings.Cut(resource, "/")
+	if !ofTemplate || !resourceForm.MatchString(template) {
 		return program.Usagef("resource %q cannot be a name in limits.yaml: write it as there, such as gpt-4",
 			resource)
+	}
+	if reason := store.CheckName(name); reason != "" {
+		return program.Usagef("name %q of %s %s", name, template, reason)
 	}
 	return nil
 }

@@ -130,6 +130,10 @@ func (s *Schema) Resource(name string) (*store.Spec, error) {
 	}
 	i := slices.Index(names, name)
 	if i < 0 {
+		if template := s.Template(name); template != "" {
+			return nil, program.Usagef("%s is a name of the template %s, and this command takes the resources of %s "+
+				"alone", name, template, s.File)
+		}
 		return nil, program.Usagef("%s has no resource %q: %s", s.File, name, gen.Cure(name, names))
 	}
 	return s.Specs[i], nil
@@ -142,7 +146,8 @@ func (s *Schema) Unit(resource, limit string) string {
 		return ""
 	}
 	for _, spec := range s.Specs {
-		if i := slices.Index(spec.Limits, limit); spec.Resource == resource && i >= 0 {
+		own := spec.Resource == resource || spec.Resource == s.Template(resource)
+		if i := slices.Index(spec.Limits, limit); own && i >= 0 {
 			return spec.Unit(i)
 		}
 	}
@@ -156,7 +161,7 @@ func (f Flag) Unknown(entity, resource string) string {
 	if err != nil { // a table has the limits too: the schema is optional
 		return ""
 	}
-	if _, err := s.Scope(entity, resource); err != nil {
+	if _, err := s.Bucket(entity, resource); err != nil {
 		return strings.TrimPrefix(err.Error(), "sluice: ")
 	}
 	return ""
@@ -251,7 +256,7 @@ func (l Scope) Charges() []string {
 	}
 	var kinds []string
 	for _, k := range Ancestors(l.Spec.Kinds, l.Kind) {
-		if l.Spec.Kinds[k].Limits != nil {
+		if l.Spec.HasBucket(k) {
 			kinds = append(kinds, l.Spec.Kinds[k].Name)
 		}
 	}

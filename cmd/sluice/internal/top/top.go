@@ -25,7 +25,7 @@ type Command struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
 
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	Resource string `arg:"" help:"${resource}"`
 
 	Limit *string        `placeholder:"LIMIT" help:"List this limit only."`
 	Kind  *string        `placeholder:"KIND" help:"List and read entities of this kind only."`
@@ -88,11 +88,11 @@ var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // check returns a usage error for arguments that are wrong or exclude each other. screen tells whether
 // results go to a terminal.
 func (c Command) check(screen bool) error {
+	if err := schemafile.CheckResource(c.Resource); err != nil {
+		return err
+	}
 	text := ""
 	switch {
-	case !schemafile.ResourceForm.MatchString(c.Resource):
-		text = fmt.Sprintf("resource %q cannot be a name in limits.yaml: write it as there, such as gpt-4",
-			c.Resource)
 	case c.Limit != nil && !nameForm.MatchString(*c.Limit):
 		text = fmt.Sprintf("--limit %q cannot be the name of a limit: pass one such as rpm, or leave the flag "+
 			"out to list all", *c.Limit)
