@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
 
-// TestPrefetch has two processes with prefetch on a table: most calls make no request, and in the end the bucket
-// was charged for exactly the calls.
+// TestPrefetch has two processes with prefetch on a table: most calls make no request, and in the end the
+// bucket was charged for exactly the calls.
 func TestPrefetch(t *testing.T) {
 	const calls = 1_000
 	client := dynamotest.Client(t)
@@ -53,7 +53,8 @@ func TestPrefetch(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	item := storetest.Table{Client: client, Name: table}.Get(t, storetest.BucketKey("project-1", generated.Pooled))
+	at := storetest.BucketKey("project-1", generated.Pooled)
+	item := storetest.Table{Client: client, Name: table}.Get(t, at)
 	var charged int64
 	if err := attributevalue.Unmarshal(item["b_rps_tc"], &charged); err != nil || charged != 2*calls*1000 {
 		t.Errorf("%d charged, %v; want %d", charged, err, 2*calls*1000)

@@ -151,8 +151,8 @@ org-7 on model
 	}
 }
 
-// TestNamesElsewhere: the error for a kind without such a bucket says under which name it has one. Commands on
-// overrides do not take a name for a resource.
+// TestNamesElsewhere: the error for a kind without such a bucket says under which name it has one. Commands
+// on overrides do not take a name for a resource.
 func TestNamesElsewhere(t *testing.T) {
 	r := newRedis(t, templates)
 	for line, want := range map[string]string{
@@ -160,10 +160,10 @@ func TestNamesElsewhere(t *testing.T) {
 		"peek org-7 model/gpt-5": "model/gpt-5 has no bucket for kind org, which has buckets of all names: pass " +
 			"model",
 		"peek org-7 job": "job has no bucket for kind org",
-		"peek key-1 model/a#b": "name \"a#b\" of model contains '#', which separates the parts of a key: replace or " +
-			"encode it",
-		"override get key-1 model/gpt-5": "model/gpt-5 is a name of the template model, and this command takes the " +
-			"resources of " + templates + " alone",
+		"peek key-1 model/a#b": "name \"a#b\" of model contains '#', which separates the parts of a key: " +
+			"replace or encode it",
+		"override get key-1 model/gpt-5": "model/gpt-5 is a name of the template model, and this command takes " +
+			"the resources of " + templates + " alone",
 	} {
 		name := strings.Fields(line)[0]
 		if name == "override" {

@@ -62,12 +62,12 @@ func (s *Redis) root(ctx context.Context, l schemafile.Scope, given string) (str
 	case !s.rooted || len(l.Charges()) == 0:
 		return l.At, nil
 	}
-	return s.rootOf(ctx, l)
+	return rootOf(ctx, s, l)
 }
 
-// rootOf follows the stored parents of the scope's entity to the root. It returns an empty string if a parent
-// is missing.
-func (s *Redis) rootOf(ctx context.Context, l schemafile.Scope) (string, error) {
+// rootOf follows the stored parents of the entity of l to the root. It returns an empty string if a parent is
+// missing.
+func rootOf(ctx context.Context, s *Redis, l schemafile.Scope) (string, error) {
 	root, at := l.At, l.At
 	for kind := l.Kind; chargedAbove(l.Spec, kind); kind = s.schema.KindOf(at) {
 		m, found, err := s.Members().Get(ctx, at)

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Buckets returns the spec of buckets that are stored under a name: that of a resource, of a name of a
-// template, such as model/gpt-5, or of a template for the buckets of all its names. Others are usage errors.
+// Buckets returns the spec of buckets that are stored under a resource's name. It may be a template's name,
+// for the buckets of all its names, or a name of it, such as model/gpt-5. Others are usage errors.
 func (s *Schema) Buckets(resource string) (*store.Spec, error) {
 	for _, spec := range s.Specs {
 		name, ofTemplate := strings.CutPrefix(resource, spec.Resource+"/")
@@ -29,8 +29,7 @@ func (s *Schema) Buckets(resource string) (*store.Spec, error) {
 	return s.Resource(resource)
 }
 
-// Named returns the spec of a name of a template. An Entry without a name is for those of all
-// names.
+// Named returns the spec of a name of a template. An Entry without a name is for the buckets of all names.
 func Named(template *store.Spec, e *store.Entry) *store.Spec {
 	return store.NewNamed(definition{template}, e).Spec()
 }
