@@ -86,6 +86,8 @@ func stored() []Rule {
 			resourceGoNameChanged},
 		{"KIND_GO_NAME_CHANGED", API, "The Go name of a kind is gone.", AtKind, true, kindGoNameChanged},
 		{"USAGE_REMOVED", API, "The Go name of a usage is gone.", AtResource, false, usageRemoved},
+		{"PRICES_NEEDED", API, "Cost of a template's usage takes prices now, or no longer.", AtResource, false,
+			pricesNeeded},
 		{"PACKAGE_CHANGED", API, "The package has another name or folder.", "", false, packageChanged},
 		{"STORE_REMOVED", API, "A store is no longer in stores: New refuses it.", "", false, storeRemoved},
 		{"ENTITY_CHAIN", API, "A kind has a parent now, which calls charge.", AtKind, false, entityChain},

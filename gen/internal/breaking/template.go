@@ -65,3 +65,17 @@ func (c *comparison) template(r *schema.Resource) *schema.Resource {
 	}
 	return nil
 }
+
+func pricesNeeded(c *comparison) {
+	for o, n := range c.resources() {
+		if !o.Template || !n.Template || o.Usage == nil || n.Usage == nil || o.Priced() == n.Priced() {
+			continue
+		}
+		takes, has := "takes the prices of a name now", "has"
+		if o.Priced() {
+			takes, has = "takes no prices any more", "no longer has"
+		}
+		c.report(n.Pos, n.Name, "Cost of %sUsage %s, as resource %s %s a limit of money: callers do not compile; "+
+			"change them with this", n.GoName, takes, n.Name, has)
+	}
+}
