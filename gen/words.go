@@ -3,6 +3,7 @@ package gen
 import (
 	"time"
 
+	"github.com/sluice-go/sluice/gen/internal/decimal"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
@@ -21,3 +22,13 @@ func ParseAmount(text string) (nanos int64, why string) { return schema.ParseAmo
 // ParsePeriod reads a period as the key every of limits.yaml has it: 90s, 1h30m, 1d12h. why is the mistake in
 // text, in words that follow it, or "".
 func ParsePeriod(text string) (d time.Duration, why string) { return schema.ParsePeriod(text) }
+
+// ParsePrice reads the price of one unit as limits.yaml has it, such as 2.50/1M, in pico-units. why is the
+// mistake in text, in words that follow it, or "".
+func ParsePrice(text string) (picos int64, why string) {
+	picos, _, why = decimal.Price(text)
+	return picos, why
+}
+
+// PriceText writes the price of one unit, in pico-units, as limits.yaml has it.
+func PriceText(picos int64) string { return decimal.TextOfPrice(picos) }

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/audit"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/breaking"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/catalog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/dev"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/entity"
@@ -49,6 +50,7 @@ type commands struct {
 	Windows   windows.Command    `cmd:"" help:"List when windows of limits start. Changes nothing."`
 	Override  override.Command   `cmd:"" help:"Change the limits of an entity or a kind without a deployment."`
 	Plan      plan.Command       `cmd:"" help:"Put entities on the plans of limits.yaml."`
+	Catalog   catalog.Command    `cmd:"" help:"Show and change the names of templates."`
 	Audit     audit.Command      `cmd:"" help:"List who has changed a plan, an override or a catalog, and why."`
 	Reset     reset.Command      `cmd:"" help:"Fill a bucket up."`
 	Grant     grant.Command      `cmd:"" help:"Add credits to a bucket, or a refund."`

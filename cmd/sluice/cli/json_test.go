@@ -21,7 +21,7 @@ func TestCommandsHaveJSON(t *testing.T) {
 	without := []string{
 		"generate", "init", "version", "dev", "serve",
 		"table create", "entity put", "entity calendar", "entity delete",
-		"override set", "override delete", "plan set", "plan move",
+		"override set", "override delete", "plan set", "plan move", "catalog apply",
 		"infra cloudformation", "infra terraform", "infra iam",
 		"metrics grafana", "metrics cloudformation", "metrics terraform", "metrics collector",
 	}

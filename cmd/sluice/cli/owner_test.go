@@ -22,6 +22,9 @@ import (
 // prepaid is a schema of the same owner as demo, with credits.
 const prepaid = "../../../internal/test/conformance/prepaid/limits.yaml"
 
+// templates is a schema of the same owner as demo, with templates.
+const templates = "../../../gen/testdata/golden/templates/limits.yaml"
+
 // planned is a schema of the same owner as demo, with plans.
 const planned = "../../../internal/test/conformance/planned/limits.yaml"
 
@@ -37,6 +40,9 @@ var writing = map[string][]string{
 	"override delete": {"override delete user-123 gpt-4 --file DEMO"},
 	"override import": {
 		"override import ROWS --overwrite --file DEMO", "override import ROWS --overwrite --dry-run --file DEMO",
+	},
+	"catalog apply": {
+		"catalog apply NAMES --file MODELS", "catalog apply NAMES --dry-run --file MODELS",
 	},
 	"plan set": {"plan set project-7 pro --file PLANS"},
 	"plan move": {
@@ -59,7 +65,7 @@ var writing = map[string][]string{
 var harmless = map[string][]string{
 	"reads": {
 		"peek", "top", "entity show", "entity children", "override get", "override list", "override explain",
-		"override export", "plan show", "audit", "usage", "region status", "table check", "windows",
+		"override export", "plan show", "catalog list", "audit", "usage", "region status", "table check", "windows",
 	},
 	"writes no table": {
 		"generate", "breaking", "schema", "init", "infra cloudformation", "infra terraform", "infra iam",
@@ -98,8 +104,12 @@ func writers(t *testing.T, without ...string) (lines []string) {
 	if err := os.WriteFile(rows, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	names := filepath.Join(t.TempDir(), "catalog.yaml")
+	if err := os.WriteFile(names, []byte("model: {gpt-5: {}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	files := strings.NewReplacer("ROWS", rows, "DEMO", demo, "PREPAID", prepaid, "PLANS", planned,
-		"SHARED", shared, "DIR", t.TempDir())
+		"MODELS", templates, "NAMES", names, "SHARED", shared, "DIR", t.TempDir())
 	for _, name := range slices.Sorted(maps.Keys(writing)) {
 		for _, line := range writing[name] {
 			if !slices.Contains(without, name) {

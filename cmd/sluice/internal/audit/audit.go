@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -150,34 +148,12 @@ func rowsOf(schema *schemafile.Schema, of store.Audited, c store.Change) (rows [
 
 // valueOf returns a stored value as text.
 func valueOf(schema *schemafile.Schema, resource, name, value string) string {
-	limit, ok := limitOf(value)
+	limit, ok := bucketstore.LimitOf(value)
 	if !ok {
 		return term.Escape(cmp.Or(value, "-"))
 	}
 	resource, _, _ = strings.Cut(resource, "/") // of a name, the template
-	columns := format.Limit(limit, schema.Unit(resource, name[strings.LastIndex(name, ".")+1:]))
-	if columns[0] == columns[1] {
-		columns = slices.Delete(columns, 1, 2)
-	} else {
-		columns[1] = "burst " + columns[1]
-	}
-	return strings.Join(columns, ", ")
-}
-
-// limitOf returns the limit that a stored value is, if it is one.
-func limitOf(value string) (l bucket.Limit, ok bool) {
-	words := strings.Fields(value)
-	into := [...]*int64{&l.Capacity, &l.Burst, &l.Refill, &l.Period}
-	if len(words) != len(into) {
-		return l, false
-	}
-	for i, word := range words {
-		var err error
-		if *into[i], err = strconv.ParseInt(word, 10, 64); err != nil {
-			return l, false
-		}
-	}
-	return l, true
+	return bucketstore.LimitText(limit, schema.Unit(resource, name[strings.LastIndex(name, ".")+1:]))
 }
 
 // jsonOf returns a record for programs.
@@ -186,7 +162,7 @@ func jsonOf(c store.Change) recordJSON {
 		all := map[string]any{}
 		for name, value := range fields {
 			all[name] = value
-			if l, ok := limitOf(value); ok {
+			if l, ok := bucketstore.LimitOf(value); ok {
 				all[name] = bucketstore.LimitJSON(l)
 			}
 		}

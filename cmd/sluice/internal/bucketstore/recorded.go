@@ -1,0 +1,72 @@
+package bucketstore
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+)
+
+// LimitOf returns the limit that a value of a record is, if it is one.
+func LimitOf(value string) (l bucket.Limit, ok bool) {
+	words := strings.Fields(value)
+	into := [...]*int64{&l.Capacity, &l.Burst, &l.Refill, &l.Period}
+	if len(words) != len(into) {
+		return l, false
+	}
+	for i, word := range words {
+		var err error
+		if *into[i], err = strconv.ParseInt(word, 10, 64); err != nil {
+			return l, false
+		}
+	}
+	return l, true
+}
+
+// LimitText writes a limit on one line. unit is its currency, "" for tokens.
+func LimitText(l bucket.Limit, unit string) string {
+	columns := format.Limit(l, unit)
+	if columns[0] == columns[1] {
+		columns = slices.Delete(columns, 1, 2)
+	} else {
+		columns[1] = "burst " + columns[1]
+	}
+	return strings.Join(columns, ", ")
+}
+
+// UsedSince returns an entity whose bucket on resource was written since an instant, "" for none. On Redis, a
+// window that is open counts as used.
+func UsedSince(ctx context.Context, at Store, resource string, since time.Time) (entity string, err error) {
+	switch at := at.(type) {
+	case *Table:
+		for page, err := range operator.Buckets(ctx, at.items, at.Table, resource, "") {
+			if err != nil {
+				return "", err
+			}
+			for _, b := range page.Buckets {
+				if b.Refilled >= since.UnixMilli() {
+					return b.Entity, nil
+				}
+			}
+		}
+	case *Redis:
+		for page, err := range at.Buckets.Buckets(ctx, resource, "") {
+			if err != nil {
+				return "", err
+			}
+			for _, b := range page.Buckets {
+				for _, l := range b.Limits {
+					if l.Refilled >= since.UnixMilli() || l.Ends >= since.UnixMilli() {
+						return b.Entity, nil
+					}
+				}
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,304 @@
+// Package catalog is `sluice catalog`: it lists the names of templates, and makes them those of a file.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
+
+	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Command is `sluice catalog`.
+type Command struct {
+	List  listCommand  `cmd:"" help:"List the names of a template."`
+	Apply applyCommand `cmd:"" help:"Make the names of templates those of a file."`
+}
+
+type listCommand struct {
+	bucketstore.TableOrRedis
+	schemafile.Flag
+
+	Resource string `arg:"" help:"Name of a template in limits.yaml, such as model."`
+	JSON     bool   `name:"json" help:"Print a JSON object per name on a line."`
+}
+
+// Help is an example.
+func (listCommand) Help() string { return "Example: sluice catalog list model" }
+
+// entryJSON is a name in JSON. Limits are capacity, burst, refill and period, in millitokens and ms; prices
+// are in pico-units.
+type entryJSON struct {
+	Name     string            `json:"name"`
+	Revision string            `json:"revision"`
+	Fields   map[string]string `json:"fields"`
+}
+
+// Run prints the names and what they restate.
+func (c listCommand) Run(ctx context.Context, p program.Env) error {
+	s, err := c.Read()
+	if err != nil {
+		return err
+	}
+	spec, err := s.Resource(c.Resource)
+	if err == nil && !spec.Names {
+		err = program.Usagef("%s is no template: pass a resource with names: catalog", c.Resource)
+	}
+	if err != nil {
+		return err
+	}
+	at, err := c.Open(ctx, p.Now, c.Flag)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	rows := [][]string{{"NAME", "", "IS"}}
+	for e, err := range at.Catalog().List(ctx, spec) {
+		if err != nil {
+			return at.Explain(err)
+		}
+		fields := e.Fields(spec)
+		if c.JSON {
+			if err := p.JSONLine(entryJSON{e.Name, string(e.Revision), fields}); err != nil {
+				return err
+			}
+			continue
+		}
+		names := slices.Sorted(maps.Keys(fields))
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		name := term.Quote(e.Name)
+		for _, field := range names {
+			rows = append(rows, []string{name, field, valueOf(spec, field, fields[field])})
+			name = ""
+		}
+	}
+	if c.JSON {
+		return nil
+	}
+	if len(rows) == 1 {
+		p.Note("the catalog of %s has no name\n", spec.Resource)
+		return nil
+	}
+	return texttable.Write(p.Stdout, "", "lll", rows)
+}
+
+// valueOf returns the value of a field as text.
+func valueOf(spec *store.Spec, field, value string) string {
+	if picos, err := strconv.ParseInt(value, 10, 64); err == nil && strings.HasPrefix(field, "price ") {
+		if picos == 0 {
+			return "0"
+		}
+		return gen.PriceText(picos)
+	}
+	if l, ok := bucketstore.LimitOf(value); ok {
+		unit := ""
+		if i := slices.Index(spec.Limits, field[strings.LastIndex(field, ".")+1:]); i >= 0 {
+			unit = spec.Unit(i)
+		}
+		return bucketstore.LimitText(l, unit)
+	}
+	if value == "" {
+		return "-"
+	}
+	return term.Escape(value)
+}
+
+type applyCommand struct {
+	bucketstore.TableOrRedis
+	schemafile.Flag
+	bucketstore.Reason
+
+	Path   string `arg:"" help:"File with the names of templates."`
+	DryRun bool   `help:"Print what would change, and write nothing."`
+	Force  bool   `help:"Remove names whose buckets were used in the last day, too."`
+}
+
+// Help describes the file.
+func (applyCommand) Help() string {
+	return "Makes the names of each template in the file those of the file: others are removed. Templates " +
+		"that the file does not name stay. A name restates limits.yaml by its keys: usage, entities and plans. " +
+		"aliases are other names that share its buckets; buckets is the resource that had these before.\n\n" +
+		"Without --force, nothing is written if a name is to be removed whose buckets were used in the last day. " +
+		"A run that was interrupted goes on when it is repeated.\n\n" +
+		"Example: sluice catalog apply catalog.yaml --dry-run"
+}
+
+// change is a difference between a file and a catalog.
+type change struct {
+	spec        *store.Spec
+	was, now    store.Entry // without a name if there is none
+	before, aft map[string]string
+}
+
+// Run prints the differences and writes them.
+func (c applyCommand) Run(ctx context.Context, p program.Env) error {
+	s, err := c.Read()
+	if err != nil {
+		return err
+	}
+	all, err := read(s, c.Path)
+	if err != nil {
+		return err
+	}
+	at, err := c.OpenToWrite(ctx, p.Now, c.Flag, "")
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	if ctx, err = c.Recorded(ctx, at); err != nil {
+		return err
+	}
+	var changes []change
+	for _, w := range all {
+		some, err := compare(ctx, at.Catalog(), w)
+		if err != nil {
+			return at.Explain(err)
+		}
+		changes = append(changes, some...)
+	}
+	if !c.Force {
+		if err := inUse(ctx, at, changes, p.Now().Add(-24*time.Hour)); err != nil {
+			return err
+		}
+	}
+	if err := printDiff(p, changes); err != nil {
+		return err
+	}
+	if c.DryRun {
+		p.Say("would write %s\n", format.Quantity(len(changes), "name"))
+		return nil
+	}
+	for i, one := range changes {
+		if err := one.write(ctx, at.Catalog()); err != nil {
+			return fmt.Errorf("%w; %d of %d are written: run the command again, and it goes on", at.Explain(err), i,
+				len(changes))
+		}
+	}
+	p.Say("wrote %s\n", format.Quantity(len(changes), "name"))
+	if len(changes) > 0 {
+		p.Note("%s\n", bucketstore.TakenUp())
+	}
+	return nil
+}
+
+// compare returns how a catalog differs from what is wanted. Names that are removed come last, aliases before
+// others.
+func compare(ctx context.Context, catalog store.Catalog, w wanted) (changes []change, err error) {
+	there := map[string]store.Entry{}
+	for e, err := range catalog.List(ctx, w.spec) {
+		if err != nil {
+			return nil, err
+		}
+		there[e.Name] = e
+	}
+	for _, now := range w.entries {
+		was := there[now.Name]
+		delete(there, now.Name)
+		now.Revision = was.Revision
+		one := change{w.spec, was, now, was.Fields(w.spec), now.Fields(w.spec)}
+		if was.Name == "" || !maps.Equal(one.before, one.aft) {
+			changes = append(changes, one)
+		}
+	}
+	names := slices.Sorted(maps.Keys(there))
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case (there[a].Alias == "") == (there[b].Alias == ""):
+			return 0
+		case there[a].Alias != "":
+			return -1
+		}
+		return 1
+	})
+	for _, name := range names {
+		was := there[name]
+		changes = append(changes, change{spec: w.spec, was: was, before: was.Fields(w.spec)})
+	}
+	return changes, nil
+}
+
+// inUse returns an error if a name is removed, or gets other buckets, whose buckets were used since an
+// instant.
+func inUse(ctx context.Context, at bucketstore.Store, changes []change, since time.Time) error {
+	for _, c := range changes {
+		if c.was.Name == "" || c.was.Alias != "" || c.now.Name != "" && c.now.Alias == "" &&
+			c.now.Buckets == c.was.Buckets {
+			continue
+		}
+		entity, err := bucketstore.UsedSince(ctx, at, c.was.ResourceAt(c.spec.Resource), since)
+		if err != nil {
+			return at.Explain(err)
+		}
+		if entity != "" {
+			return fmt.Errorf("name %s of %s is in use: %s has used its bucket in the last day; nothing was written: "+
+				"keep the name in the file, or pass --force", term.Quote(c.was.Name), c.spec.Resource,
+				term.Quote(entity))
+		}
+	}
+	return nil
+}
+
+// write writes c.
+func (c change) write(ctx context.Context, catalog store.Catalog) error {
+	var err error
+	if c.now.Name == "" {
+		err = catalog.Delete(ctx, c.spec, c.was.Name, c.was.Revision)
+	} else {
+		_, err = catalog.Set(ctx, c.spec, c.now)
+	}
+	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
+		return fmt.Errorf("name %s of %s has been changed by another write", term.Quote(c.was.Name+c.now.Name),
+			c.spec.Resource)
+	}
+	return err
+}
+
+// printDiff prints what changes, field by field.
+func printDiff(p program.Env, changes []change) error {
+	rows := [][]string{{"TEMPLATE", "NAME", "", "", "WAS", "NOW"}}
+	for _, c := range changes {
+		name, what := c.now.Name, "changed"
+		switch {
+		case c.was.Name == "":
+			what = "new"
+		case c.now.Name == "":
+			name, what = c.was.Name, "removed"
+		}
+		first := []string{c.spec.Resource, term.Quote(name), what}
+		fields := slices.Collect(maps.Keys(c.before))
+		for field := range c.aft {
+			if _, both := c.before[field]; !both {
+				fields = append(fields, field)
+			}
+		}
+		slices.Sort(fields)
+		fields = slices.DeleteFunc(fields, func(f string) bool { return c.before[f] == c.aft[f] })
+		if len(fields) == 0 {
+			rows = append(rows, append(first, "", "", ""))
+		}
+		for _, field := range fields {
+			rows = append(rows, append(slices.Clone(first), field, valueOf(c.spec, field, c.before[field]),
+				valueOf(c.spec, field, c.aft[field])))
+			first = []string{"", "", ""}
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	return texttable.Write(p.Stdout, "", "llllll", rows)
+}
