@@ -31,7 +31,7 @@ func (c *call) acquire() error {
 		return err
 	}
 	terms := leases.Terms{Wait: b.wait, From: c.client(), Most: leases.Grace}
-	return c.grant(text, func(ctx context.Context) ([]leases.Granted, error) {
+	return c.grant(text, b.wait > 0, func(ctx context.Context) ([]leases.Granted, error) {
 		return c.Leases.Acquire(ctx, c.in, terms, claim)
 	}, func(dst []byte, granted []leases.Granted) []byte { return appendGranted(dst, &granted[0]) })
 }
@@ -60,7 +60,7 @@ func (c *call) acquireAll() error {
 		}
 	}
 	terms := leases.Terms{From: c.client(), Most: leases.Grace}
-	return c.grant(text, func(ctx context.Context) ([]leases.Granted, error) {
+	return c.grant(text, false, func(ctx context.Context) ([]leases.Granted, error) {
 		return c.Leases.Acquire(ctx, c.in, terms, claims...)
 	}, func(dst []byte, granted []leases.Granted) []byte {
 		dst = append(dst, '[')
@@ -74,15 +74,20 @@ func (c *call) acquireAll() error {
 	})
 }
 
-// grant answers with what acquire grants, and acquires once for each Idempotency-Key.
-func (c *call) grant(text []byte, acquire func(context.Context) ([]leases.Granted, error),
+// grant answers with what acquire grants, and acquires once for each Idempotency-Key. waits says that the
+// acquire may last.
+func (c *call) grant(text []byte, waits bool, acquire func(context.Context) ([]leases.Granted, error),
 	write func([]byte, []leases.Granted) []byte) error {
 	if c.Draining.Err() != nil {
 		return errDraining
 	}
-	ctx, cancel := context.WithCancel(c.r.Context())
-	defer cancel()
-	defer context.AfterFunc(c.Draining, cancel)() // who waits is let go
+	ctx := c.r.Context()
+	if waits {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.Draining, cancel)() // who waits is let go
+	}
 	keys := c.r.Header.Values("Idempotency-Key")
 	var granted []leases.Granted
 	var err error

@@ -91,7 +91,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(began.Add(slowest)) // it fails without a connection
 	}
 	caller, ok := tokens.Caller(a.Tokens(), r.Header.Get("Authorization"))
-	if r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)); ok {
+	if caller != "" {
+		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+	}
+	if ok {
 		a.mux.ServeHTTP(seen, r) // sets r's Pattern
 	} else {
 		seen.Header().Set("WWW-Authenticate", "Bearer")

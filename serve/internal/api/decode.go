@@ -96,7 +96,7 @@ func (b *body) read(r *strictjson.Reader, what string, members []string) error {
 // ids reads an entity.
 func ids(r *strictjson.Reader) (all []limits.ID, err error) {
 	return all, r.Object(memberEntity, func(kind string) error {
-		id, err := r.Text("the id of " + strictjson.Quote(kind))
+		id, err := r.TextOf("the id of ", kind)
 		all = append(all, limits.ID{Kind: kind, ID: id})
 		return err
 	})
@@ -106,7 +106,7 @@ func ids(r *strictjson.Reader) (all []limits.ID, err error) {
 func numbers(r *strictjson.Reader, what string) ([]limits.Number, error) {
 	all := []limits.Number{}
 	err := r.Object(what, func(name string) error {
-		l, err := r.Scalar(strictjson.Quote(name))
+		l, err := r.Scalar(name)
 		all = append(all, limits.Number{Name: name, Text: l.Text, Quoted: l.Quoted})
 		return err
 	})

@@ -72,19 +72,28 @@ func New(c Config) *Server {
 	if c.Trace != nil {
 		traced = c.Trace(traced)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", traced)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { health(w, true) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		health(w, s.ready.Load() && s.draining.Err() == nil)
-	})
 	s.http = &http.Server{
-		Handler:        http.NewCrossOriginProtection().Handler(mux), // no page in a browser calls
+		Handler:        http.NewCrossOriginProtection().Handler(s.route(traced)), // no page in a browser calls
 		MaxHeaderBytes: mostHeader, ReadHeaderTimeout: slowHeader, IdleTimeout: idleConn,
 		ConnContext: withClient,
 		ErrorLog:    log.New(quiet{}, "", 0), // what clients do wrong in TLS or HTTP is no news
 	}
 	return s
+}
+
+// route returns calls with probes, which need no token.
+func (s *Server) route(calls http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		probe := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case probe && r.URL.Path == "/healthz":
+			health(w, true)
+		case probe && r.URL.Path == "/readyz":
+			health(w, s.ready.Load() && s.draining.Err() == nil)
+		default:
+			calls.ServeHTTP(w, r)
+		}
+	})
 }
 
 // quiet discards what is written to it.

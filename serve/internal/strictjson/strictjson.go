@@ -22,13 +22,23 @@ func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Colum
 
 // Reader reads one text, from front to back.
 type Reader struct {
-	text []byte
-	at   int
-	name int // where the name of the newest member begins
+	text  []byte
+	whole string // text, of which strings are parts; "" for a large one, which they would keep in memory
+	at    int
+	name  int // where the name of the newest member begins
 }
 
+// small is the length of a text whose strings may keep it in memory, in bytes.
+const small = 512
+
 // NewReader returns a Reader of text.
-func NewReader(text []byte) *Reader { return &Reader{text: text} }
+func NewReader(text []byte) *Reader {
+	r := &Reader{text: text}
+	if len(text) <= small {
+		r.whole = string(text)
+	}
+	return r
+}
 
 // Fail returns an *Error at the place of the next value.
 func (r *Reader) Fail(format string, args ...any) error {
@@ -76,11 +86,12 @@ func (r *Reader) Object(what string, member func(name string) error) error {
 	if r.take('}') {
 		return nil
 	}
-	var names []string
+	var few [8]string // most objects have fewer members
+	names := few[:0]
 	for {
 		r.space()
 		at := r.at
-		name, err := r.textOr(what + " has a member without a name in quotes")
+		name, err := r.textOr(what, "", " has a member without a name in quotes")
 		if err != nil {
 			return err
 		}
@@ -134,12 +145,21 @@ func (r *Reader) Array(what string, element func(i int) error) error {
 }
 
 // Text reads a string; what names it, for errors.
-func (r *Reader) Text(what string) (string, error) { return r.textOr(what + " is no text in quotes") }
+func (r *Reader) Text(what string) (string, error) { return r.textOr(what, "", noText) }
 
-// textOr is Text with the whole reason of a value that is no string.
-func (r *Reader) textOr(reason string) (string, error) {
+// TextOf is Text of something that belongs to a member, such as "the id of ".
+func (r *Reader) TextOf(what, member string) (string, error) { return r.textOr(what, member, noText) }
+
+// noText is wrong with a value that should be a string.
+const noText = " is no text in quotes"
+
+// textOr is Text with what is wrong with a value that is no string.
+func (r *Reader) textOr(what, member, wrong string) (string, error) {
 	if r.space() != '"' {
-		return "", r.Fail("%s", reason)
+		if member != "" {
+			what += Quote(member)
+		}
+		return "", r.Fail("%s", what+wrong)
 	}
 	begin, escaped := r.at, false
 	for r.at++; r.at < len(r.text); r.at++ {
@@ -159,15 +179,22 @@ func (r *Reader) textOr(reason string) (string, error) {
 }
 
 // unquote returns the string that begins at an offset and ends before r.at.
-func (r *Reader) unquote(begin int, escaped bool) (s string, err error) {
+func (r *Reader) unquote(begin int, escaped bool) (string, error) {
 	quoted := r.text[begin:r.at]
-	if !utf8.Valid(quoted) {
+	switch {
+	case !utf8.Valid(quoted):
 		return "", r.failAt(begin, "a text is no UTF-8: encode it")
+	case escaped:
+		return r.unescape(begin)
+	case r.whole != "":
+		return r.whole[begin+1 : r.at-1], nil
 	}
-	if !escaped {
-		return string(quoted[1 : len(quoted)-1]), nil
-	}
-	if err := json.Unmarshal(quoted, &s); err != nil {
+	return string(quoted[1 : len(quoted)-1]), nil
+}
+
+// unescape is unquote of a string with escapes.
+func (r *Reader) unescape(begin int) (s string, err error) {
+	if err := json.Unmarshal(r.text[begin:r.at], &s); err != nil {
 		return "", r.failAt(begin, "a text has an escape that JSON does not have")
 	}
 	if strings.ContainsRune(s, utf8.RuneError) { // two such texts would become one
@@ -182,22 +209,25 @@ type Literal struct {
 	Quoted bool   // it is a string
 }
 
-// Scalar reads a number or a string; what names it, for errors.
-func (r *Reader) Scalar(what string) (Literal, error) {
+// Scalar reads a number or a string, the value of a member.
+func (r *Reader) Scalar(member string) (Literal, error) {
 	if r.space() == '"' {
-		s, err := r.Text(what)
+		s, err := r.TextOf("", member)
 		return Literal{s, true}, err
 	}
 	begin := r.at
 	for r.at < len(r.text) && isNumeric(r.text[r.at]) {
 		r.at++
 	}
-	text := string(r.text[begin:r.at])
-	if !json.Valid([]byte(text)) {
+	text := r.text[begin:r.at]
+	switch {
+	case !json.Valid(text):
 		r.at = begin
-		return Literal{}, r.Fail("%s is neither a number nor a text in quotes", what)
+		return Literal{}, r.Fail("%s is neither a number nor a text in quotes", Quote(member))
+	case r.whole != "":
+		return Literal{r.whole[begin:r.at], false}, nil
 	}
-	return Literal{text, false}, nil
+	return Literal{string(text), false}, nil
 }
 
 func isNumeric(c byte) bool {

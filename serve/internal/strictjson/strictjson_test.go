@@ -45,14 +45,14 @@ func readAll(text []byte) (any, error) {
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a": 1, "b": {"c": "x\u00e9", "d": [1, -2.5e3]}}`: "",
-		"":                  "1:1: it is neither a number nor a text in quotes",
+		"":                  "1:1: \"it\" is neither a number nor a text in quotes",
 		"{":                 "1:2: it has a member without a name in quotes",
 		"{\n  \"a\" 1}":     "2:7: a colon is missing behind \"a\"",
 		`{"a": 1 "b"}`:      "1:9: a comma or a '}' is missing in it",
 		`{"a": 1, "a": 2}`:  "1:10: member \"a\" is there twice: remove one",
 		`{"a": 1, }`:        "1:10: it has a member without a name in quotes",
-		`{"a": true}`:       "1:7: it is neither a number nor a text in quotes",
-		`{"a": 01}`:         "1:7: it is neither a number nor a text in quotes",
+		`{"a": true}`:       "1:7: \"it\" is neither a number nor a text in quotes",
+		`{"a": 01}`:         "1:7: \"it\" is neither a number nor a text in quotes",
 		`{"a": "x`:          "1:7: a text has no closing quotation mark",
 		`{"a": "x\`:         "1:7: a text has no closing quotation mark",
 		"{\"a\": \"x\n\"}":  "1:9: a text has a control character: write it as \\u00XX",

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,6 +45,7 @@ type Telemetry struct {
 
 	meter    metric.Meter
 	requests metric.Float64Histogram
+	labels   sync.Map // of requests: []metric.RecordOption by answered
 	reloads  metric.Int64Counter
 
 	descriptors metric.Int64Counter
@@ -173,15 +175,32 @@ func (t *Telemetry) Descriptor(ctx context.Context, what envoy.Outcome) {
 	t.descriptors.Add(ctx, 1, metric.WithAttributes(attribute.String("sluice.outcome", string(what))))
 }
 
+// answered is a route and a status: there are few.
+type answered struct {
+	route  string
+	status int
+}
+
 // Request measures a request: by its route, never its path, and by its status.
 func (t *Telemetry) Request(ctx context.Context, route string, status int, took time.Duration) {
-	all := [...]attribute.KeyValue{semconv.HTTPRoute(route), semconv.HTTPResponseStatusCode(status)}
-	t.requests.Record(ctx, took.Seconds(), metric.WithAttributeSet(attribute.NewSet(all[:]...)))
+	of := answered{route, status}
+	labels, ok := t.labels.Load(of)
+	if !ok {
+		labels = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(of.attributes()...))}
+		t.labels.Store(of, labels)
+	}
+	known, _ := labels.([]metric.RecordOption)
+	t.requests.Record(ctx, took.Seconds(), known...)
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetName(route)
-		span.SetAttributes(all[:]...)
+		span.SetAttributes(of.attributes()...)
 		if status >= http.StatusInternalServerError {
 			span.SetStatus(codes.Error, http.StatusText(status))
 		}
 	}
+}
+
+// attributes returns what metrics and spans say of a.
+func (a answered) attributes() []attribute.KeyValue {
+	return []attribute.KeyValue{semconv.HTTPRoute(a.route), semconv.HTTPResponseStatusCode(a.status)}
 }
