@@ -3,6 +3,8 @@
 package untyped
 
 import (
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/gen"
@@ -136,6 +138,9 @@ func (d *Definition) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 func (d *Definition) Create(w *codec.Write) {
 	item := codec.Item{}
 	for _, a := range d.statements.Attributes {
+		if of, ok := strings.CutSuffix(a.Text, d.spec.Resource); ok && w.Resource != "" {
+			a.Text = of + w.Resource // a bucket of a name
+		}
 		item[a.Name] = value(w, a)
 	}
 	for n, a := range d.statements.Limits {

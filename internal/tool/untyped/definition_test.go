@@ -244,6 +244,9 @@ func sameByKind[L any](
 				if spec.Plans != nil {
 					w.PlanOf = rapid.SampledFrom([]string{"", "org-1"}).Draw(t, "po")
 				}
+				if spec.Names {
+					w.Resource = rapid.SampledFrom([]string{"", spec.Resource + "/gpt-5"}).Draw(t, "resource")
+				}
 				v := w
 				for _, build := range []func(codec.Resource, *codec.Write){codec.Resource.Create, codec.Resource.Normal,
 					codec.Resource.Retry, codec.Resource.Adjust, codec.Resource.Reshape} {
