@@ -22,11 +22,11 @@ func (c *call) acquire() error {
 	if err != nil {
 		return err
 	}
-	b, err := decode(text, memberEntity, memberCost, memberUsage, memberWait)
+	b, err := decode(text, memberName, memberEntity, memberCost, memberUsage, memberWait)
 	if err != nil {
 		return err
 	}
-	claim, err := b.claim(on)
+	claim, err := b.claim(c.r.Context(), on)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (c *call) acquireAll() error {
 	if err != nil {
 		return err
 	}
-	all, err := decodeAll(text, memberResource, memberEntity, memberCost, memberUsage)
+	all, err := decodeAll(text, memberResource, memberName, memberEntity, memberCost, memberUsage)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c *call) acquireAll() error {
 	for i := range all {
 		on, err := c.in.Resource(all[i].resource)
 		if err == nil {
-			claims[i], err = all[i].claim(on)
+			claims[i], err = all[i].claim(c.r.Context(), on)
 		}
 		if err != nil {
 			return err
@@ -189,7 +189,10 @@ func (c *call) peek() error {
 	if err != nil {
 		return err
 	}
-	b, err := decode(text, memberEntity)
+	b, err := decode(text, memberName, memberEntity)
+	if err == nil {
+		on, err = on.Named(c.r.Context(), b.name)
+	}
 	if err != nil {
 		return err
 	}
@@ -214,7 +217,7 @@ func appendSnapshot(dst []byte, on *limits.Resource, kind int, s *runtime.Snapsh
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		of := on.KindOf(b.Entity)
+		of := on.BucketKind(b.Entity, i > 0 && s.Buckets[i-1].Entity == b.Entity)
 		own := of.Indexes()
 		dst = strconv.AppendQuote(append(dst, `{"kind":`...), of.Name)
 		dst = appendLimits(append(dst, `,"available":`...), on, own, b.Available)
@@ -222,6 +225,9 @@ func appendSnapshot(dst []byte, on *limits.Resource, kind int, s *runtime.Snapsh
 		dst = appendLimits(append(dst, `,"burst":`...), on, own, b.Burst)
 		dst = strconv.AppendInt(append(dst, `,"full_in_ms":`...), b.Full.Milliseconds(), 10)
 		dst = strconv.AppendBool(append(dst, `,"exists":`...), b.Exists)
+		if of.AllNames {
+			dst = append(dst, `,"all_names":true`...)
+		}
 		dst = append(dst, '}')
 	}
 	return append(dst, "]}"...)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,6 +15,7 @@ import (
 // body is what a request's body may have. Each path takes some of it.
 type body struct {
 	resource string
+	name     string // of a template; "" if there is none
 	entity   []limits.ID
 	cost     []limits.Number
 	usage    []limits.Number // nil if there is none
@@ -23,6 +25,7 @@ type body struct {
 // Members of bodies.
 const (
 	memberResource = "resource"
+	memberName     = "name"
 	memberEntity   = "entity"
 	memberCost     = "cost"
 	memberUsage    = "usage"
@@ -80,6 +83,8 @@ func (b *body) read(r *strictjson.Reader, what string, members []string) error {
 		switch name {
 		case memberResource:
 			b.resource, err = r.Text(name)
+		case memberName:
+			b.name, err = r.Text(name)
 		case memberEntity:
 			b.entity, err = ids(r)
 		case memberCost:
@@ -131,9 +136,12 @@ func wait(r *strictjson.Reader) (time.Duration, error) {
 	return d, nil
 }
 
-// claim returns what b asks for of a resource.
-func (b *body) claim(on *limits.Resource) (c leases.Claim, err error) {
-	c.On = on
+// claim returns what b asks for of a resource. It fails as Resource.Named, and with an answer.
+func (b *body) claim(ctx context.Context, on *limits.Resource) (c leases.Claim, err error) {
+	if c.On, err = on.Named(ctx, b.name); err != nil {
+		return c, err
+	}
+	on = c.On
 	if c.Entity, err = on.Entity(b.entity); err != nil {
 		return c, err
 	}

@@ -110,6 +110,13 @@ func problemOf(err error) *problem {
 	if invalid, ok := errors.AsType[*runtime.InvalidError](err); ok {
 		return &problem{Status: http.StatusBadRequest, Resource: invalid.Resource, Detail: sentence(err)}
 	}
+	if unknown, ok := errors.AsType[*runtime.UnknownNameError](err); ok {
+		p := &problem{Status: http.StatusNotFound, Resource: unknown.Resource, Detail: sentence(err)}
+		if unknown.Unread {
+			p.Status, p.RetryAfter = http.StatusServiceUnavailable, 1
+		}
+		return p
+	}
 	if ended, ok := errors.AsType[*leases.EndedError](err); ok {
 		p := answer(http.StatusGone, "The lease has ended before: the call has changed nothing.")
 		if ended.How != leases.Unknown {

@@ -66,6 +66,13 @@ func (r *reader) bindAcquire(a *acquire, schema *limits.Schema) *limits.Resource
 		r.fail(a.resourceAt, "%s", reason(err))
 		return nil
 	}
+	if err := on.CheckName(a.nameKey + a.name); err != nil {
+		at := a.nameAt
+		if at == nil {
+			at = a.at
+		}
+		r.fail(at, "%s", reason(err))
+	}
 	ids := make([]limits.ID, len(a.entity))
 	for i, p := range a.entity {
 		ids[i] = limits.ID{Kind: p.kind, ID: p.id}

@@ -77,7 +77,9 @@ func (c *call) read(ctx context.Context, request *ratelimit.RateLimitRequest) er
 			}
 		case d.rule.acquire != nil:
 			d.peek = own && d.hits == 0
-			if err := c.claim(d); err != nil {
+			if err := c.claim(ctx, d); err != nil && !isInvalid(err) {
+				return c.unanswered(ctx, err)
+			} else if err != nil {
 				d.outcome, c.err = Invalid, err
 			}
 		}
@@ -85,10 +87,28 @@ func (c *call) read(ctx context.Context, request *ratelimit.RateLimitRequest) er
 	return nil
 }
 
-// claim reads what d takes. It fails with an *runtime.InvalidError.
-func (c *call) claim(d *descriptor) (err error) {
+// isInvalid reports whether values of a descriptor are to blame for err.
+func isInvalid(err error) bool {
+	_, invalid := errors.AsType[*runtime.InvalidError](err)
+	unknown, isUnknown := errors.AsType[*runtime.UnknownNameError](err)
+	return invalid || isUnknown && !unknown.Unread
+}
+
+// unanswered returns the answer to a request whose names could not be looked up: Envoy's failure mode decides,
+// since a bucket of a name that nobody knows must not be made.
+func (c *call) unanswered(ctx context.Context, err error) error {
+	c.count(ctx, Failed)
+	c.Logger.LogAttrs(ctx, slog.LevelWarn, "names of a template could not be read", slog.Any("error", err))
+	return status.Error(codes.Unavailable, "the names of the catalog could not be read: nothing was charged")
+}
+
+// claim reads what d takes. It fails with an *runtime.InvalidError, or as Resource.Named.
+func (c *call) claim(ctx context.Context, d *descriptor) (err error) {
 	a := d.rule.acquire
 	if d.claim.On, err = c.in.Resource(a.resource); err != nil {
+		return err
+	}
+	if d.claim.On, err = d.claim.On.Named(ctx, a.nameOf(d.from)); err != nil {
 		return err
 	}
 	if d.claim.Entity, err = d.claim.On.Entity(a.ids(d.from)); err != nil {
@@ -212,8 +232,8 @@ func (c *call) peek(ctx context.Context) {
 
 // balancesOf returns what a peek has found. Parameters are those of the schema, unless others are in force.
 func balancesOf(on *limits.Resource, snap *runtime.Snapshot[[]int64]) (all []runtime.Balance) {
-	for _, b := range snap.Buckets {
-		kind := on.KindOf(b.Entity)
+	for i, b := range snap.Buckets {
+		kind := on.BucketKind(b.Entity, i > 0 && snap.Buckets[i-1].Entity == b.Entity)
 		for _, i := range kind.Indexes() {
 			one := runtime.Balance{Resource: on.Name(), Entity: b.Entity, Limit: on.Spec.Limits[i],
 				Unit: on.Spec.Unit(i), Available: b.Available[i], Full: b.Full}
@@ -367,7 +387,7 @@ func (d *descriptor) concerns(resource, stored string) bool {
 	}
 	of := d.claim.On.KindOf(stored)
 	for at := kinds[links[len(links)-1].Kind].Parent; at != store.NoParent; at = kinds[at].Parent {
-		if &kinds[at] == of {
+		if at == of {
 			return true
 		}
 	}

@@ -58,6 +58,15 @@ func (a *acquire) ids(d *ratelimit.RateLimitDescriptor) []limits.ID {
 	return ids
 }
 
+// nameOf returns the name of a descriptor that a's rule applies to, "" if the rule has none.
+func (a *acquire) nameOf(d *ratelimit.RateLimitDescriptor) string {
+	if a.nameKey == "" {
+		return a.name
+	}
+	name, _ := valueOf(d, a.nameKey)
+	return name
+}
+
 // cost returns the cost of a call of an entity of a kind, with hits. The error is a *runtime.InvalidError.
 func (n *numbers) cost(on *limits.Resource, kind int, hits int64) ([]int64, error) {
 	all := make([]limits.Number, len(n.all))

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"context"
-	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -135,9 +134,11 @@ func windowOf(on *limits.Resource, b *runtime.Balance) (of unit, n uint32, ok bo
 
 // calendar returns the windows of a windowed limit of a bucket.
 func calendar(on *limits.Resource, b *runtime.Balance) *bucket.Calendar {
-	kind := on.KindOf(b.Entity)
-	if i := slices.Index(on.Spec.Limits, b.Limit); i >= 0 && i < len(kind.Windows) && kind.Windows[i] != nil {
-		return kind.Windows[i]
+	i := slices.Index(on.Spec.Limits, b.Limit)
+	if at := on.Spec.KindWith(on.KindOf(b.Entity), i); at != store.NoKind {
+		if kind := &on.Spec.Kinds[at]; i < len(kind.Windows) && kind.Windows[i] != nil {
+			return kind.Windows[i]
+		}
 	}
 	return &bucket.Calendar{Unit: bucket.FirstUse}
 }
@@ -194,8 +195,8 @@ func (c *call) metadata() map[string]*structpb.Value {
 		set("limit", err.Limit)
 		set("entity", err.Entity)
 	}
-	if invalid, ok := errors.AsType[*runtime.InvalidError](c.err); ok {
-		set("reason", strings.TrimPrefix(invalid.Error(), "sluice: "))
+	if isInvalid(c.err) {
+		set("reason", strings.TrimPrefix(c.err.Error(), "sluice: "))
 	}
 	return fields
 }

@@ -57,6 +57,14 @@ resources:
     limits: {parallel: {capacity: 2, in_flight: true, per_call: 1}}
     entities: {org: {}}
     on_unavailable: deny
+  gateway:
+    names: catalog
+    limits:
+      rpm: {capacity: 2, every: 1m, per_call: 1}
+      month: {money: USD, capacity: 5, window: month, all_names: true}
+    usage: {output: {price: 10/1M}}
+    entities: {org: {}}
+    on_unavailable: allow
 `
 
 // rules are those of the examples in the documents, and some more.

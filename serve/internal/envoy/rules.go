@@ -44,9 +44,11 @@ type pair struct {
 
 // acquire takes tokens.
 type acquire struct {
-	at, resourceAt, entityAt *yaml.Node
+	at, resourceAt, nameAt, entityAt *yaml.Node
 
 	resource string
+	nameKey  string // of the descriptor, with a name of a template; "" for a fixed name, or none
+	name     string
 	entity   []part
 	numbers  numbers
 	held     bool // until a settle, or until the lease runs out
@@ -165,9 +167,13 @@ func (r *reader) rule(n *yaml.Node, what string) *rule {
 
 func (r *reader) acquire(n *yaml.Node, match []pair) *acquire {
 	a := &acquire{at: n}
-	of := r.fixed(n, "acquire", []string{"resource", "entity", "cost", "usage"}, "resource", "entity")
+	of := r.fixed(n, "acquire", []string{"resource", "name", "entity", "cost", "usage"}, "resource", "entity")
 	if at := of["resource"]; at != nil {
 		a.resource, a.resourceAt = r.text(at, "resource"), at
+	}
+	if at := of["name"]; at != nil {
+		a.nameAt = at
+		a.nameKey, a.name = r.template(at, "name", match)
 	}
 	if at := of["entity"]; at != nil {
 		a.entityAt = at

@@ -82,6 +82,12 @@ func TestMistakes(t *testing.T) {
 			`4:39: no rule acquires of a resource that has outp: write names of limits.yaml`},
 		{"never", "phase: end, lease", "phase: done, lease",
 			`5:5: rule 2 never applies: rule 1 applies to all of its descriptors; put it above, or remove it`},
+		{"no name", "resource: jobs,", "resource: gateway,",
+			`12:14: gateway: name is missing: write which name of the catalog the call is on`},
+		{"a name", "resource: jobs,", "resource: jobs, name: o3,",
+			`12:37: jobs: name "o3" has no meaning: limits.yaml has no names: catalog for it; leave it out`},
+		{"a name of no key", "resource: jobs,", `resource: gateway, name: "{model}",`,
+			`12:40: name names "model", which is no key of match: it can be org or job`},
 		{"slots", "  - match: {phase: end, lease: \"*\"}\n    settle: {lease: \"{lease}\"}\n", "",
 			`10:14: nothing ends the leases of jobs, whose slots would stay taken until they run out ` +
 				`(--lease-max): add a rule with settle`},

@@ -3,6 +3,7 @@
 package limits
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,9 +59,13 @@ func (s *Schema) Open(on runtime.Store, opts ...runtime.Option) (*Limits, error)
 	b := runtime.NewBuilder(on, opts...)
 	l := &Limits{byName: map[string]*Resource{}}
 	for i, spec := range s.specs {
-		r := &Resource{Spec: spec, usage: s.resources[i].Usage}
-		r.Resource = runtime.Bind[*Entity](b, untyped.Define(spec, s.texts[i]),
-			func(cost []int64, dst []int64) []int64 { return append(dst, cost...) }, slices.Clone[[]int64])
+		r := s.resource(i)
+		def := untyped.Define(spec, s.texts[i])
+		if spec.Names {
+			r.names = runtime.BindNames[*Entity](b, def, toVector, slices.Clone[[]int64], r.named)
+		} else {
+			r.Resource = runtime.Bind[*Entity](b, def, toVector, slices.Clone[[]int64])
+		}
 		l.All = append(l.All, r)
 		l.byName[spec.Resource] = r
 	}
@@ -71,12 +76,12 @@ func (s *Schema) Open(on runtime.Store, opts ...runtime.Option) (*Limits, error)
 	return l, nil
 }
 
+// toVector is the vector of a cost, which is one.
+func toVector(cost []int64, dst []int64) []int64 { return append(dst, cost...) }
+
 // Resource returns the resource of a name. The error is an *runtime.InvalidError.
 func (l *Limits) Resource(name string) (*Resource, error) {
 	if r, ok := l.byName[name]; ok {
-		if err := template(r.Spec); err != nil {
-			return nil, err
-		}
 		return r, nil
 	}
 	names := make([]string, len(l.All))
@@ -84,17 +89,6 @@ func (l *Limits) Resource(name string) (*Resource, error) {
 		names[i] = r.Name()
 	}
 	return nil, unknown(name, names)
-}
-
-// template returns an *runtime.InvalidError if spec is of a template, whose buckets are those of names.
-func template(spec *store.Spec) error {
-	if !spec.Names {
-		return nil
-	}
-	return &runtime.InvalidError{
-		Field: "resource", Value: spec.Resource, Reason: "has names: catalog in limits.yaml, and sluice-serve " +
-			"takes no names yet: call it from Go, or write a resource without names",
-	}
 }
 
 // unknown returns the error for the name of a resource that is none of names.
@@ -109,11 +103,8 @@ func unknown(name string, names []string) error {
 func (s *Schema) Resource(name string) (*Resource, error) {
 	names := make([]string, len(s.specs))
 	for i, spec := range s.specs {
-		if spec.Resource == name && spec.Names {
-			return nil, template(spec)
-		}
 		if spec.Resource == name {
-			return &Resource{Spec: spec, usage: s.resources[i].Usage}, nil
+			return s.resource(i), nil
 		}
 		names[i] = spec.Resource
 	}
@@ -123,12 +114,62 @@ func (s *Schema) Resource(name string) (*Resource, error) {
 // Lease is what an acquire took. Costs are in schema order: whole tokens, or nano-units of money.
 type Lease = runtime.Lease[[]int64]
 
-// Resource is the entry to one resource.
+// Resource is the entry to one resource. A template takes no calls: Named returns the resource of a name.
 type Resource struct {
-	*runtime.Resource[*Entity, []int64]
+	*runtime.Resource[*Entity, []int64] // nil for a template
 
 	Spec  *store.Spec // shared: do not change it
 	usage []gen.Usage
+	names *runtime.Names[Resource] // of a template
+}
+
+// resource returns the i-th resource, which takes no calls. The kinds of a template are those of its names.
+func (s *Schema) resource(i int) *Resource {
+	spec := s.specs[i]
+	if spec.Names {
+		own := *spec
+		own.Template = spec.Resource
+		spec = &own
+	}
+	return &Resource{Spec: spec, usage: s.resources[i].Usage}
+}
+
+// Name returns the name of r: model, or model/gpt-5 for a name of a template.
+func (r *Resource) Name() string { return r.Spec.Resource }
+
+// IsTemplate reports whether calls have to name one of a catalog.
+func (r *Resource) IsTemplate() bool { return r.Spec.Names && r.Spec.Resource == r.Spec.Template }
+
+// named returns a name of the template r, with the catalog's prices.
+func (r *Resource) named(of *runtime.Resource[*Entity, []int64], stored []int64) Resource {
+	spec, usage := *r.Spec, slices.Clone(r.usage)
+	spec.Resource = of.Name()
+	for i, price := range stored[:min(len(stored), len(usage))] {
+		if price >= 0 {
+			usage[i].Price = price
+		}
+	}
+	return Resource{Resource: of, Spec: &spec, usage: usage}
+}
+
+// Named returns what calls with a name are made on, "" for one without: r, or a name of the catalog. It fails
+// with an *runtime.InvalidError, or as runtime.Names.Named.
+func (r *Resource) Named(ctx context.Context, name string) (*Resource, error) {
+	if err := r.CheckName(name); err != nil || r.names == nil {
+		return r, err
+	}
+	return r.names.Named(ctx, name)
+}
+
+// CheckName returns an *runtime.InvalidError unless a call on r has a name if it needs one, and none if not.
+func (r *Resource) CheckName(name string) error {
+	switch {
+	case r.IsTemplate() && name == "":
+		return r.invalid("name", "", "is missing: write which name of the catalog the call is on")
+	case !r.IsTemplate() && name != "":
+		return r.invalid("name", name, "has no meaning: limits.yaml has no names: catalog for it; leave it out")
+	}
+	return nil
 }
 
 // Entity is an entity and those of its ancestors that are known.
@@ -140,11 +181,20 @@ func (e *Entity) Chain(dst []store.Link) []store.Link { return append(dst, e.lin
 // Kind returns the index of the entity's kind.
 func (e *Entity) Kind() int { return e.links[0].Kind }
 
-// KindOf returns the kind of an entity as stored, which is one of this schema's.
-func (r *Resource) KindOf(stored string) *store.Kind {
+// KindOf returns the index of the kind of an entity as stored, which is one of this schema's.
+func (r *Resource) KindOf(stored string) int {
 	name, _, _ := strings.Cut(stored, "-")
-	i := slices.IndexFunc(r.Spec.Kinds, func(k store.Kind) bool { return k.Name == name })
-	return &r.Spec.Kinds[max(0, i)]
+	return max(0, slices.IndexFunc(r.Spec.Kinds, func(k store.Kind) bool { return k.Name == name }))
+}
+
+// BucketKind returns the kind of a bucket of an entity as stored. again is true for the second bucket of an
+// entity: it is that of all names of a template.
+func (r *Resource) BucketKind(stored string, again bool) *store.Kind {
+	i := r.KindOf(stored)
+	if all := r.Spec.AllNames(i); all != store.NoKind && (again || r.Spec.Kinds[i].Limits == nil) {
+		i = all
+	}
+	return &r.Spec.Kinds[i]
 }
 
 // ID is the id of an entity of a kind, without the kind.
@@ -165,14 +215,14 @@ func (r *Resource) Entity(ids []ID) (*Entity, error) {
 		i := slices.IndexFunc(kinds, func(k store.Kind) bool { return k.Name == id.Kind })
 		switch {
 		case i < 0:
-			return nil, r.invalid("entity", id.Kind, "is no kind of limits.yaml: %s", gen.Cure(id.Kind, r.names()))
+			return nil, r.invalid("entity", id.Kind, "is no kind of limits.yaml: %s", gen.Cure(id.Kind, r.kinds()))
 		case given[i]:
 			return nil, r.invalid("entity", id.Kind, "is there twice: remove one")
 		}
 		named[i], given[i] = id.ID, true
 	}
 	kind := r.lowest(given)
-	if kinds[kind].Limits == nil {
+	if !r.Spec.HasBucket(kind) {
 		return nil, r.invalid("entity", kinds[kind].Name, "is a kind without limits on this resource: call for %s",
 			enumerate(r.callers()))
 	}
@@ -232,21 +282,30 @@ func (r *Resource) invalid(field, value, reason string, args ...any) error {
 	}
 }
 
-// names returns the names of all kinds.
-func (r *Resource) names() []string {
-	names := make([]string, len(r.Spec.Kinds))
-	for i, k := range r.Spec.Kinds {
-		names[i] = k.Name
+// kinds returns the names of all kinds.
+func (r *Resource) kinds() (names []string) {
+	for _, k := range r.Spec.Kinds {
+		if !k.AllNames {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }
 
-// callers returns the names of the kinds whose entities may call.
-func (r *Resource) callers() (names []string) {
-	for _, k := range r.Spec.Kinds {
-		if k.Limits != nil {
-			names = append(names, k.Name)
+// Callers returns the indexes of the kinds whose entities may call.
+func (r *Resource) Callers() (kinds []int) {
+	for i, k := range r.Spec.Kinds {
+		if !k.AllNames && r.Spec.HasBucket(i) {
+			kinds = append(kinds, i)
 		}
+	}
+	return kinds
+}
+
+// callers returns their names.
+func (r *Resource) callers() (names []string) {
+	for _, i := range r.Callers() {
+		names = append(names, r.Spec.Kinds[i].Name)
 	}
 	return names
 }

@@ -72,6 +72,16 @@ func closed(properties object, required ...string) object {
 	return schema
 }
 
+// named is closed, with the name of a template's catalog if r is a template.
+func named(r *limits.Resource, properties object, required ...string) object {
+	if r.IsTemplate() {
+		properties["name"] = object{"type": "string", "minLength": 1, "maxLength": 128,
+			"description": "A name of the catalog, such as that of a model."}
+		required = append(required, "name")
+	}
+	return closed(properties, required...)
+}
+
 // shared adds the schemas that do not depend on limits.yaml.
 func (d *document) shared() {
 	d.schemas["Money"] = object{"type": "string", "pattern": `^(0|[1-9][0-9]*)(\.[0-9]{1,9})?$`,
@@ -137,12 +147,16 @@ func (d *document) resource(r *limits.Resource) {
 		"lease": object{"type": "string"}, "remaining": ref(r, "Remaining"),
 		"degraded": object{"type": "boolean"}, "shadowed": object{"type": "boolean"},
 	}}
-	acquire := post("acquire_"+id(r), "Acquire from "+r.Name()+".", closed(members, "entity"), ref(r, "Granted"),
-		"400", "401", "402", "408", "413", "422", "429", "503")
+	failed := []string{"400", "401", "413", "503"}
+	if r.IsTemplate() {
+		failed = append(failed, "404")
+	}
+	acquire := post("acquire_"+id(r), "Acquire from "+r.Name()+".", named(r, members, "entity"),
+		ref(r, "Granted"), append([]string{"402", "408", "422", "429"}, failed...)...)
 	idempotent(acquire)
 	d.paths["/v1/"+r.Name()+"/acquire"] = acquire
 	d.paths["/v1/"+r.Name()+"/peek"] = post("peek_"+id(r), "Read what is left of "+r.Name()+". Changes nothing.",
-		closed(object{"entity": ref(r, "Entity")}, "entity"), snapshotOf(r), "400", "401", "413", "503")
+		named(r, object{"entity": ref(r, "Entity")}, "entity"), snapshotOf(r), failed...)
 }
 
 // id returns a resource's name as a part of an operation's id.
@@ -166,10 +180,7 @@ func numberOf(r *limits.Resource, i int) object {
 // entityOf returns the schema of the entities that may call: the entity's kind, and the kinds above it.
 func entityOf(r *limits.Resource) object {
 	var all []any
-	for kind := range r.Spec.Kinds {
-		if r.Spec.Kinds[kind].Limits == nil {
-			continue
-		}
+	for _, kind := range r.Callers() {
 		properties, needs := object{}, object{}
 		below := ""
 		for at := kind; at != store.NoParent; at = r.Spec.Kinds[at].Parent {
@@ -199,21 +210,20 @@ func claimOf(r *limits.Resource) object {
 	if len(r.Usages()) > 0 {
 		members["usage"] = ref(r, "Usage")
 	}
-	return closed(members, "resource", "entity")
+	return named(r, members, "resource", "entity")
 }
 
 // snapshotOf returns the schema of what peek sees.
 func snapshotOf(r *limits.Resource) object {
 	var kinds []any
-	for _, k := range r.Spec.Kinds {
-		if k.Limits != nil {
-			kinds = append(kinds, k.Name)
-		}
+	for _, kind := range r.Callers() {
+		kinds = append(kinds, r.Spec.Kinds[kind].Name)
 	}
 	left := ref(r, "Remaining")
 	return closed(object{"available": left, "buckets": object{"type": "array", "items": closed(object{
 		"kind": object{"enum": kinds}, "available": left, "capacity": left, "burst": left,
 		"full_in_ms": object{"type": "integer"}, "exists": object{"type": "boolean"},
+		"all_names": object{"type": "boolean", "description": "All names of the catalog have it together."},
 	}, "kind", "available", "capacity", "burst", "full_in_ms", "exists")}}, "available", "buckets")
 }
 
@@ -288,7 +298,7 @@ func (d *document) responses() object {
 		400: "The request is not valid: repeating does not help.",
 		401: "The request has no valid token.",
 		402: "A limit of money has denied the call.",
-		404: "There is no such resource, or no such lease.",
+		404: "There is no such resource, no such name of it, or no such lease.",
 		408: "The body did not arrive in time.",
 		410: "The lease has ended before.",
 		413: "The body is too large.",

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
@@ -19,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/serve/internal/api"
 	"github.com/sluice-go/sluice/serve/internal/leases"
 	"github.com/sluice-go/sluice/serve/internal/limits"
@@ -46,6 +48,13 @@ resources:
     limits: {rps: {capacity: 5, every: 1s, per_call: 1}}
     entities: {org: {}}
     on_unavailable: deny
+  gateway:
+    names: catalog
+    limits:
+      rph: {capacity: 60, every: 1h, per_call: 1, kinds: [user]}
+      month: {money: USD, capacity: 5, window: month, all_names: true, kinds: [user, org]}
+    entities: {user: {}, org: {}}
+    on_unavailable: deny
 `
 
 // checked is a server whose requests and answers are held to its own description.
@@ -71,6 +80,14 @@ func newChecked(t *testing.T) *checked {
 		t.Fatal(err)
 	}
 	l, err := s.Open(dynamo.New(engine.Client(), "limits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := s.Resource("gateway")
+	if err == nil {
+		_, err = operator.NewCatalog(engine.Client(), "limits", time.Now).Set(t.Context(),
+			store.TemplateOf(on.Spec), store.Entry{Name: "o3"})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,6 +186,15 @@ func TestDocument(t *testing.T) {
 			{"resource": "gpt-4", "entity": ` + user + `, "cost": {"tpm": 1}}]`, 200, true},
 		{"/v1/acquire", `[{"resource": "ape", "entity": {"org": "3"}}]`, 400, false},
 		{"/v1/acquire", `[]`, 400, false},
+		{"/v1/gateway/acquire", `{"name": "o3", "entity": ` + user + `, "cost": {"month": "1"}}`, 200, true},
+		{"/v1/gateway/acquire", `{"name": "o4", "entity": ` + user + `}`, 404, true},
+		{"/v1/gateway/acquire", `{"entity": ` + user + `}`, 400, false},
+		{"/v1/gateway/acquire", `{"name": "", "entity": ` + user + `}`, 400, false},
+		{"/v1/gpt-4/acquire", `{"name": "o3", "entity": ` + user + `}`, 400, false},
+		{"/v1/gateway/peek", `{"name": "o3", "entity": ` + user + `}`, 200, true},
+		{"/v1/gateway/peek", `{"name": "o4", "entity": ` + user + `}`, 404, true},
+		{"/v1/acquire", `[{"resource": "gateway", "name": "o3", "entity": ` + user + `}]`, 200, true},
+		{"/v1/acquire", `[{"resource": "gateway", "entity": ` + user + `}]`, 400, false},
 		{"/v1/leases/" + lease() + "/settle", `{"usage": {"input": 5}}`, 200, true},
 		{"/v1/leases/" + lease() + "/more", `{"cost": {"tpm": 5}}`, 200, true},
 		{"/v1/leases/" + lease() + "/settle", `{"cost": {"rpm": 5}}`, 400, false},

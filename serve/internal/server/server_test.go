@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 			{"both", "model/acquire", `{"entity": ` + user + `, "usage": {"input": 1}, "cost": {}}`, 400,
 				`send one of them`},
 			{"a member", "api/acquire", `{"entity": ` + user + ",\n \"csot\": {}}", 400,
-				`not valid at 2:2: member \"csot\" is unknown: it can be entity, cost, usage or wait."`},
+				`not valid at 2:2: member \"csot\" is unknown: it can be name, entity, cost, usage or wait."`},
 			{"a wait", "api/acquire", `{"entity": ` + user + `, "wait": "5"}`, 400, `such as 5s or 500ms`},
 			{"a budget", "model/acquire", `{"entity": ` + user + `, "cost": {"month": "5"}}`, 200, ""},
 			{"a budget is exhausted", "model/acquire", `{"entity": ` + user + `, "cost": {"month": "0.5"}}`, 402,
