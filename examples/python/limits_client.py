@@ -121,6 +121,8 @@ class Bucket(Generic[L]):
     full_in: float
     """Seconds until all limits that refill are full."""
     exists: bool
+    all_names: bool = False
+    """All names of a template have the bucket together."""
 
 
 @dataclass(frozen=True)
@@ -193,10 +195,17 @@ def _parse(status: int, text: bytes) -> _Reply:
         return _Reply(status, None)
 
 
-def _acquire_body(entity: _Entity, amount: Optional[_Amount]) -> Dict[str, object]:
-    body: Dict[str, object] = {"entity": entity._json()}
+def _acquire_body(of: Optional[str], entity: _Entity, amount: Optional[_Amount]) -> Dict[str, object]:
+    body = _entity_body(of, entity)
     if amount is not None:
         body.update(amount._json())
+    return body
+
+
+def _entity_body(of: Optional[str], entity: _Entity) -> Dict[str, object]:
+    body: Dict[str, object] = {"entity": entity._json()}
+    if of is not None:
+        body["name"] = of
     return body
 
 
@@ -215,6 +224,7 @@ def _snapshot(numbers: Type[L], body: Dict[str, Any]) -> Snapshot[L]:
                 burst=numbers._read(b["burst"]),
                 full_in=b["full_in_ms"] / 1000,
                 exists=b["exists"],
+                all_names=b.get("all_names", False),
             )
             for b in body["buckets"]
         ),
@@ -313,10 +323,11 @@ class Claim(Generic[A, L]):
 class Resource(Generic[E, A, L]):
     """The entry to one resource."""
 
-    def __init__(self, client: _Client, name: str, numbers: Type[L]) -> None:
+    def __init__(self, client: _Client, name: str, numbers: Type[L], of: Optional[str] = None) -> None:
         self._client = client
         self._name = name
         self._numbers = numbers
+        self._of = of
 
     def acquire(
         self, entity: E, amount: Optional[A] = None, *, wait: float = 0.0, idempotency_key: Optional[str] = None
@@ -326,7 +337,7 @@ class Resource(Generic[E, A, L]):
         Raises Denied, Invalid or Unavailable. A repeated call with the same idempotency_key returns the same
         lease, for 10 minutes.
         """
-        body = _acquire_body(entity, amount)
+        body = _acquire_body(self._of, entity, amount)
         if wait > 0:
             body["wait"] = f"{int(wait * 1000)}ms"
         call = _Call(f"/v1/{self._name}/acquire", body, idempotency_key, wait, idempotency_key is not None)
@@ -334,14 +345,27 @@ class Resource(Generic[E, A, L]):
 
     def claim(self, entity: E, amount: Optional[A] = None) -> Claim[A, L]:
         """Prepare a part of acquire_all."""
-        body = _acquire_body(entity, amount)
+        body = _acquire_body(self._of, entity, amount)
         body["resource"] = self._name
         return Claim(self._numbers, body)
 
     def peek(self, entity: E) -> Snapshot[L]:
         """Read what is left, and change nothing."""
-        call = _Call(f"/v1/{self._name}/peek", {"entity": entity._json()}, repeatable=True)
+        call = _Call(f"/v1/{self._name}/peek", _entity_body(self._of, entity), repeatable=True)
         return _snapshot(self._numbers, self._client._call(call))
+
+
+class Template(Generic[E, A, L]):
+    """The entry to a template, which has a resource for each name of a catalog."""
+
+    def __init__(self, client: _Client, name: str, numbers: Type[L]) -> None:
+        self._client = client
+        self._name = name
+        self._numbers = numbers
+
+    def named(self, name: str) -> Resource[E, A, L]:
+        """Return the resource of a name. Its calls raise Invalid if the catalog does not have the name."""
+        return Resource(self._client, self._name, self._numbers, name)
 
 
 class _Client:
@@ -516,10 +540,11 @@ class AsyncClaim(Generic[A, L]):
 class AsyncResource(Generic[E, A, L]):
     """The entry to one resource."""
 
-    def __init__(self, client: _AsyncClient, name: str, numbers: Type[L]) -> None:
+    def __init__(self, client: _AsyncClient, name: str, numbers: Type[L], of: Optional[str] = None) -> None:
         self._client = client
         self._name = name
         self._numbers = numbers
+        self._of = of
 
     async def acquire(
         self, entity: E, amount: Optional[A] = None, *, wait: float = 0.0, idempotency_key: Optional[str] = None
@@ -529,7 +554,7 @@ class AsyncResource(Generic[E, A, L]):
         Raises Denied, Invalid or Unavailable. A repeated call with the same idempotency_key returns the same
         lease, for 10 minutes. A call that is cancelled while it waits takes nothing.
         """
-        body = _acquire_body(entity, amount)
+        body = _acquire_body(self._of, entity, amount)
         if wait > 0:
             body["wait"] = f"{int(wait * 1000)}ms"
         call = _Call(f"/v1/{self._name}/acquire", body, idempotency_key, wait, idempotency_key is not None)
@@ -537,14 +562,27 @@ class AsyncResource(Generic[E, A, L]):
 
     def claim(self, entity: E, amount: Optional[A] = None) -> AsyncClaim[A, L]:
         """Prepare a part of acquire_all."""
-        body = _acquire_body(entity, amount)
+        body = _acquire_body(self._of, entity, amount)
         body["resource"] = self._name
         return AsyncClaim(self._numbers, body)
 
     async def peek(self, entity: E) -> Snapshot[L]:
         """Read what is left, and change nothing."""
-        call = _Call(f"/v1/{self._name}/peek", {"entity": entity._json()}, repeatable=True)
+        call = _Call(f"/v1/{self._name}/peek", _entity_body(self._of, entity), repeatable=True)
         return _snapshot(self._numbers, await self._client._call(call))
+
+
+class AsyncTemplate(Generic[E, A, L]):
+    """The entry to a template, which has a resource for each name of a catalog."""
+
+    def __init__(self, client: _AsyncClient, name: str, numbers: Type[L]) -> None:
+        self._client = client
+        self._name = name
+        self._numbers = numbers
+
+    def named(self, name: str) -> AsyncResource[E, A, L]:
+        """Return the resource of a name. Its calls raise Invalid if the catalog does not have the name."""
+        return AsyncResource(self._client, self._name, self._numbers, name)
 
 
 class _AsyncClient:
@@ -776,6 +814,47 @@ JobsEntity = Union[Org]
 JobsAmount = Union[JobsCost]
 
 
+@dataclass(frozen=True)
+class GatewayCost:
+    """What a call on gateway costs. Without a number, a limit costs its per_call."""
+
+    rpm: Optional[int] = None
+    tpm: Optional[int] = None
+
+    def _json(self) -> Dict[str, object]:
+        return {"cost": _given({"rpm": self.rpm, "tpm": self.tpm})}
+
+
+@dataclass(frozen=True)
+class GatewayUsage:
+    """What a call on gateway consumes. The prices and the limits of limits.yaml make a cost of it."""
+
+    input: int = 0
+    output: int = 0
+
+    def _json(self) -> Dict[str, object]:
+        return {"usage": {"input": self.input, "output": self.output}}
+
+
+@dataclass(frozen=True)
+class GatewayLeft:
+    """The tokens of gateway that are left. None is one that is not known."""
+
+    rpm: Optional[int]
+    tpm: Optional[int]
+
+    @classmethod
+    def _read(cls, numbers: Dict[str, Any]) -> GatewayLeft:
+        return cls(
+            rpm=_tokens(numbers.get("rpm")),
+            tpm=_tokens(numbers.get("tpm")),
+        )
+
+
+GatewayEntity = Union[Key]
+GatewayAmount = Union[GatewayCost, GatewayUsage]
+
+
 class Client(_Client):
     """The limits of this schema at a server. It may be used by several threads or tasks."""
 
@@ -793,6 +872,11 @@ class Client(_Client):
     def jobs(self) -> Resource[JobsEntity, JobsAmount, JobsLeft]:
         """The resource jobs."""
         return Resource(self, "jobs", JobsLeft)
+
+    @property
+    def gateway(self) -> Template[GatewayEntity, GatewayAmount, GatewayLeft]:
+        """The resource gateway."""
+        return Template(self, "gateway", GatewayLeft)
 
     def __enter__(self) -> Client:
         return self
@@ -815,6 +899,11 @@ class AsyncClient(_AsyncClient):
     def jobs(self) -> AsyncResource[JobsEntity, JobsAmount, JobsLeft]:
         """The resource jobs."""
         return AsyncResource(self, "jobs", JobsLeft)
+
+    @property
+    def gateway(self) -> AsyncTemplate[GatewayEntity, GatewayAmount, GatewayLeft]:
+        """The resource gateway."""
+        return AsyncTemplate(self, "gateway", GatewayLeft)
 
     async def __aenter__(self) -> AsyncClient:
         return self

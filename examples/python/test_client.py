@@ -45,6 +45,18 @@ class Calls(unittest.TestCase):
         with self.assertRaises(limits.LeaseEnded):
             lease.more(limits.ApiCost(tpm=1))
 
+    def test_unknown_name(self) -> None:
+        model = self.client.gateway.named("gpt-5")
+        for call in (lambda: model.acquire(KEY, limits.GatewayUsage(input=5)), lambda: model.peek(KEY)):
+            with self.assertRaises(limits.Invalid) as unknown:
+                call()
+            self.assertEqual(404, unknown.exception.status)
+            self.assertIn("the catalog does not have the name gpt-5", str(unknown.exception))
+        with self.assertRaises(limits.Invalid) as unknown:
+            self.client.acquire_all(self.client.api.claim(KEY), model.claim(KEY))
+        self.assertEqual(404, unknown.exception.status)
+        self.assertEqual(10, self.rpm())
+
     def test_money_and_usage(self) -> None:
         lease = self.client.model.acquire(KEY, limits.ModelUsage(input=1000, output=200, call=1))
         self.assertEqual(Decimal("4.9855"), lease.remaining.month)

@@ -29,7 +29,7 @@ class Types(unittest.TestCase):
             for text in mypy("wrong.py").splitlines()
             if (found := re.match(r"wrong\.py:(\d+): error: .*\[([a-z-]+)\]$", text))
         ]
-        self.assertEqual(12, len(want))
+        self.assertEqual(15, len(want))
         self.assertEqual(want, got)
 
 

@@ -19,3 +19,6 @@ client.model.acquire(key, limits.ModelCost(month=0.25))  # wrong: arg-type
 client.model.acquire(key, limits.ModelCost(month=Decimal("0.25"))).settle(limits.ApiCost(rpm=1))  # wrong: arg-type
 client.model.peek(key).available.rpm  # wrong: attr-defined
 limits.AsyncClient().api.acquire(key).settle()  # wrong: attr-defined
+client.gateway.acquire(key)  # wrong: attr-defined
+client.gateway.named("gpt-5").acquire(limits.Org("7"))  # wrong: arg-type
+client.api.named("gpt-5")  # wrong: attr-defined

@@ -94,8 +94,8 @@ func isInvalid(err error) bool {
 	return invalid || isUnknown && !unknown.Unread
 }
 
-// unanswered returns the answer to a request whose names could not be looked up: Envoy's failure mode decides,
-// since a bucket of a name that nobody knows must not be made.
+// unanswered returns the answer to a request whose names could not be looked up. Envoy's failure mode
+// decides: a bucket of a name that nobody knows must not be made.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	c.count(ctx, Failed)
 	c.Logger.LogAttrs(ctx, slog.LevelWarn, "names of a template could not be read", slog.Any("error", err))

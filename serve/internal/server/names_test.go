@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-go/sluice/serve/internal/limits"
 )
 
-// catalog puts the schema of templates in force, and a catalog: gpt-5 with a price of its own for input, o3 as
-// it is in limits.yaml, and latest as another name of gpt-5.
+// catalog puts the schema of templates in force, and a catalog. Of its names, gpt-5 has a price of its own,
+// and latest is another name of gpt-5.
 func (r *rig) catalog() {
 	r.Helper()
 	text, err := os.ReadFile("../../../gen/testdata/golden/templates/limits.yaml")

@@ -45,8 +45,8 @@ func File(s *gen.Schema, file string) ([]byte, error) {
 	for i := range s.Resources {
 		w.resource(&s.Resources[i])
 	}
-	w.clients("Client", "_Client", "Resource", "", "__enter__")
-	w.clients("AsyncClient", "_AsyncClient", "AsyncResource", "async ", "__aenter__")
+	w.clients("", "", "__enter__")
+	w.clients("Async", "async ", "__aenter__")
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -187,15 +187,20 @@ func (w *writer) usage(r *gen.Resource, prefix string) {
 }
 
 // clients writes a client, which has a property for each resource.
-func (w *writer) clients(name, base, resource, async, enter string) {
+func (w *writer) clients(prefixed, async, enter string) {
+	client := prefixed + "Client"
 	w.line("\n")
-	w.line("class %s(%s):", name, base)
+	w.line("class %s(_%[1]s):", client)
 	w.line(`    """The limits of this schema at a server. It may be used by several threads or tasks."""`)
 	used := []string{"acquire_all", "close", "aclose"}
 	for i := range w.schema.Resources {
 		r := &w.schema.Resources[i]
 		prefix, property := class(r.Name), attribute(r.Name, used)
 		used = append(used, property)
+		resource := prefixed + "Resource"
+		if r.Names {
+			resource = prefixed + "Template"
+		}
 		w.line("")
 		w.line("    @property")
 		w.line("    def %s(self) -> %s[%[3]sEntity, %[3]sAmount, %[3]sLeft]:", property, resource, prefix)
@@ -203,7 +208,7 @@ func (w *writer) clients(name, base, resource, async, enter string) {
 		w.line("        return %s(self, %q, %sLeft)", resource, r.Name, prefix)
 	}
 	w.line("")
-	w.line("    %sdef %s(self) -> %s:", async, enter, name)
+	w.line("    %sdef %s(self) -> %s:", async, enter, client)
 	w.line("        return self")
 }
 
