@@ -79,7 +79,7 @@ func aliases(f *file, r *model.Resource) {
 	two := []jen.Code{jen.Id(r.Entity), jen.Id(r.Cost)}
 	typeOf := fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const)
 	if r.Template != nil {
-		typeOf = fmt.Sprintf("%s is one name of %s.", r.Resource, r.Name)
+		typeOf = nameType(r)
 	}
 	typeOf += regionsNote(r)
 	if r.LazySettle {

@@ -15,18 +15,25 @@ import (
 func namesTypes(r *model.Resource, says string) []jen.Code {
 	t := r.Template
 	fields := []jen.Code{jen.Op("*").Qual(runtimePath, "Resource").Types(jen.Id(r.Entity), jen.Id(r.Cost))}
-	carries := ""
 	if t.Prices != "" {
-		carries = " It does not change, so a lease is settled with the prices of its acquire."
 		fields = append(fields, jen.Line(), jen.Id("Prices").Id(t.Prices).Comment("// for Cost of "+r.Usage))
 	}
 	return []jen.Code{
 		field(fmt.Sprintf("%s is the type of Limiter.%s: its Named returns the %s of a name in the catalog, or an "+
 			"*UnknownNameError. Call it for each request.", t.Names, r.Const, r.Resource)),
 		jen.Id(t.Names).Op("=").Qual(runtimePath, "Names").Types(jen.Id(r.Resource)),
-		field(about(strings.TrimSuffix(says, ".")+": Limiter."+r.Const+".Named returns it."+carries, r.Doc)),
+		field(about(says, r.Doc)),
 		jen.Id(r.Resource).Struct(fields...),
 	}
+}
+
+// nameType begins the description of the type of a name.
+func nameType(r *model.Resource) string {
+	says := fmt.Sprintf("%s is one name of %s: Limiter.%s.Named returns it.", r.Resource, r.Name, r.Const)
+	if r.Template.Prices != "" {
+		says += " It does not change, so a lease is settled with the prices of its acquire."
+	}
+	return says
 }
 
 // named prints what makes the resource of a name, and its prices.

@@ -154,7 +154,7 @@ func general(rule string) bool {
 		"WINDOW_KEYS", "UNLIMITED_KEYS", "WINDOW_GLOBAL", "CRASH_REFILLS", "IN_FLIGHT_GLOBAL",
 		"PREFETCH_IN_FLIGHT", "PREFETCH_NEVER", // of two keys
 		"MONEY_RATE", "MONEY_MIXED", "MONEY_KEYS", "MONEY_REDIS", // of two keys
-		"NO_PLANS", "PLANS_GLOBAL", "NAMES_KEYS", "NAMES_GLOBAL", "NAMES_PREFETCH",
+		"NO_PLANS", "PLANS_GLOBAL", "NAMES_KEYS", "NAMES_GLOBAL",
 		"NO_REGIONS", "NOTHING_GLOBAL", "GLOBAL_STORE", // of two keys, and in the reference below the other one
 	}, rule)
 }

@@ -65,10 +65,9 @@ const (
 	PrefetchInFlight = "PREFETCH_IN_FLIGHT"
 	PrefetchNever    = "PREFETCH_NEVER"
 
-	NamesKeys     = "NAMES_KEYS"
-	NamesGlobal   = "NAMES_GLOBAL"
-	NamesPrefetch = "NAMES_PREFETCH"
-	NamePrefix    = "NAME_PREFIX"
+	NamesKeys   = "NAMES_KEYS"
+	NamesGlobal = "NAMES_GLOBAL"
+	NamePrefix  = "NAME_PREFIX"
 
 	Currency      = "CURRENCY"
 	MoneyRate     = "MONEY_RATE"
@@ -176,8 +175,6 @@ func meaningRules() []Rule {
 		{ID: NamesKeys, Purpose: "all_names goes with names: catalog.",
 			At: "resources.<resource>.limits.<limit>"},
 		{ID: NamesGlobal, Purpose: "No global resource has names: catalog.", At: "resources.<resource>.names"},
-		{ID: NamesPrefetch, Purpose: "prefetch does not go with names: catalog.",
-			At: "resources.<resource>.prefetch"},
 		{ID: NamePrefix, Purpose: "No resource has a name that begins with that of a resource with names: " +
 			"catalog and a slash.", At: "resources.<resource>"},
 	}

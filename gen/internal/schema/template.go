@@ -14,7 +14,7 @@ const namesCatalog = "catalog"
 // nameSeparator is between a template and a name in the resource of the name's buckets.
 const nameSeparator = "/"
 
-// readNames reads names and all_names, once the resource's limits and its prefetch have been read.
+// readNames reads names, once the resource's limits have been read.
 func readNames(r *resourceReader, f fields) {
 	r.res.NamesPos = r.res.Pos
 	e, ok := f.get("names")
@@ -31,11 +31,6 @@ func readNames(r *resourceReader, f fields) {
 	if r.res.Global {
 		r.add(r.res.NamesPos, rules.NamesGlobal, "%s is global, and has names: regional sync knows no catalog, so "+
 			"remove global, or names", r.what)
-	}
-	if e, ok := f.get("prefetch"); ok {
-		r.add(r.pos(e.key), rules.NamesPrefetch, "prefetch of %s stands beside names: blocks would be taken for "+
-			"each name and entity, which few calls share; leave prefetch out, or move hot limits to a resource "+
-			"without names", r.what)
 	}
 }
 
