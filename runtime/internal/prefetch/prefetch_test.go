@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // life is the prefetch of these tests.
@@ -138,6 +139,34 @@ func TestExactTen(t *testing.T) {
 		running.Wait()
 		if got.admitted != 10 || got.denied != 1190 {
 			t.Errorf("%d admitted, %d denied, others %v; want 10 and 1190", got.admitted, got.denied, got.others)
+		}
+	})
+}
+
+// TestRegion has a limit of 400 that two regions divide, of which this one keeps a half. Two processes with
+// prefetch admit that, and no more.
+func TestRegion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := newEngine(t)
+		limits := []bucket.Limit{bucket.Per(400, 24*time.Hour), bucket.Per(400, 24*time.Hour)}
+		def := prefetching(t, life, limits, limits)
+		def.Numbers.Regions = &store.Regions{Names: []string{"eu", "us"}, Floor: 50, Window: time.Minute}
+		var got outcomes
+		var running sync.WaitGroup
+		for range 2 {
+			p := open(t, engine.Client(), def)
+			defer p.close(t)
+			running.Go(func() {
+				for range 300 {
+					_, err := p.Acquire(t.Context(), hot(), one)
+					got.add(err)
+					sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		running.Wait()
+		if got.admitted != 200 || got.denied != 400 {
+			t.Errorf("%d admitted, %d denied, others %v; want 200 and 400", got.admitted, got.denied, got.others)
 		}
 	})
 }

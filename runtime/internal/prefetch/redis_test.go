@@ -24,9 +24,15 @@ func (o *onRedis) Spec() *store.Spec { return o.numbers }
 
 // TestRedis has a process on Redis: most calls make no request, and the bucket has exactly the tokens that
 // calls left.
-func TestRedis(t *testing.T) {
+func TestRedis(t *testing.T) { playRedis(t, redistest.New(t)) }
+
+// TestRedisCluster is TestRedis on a cluster.
+func TestRedisCluster(t *testing.T) { playRedis(t, redistest.StartCluster(t).New(t)) }
+
+// playRedis is TestRedis on r.
+func playRedis(t *testing.T, r *redistest.Redis) {
+	t.Helper()
 	const calls = 400
-	r := redistest.New(t)
 	spec := *forBoth(t).Spec()
 	limits := []bucket.Limit{bucket.Per(10_000, 366*24*time.Hour), bucket.InWindows(20_000, 24*time.Hour)}
 	spec.Kinds = []store.Kind{{
