@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -39,7 +40,16 @@ func TestSizes(t *testing.T) {
 		wide := make([]string, 2*1_001)
 		r.fails(codes.Internal, "more than 1000 entries: send fewer", descriptor(wide...))
 		r.fails(codes.ResourceExhausted, "larger than max", address(strings.Repeat("x", 2<<20)))
-		r.fails(codes.ResourceExhausted, "larger than max", slices.Repeat(many(1), 1_000_000)...)
+		r.fails(codes.ResourceExhausted, "larger than max", slices.Repeat(many(1), 100_000)...)
+	})
+}
+
+// TestMillionDescriptors: so many are refused before they take memory.
+func TestMillionDescriptors(t *testing.T) {
+	longform.NoRace(t, "it measures memory, with one caller")
+	bubble(t, options{}, func(r *rig) {
+		many := slices.Repeat([]*common.RateLimitDescriptor{address("1")}, 1_000_000)
+		r.fails(codes.ResourceExhausted, "larger than max", many...)
 
 		// 1 MB on the wire, 50 MB once decoded
 		empty := slices.Repeat([]*common.RateLimitDescriptor{{}}, 500_000)

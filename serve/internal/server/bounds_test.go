@@ -102,6 +102,7 @@ func TestLargeHeaders(t *testing.T) {
 // TestMillion: of a million leases asked for, as many are open as the server allows, and memory does not grow
 // with those that are refused. Each has a key of its own.
 func TestMillion(t *testing.T) {
+	longform.NoRace(t, "it measures memory, with one caller")
 	asked, most := 20_000, 1_000
 	if longform.Wanted() {
 		asked, most = 1_000_000, 10_000
