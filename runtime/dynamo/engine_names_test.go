@@ -74,17 +74,17 @@ func TestNameSources(t *testing.T) {
 	}{
 		{func() {}, 100},
 		{func() { g.changes(t, g.spec, "key", perMinute(90, 0)) }, 90},
-		{func() { g.plans(t, "1", "pro") }, 200},
+		{func() { g.plans(t, "pro") }, 200},
 		{func() { g.changes(t, g.spec, "pro.key", perMinute(300, 0)) }, 300},
 		{func() { g.enters(t, restating("gpt-5", map[string]int64{"key": 20})) }, 20},
 		{func() { g.enters(t, restating("gpt-5", map[string]int64{"key": 20, "pro.key": 40, "free.key": 7})) }, 40},
 		{func() { g.changes(t, g.spec, "key-1", perMinute(50, 0)) }, 50},
 		{func() { g.changes(t, g.named("gpt-5"), "key-1", perMinute(60, 0)) }, 60},
-		{func() { g.plans(t, "1", "free") }, 60},
+		{func() { g.plans(t, "free") }, 60},
 		{func() { g.changes(t, g.named("gpt-5"), "key-1", perMinute(0, 0)) }, 50},
 		{func() { g.changes(t, g.spec, "key-1", perMinute(0, 0)) }, 7},
 		{func() { g.enters(t, store.Entry{Name: "gpt-5"}) }, 10},
-		{func() { g.plans(t, "1", "") }, 90},
+		{func() { g.plans(t, "") }, 90},
 	} {
 		e.clock.set(int64(i) * 1_000_000)
 		step.change()
@@ -102,12 +102,16 @@ func TestNameSources(t *testing.T) {
 	}
 	g.takes(t, "gpt-6", a1, tokens{0, 1})
 	e.capacity(t, "model/gpt-6", "key-1", 90)
+	g.enters(t, restating("gpt-6", map[string]int64{"key": 33}))
+	g.changes(t, g.named("gpt-6"), "key-2", perMinute(44, 0))
+	g.takes(t, "gpt-6", a2, tokens{0, 1})
+	e.capacity(t, "model/gpt-6", "key-2", 44)
 }
 
-// plans puts an org on a plan.
-func (g *gateway) plans(t testing.TB, org, plan string) {
+// plans puts org 1 on a plan.
+func (g *gateway) plans(t testing.TB, plan string) {
 	t.Helper()
-	(&office{session: g.session}).puts(t, org, plan)
+	(&office{session: g.session}).puts(t, "1", plan)
 }
 
 // capacity holds how much rpm the bucket of an entity has at most, and returns it.
@@ -261,7 +265,7 @@ func TestOperatorNames(t *testing.T) {
 	e := newEngine(t)
 	g := e.gateway(t, e.client, templated(t, "free", "pro"))
 	g.enters(t, store.Entry{Name: "gpt-5"})
-	g.plans(t, "1", "pro")
+	g.plans(t, "pro")
 	g.takes(t, "gpt-5", a1, tokens{9, 100})
 	g.takes(t, "gpt-5", a2, tokens{8, 100})
 	for resource, want := range map[string][]string{
@@ -316,5 +320,7 @@ func TestOperatorNames(t *testing.T) {
 	e.left(t, "model/gpt-5", "key-1", map[string][2]int64{"rpm": {70, 70}})
 	e.left(t, "model", "org-1", map[string][2]int64{"tpm": {50_000, 50_000}})
 	g.takes(t, "gpt-5", a1, tokens{70, 0})
-	g.denied(t, "gpt-5", a1, tokens{1, 0})
+	if denied := g.denied(t, "gpt-5", a1, tokens{1, 0}); denied.Entity != "key-1" {
+		t.Errorf("denied by %+v", denied)
+	}
 }

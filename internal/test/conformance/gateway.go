@@ -35,11 +35,11 @@ type gateway struct {
 }
 
 // gateway opens w's store as a process of its own.
-func (w *nameWorld) gateway() *gateway {
+func (w *nameWorld) gateway(clock store.Clock) *gateway {
 	w.Helper()
 	p := &gateway{version: map[string]int64{}}
 	var err error
-	p.Limiter, err = named.New(gatewayOf{w.store.Store, p}, runtime.WithClock(w.store.Clock),
+	p.Limiter, err = named.New(gatewayOf{w.store.Store, p}, runtime.WithClock(clock),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithCacheTTL(planCacheTTL),
 		runtime.WithObserver(&store.Observer{Store: func(_ context.Context, e store.StoreEvent) {
 			p.events.Add(1)
@@ -62,7 +62,7 @@ type gatewayOf struct {
 
 // Open implements store.Store.
 func (o gatewayOf) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
-	s, err := o.Store.Open(env, defs...)
+	s, err := o.Store.Open(withoutPauses(env), defs...)
 	if err != nil {
 		return nil, err
 	}

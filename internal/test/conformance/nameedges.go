@@ -3,7 +3,6 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,8 +50,16 @@ func nameSlots(w *nameWorld) {
 	for _, name := range []string{"a", "b", "c"} {
 		w.enterIn(named.Job, store.Entry{Name: name})
 	}
-	var open []*named.JobLease // a lease that is garbage gives its slot back
-	defer func() { runtime.KeepAlive(open) }()
+	own, other := newPauses(w.store.Clock), newPauses(w.store.Clock)
+	here, elsewhere := w.gateway(own), w.gateway(other)
+	var held []*named.JobLease // one that is garbage gives its slot back
+	defer func() {
+		for _, lease := range held {
+			lease.Release(w.Context())
+		}
+		own.end(true)
+		other.end(true)
+	}()
 	start := func(p *gateway, name, want string) *named.JobLease {
 		w.Helper()
 		r, err := p.Job.Named(w.Context(), name)
@@ -60,18 +67,20 @@ func nameSlots(w *nameWorld) {
 			w.Fatalf("%s: %v", name, err)
 		}
 		lease, err := r.Acquire(w.Context(), k1, named.JobCost{})
+		if err == nil {
+			held = append(held, lease)
+		}
 		if got := outcome(err); got != want {
 			w.Fatalf("%s: %s (%v), want %s", name, got, err, want)
 		}
-		open = append(open, lease)
 		return lease
 	}
-	first := start(w.here, "a", "admitted")
-	start(w.elsewhere, "b", "admitted")
-	start(w.here, "c", "denied")
+	first := start(here, "a", "admitted")
+	start(elsewhere, "b", "admitted")
+	start(here, "c", "denied")
 	first.Keep(w.Context())
-	start(w.elsewhere, "c", "admitted")
-	start(w.here, "a", "denied")
+	start(elsewhere, "c", "admitted")
+	start(here, "a", "denied")
 }
 
 // enterIn stores an entry of a template other than model.
@@ -157,21 +166,35 @@ func nameReset(w *nameWorld) {
 		w.call(w.here, name, k1, amounts{5, 100, 10})
 	}
 	w.change(w.here, "gpt-5", "pro.key", amounts{80, 0, 0})
-	if err := w.here.Config.Model.Named("gpt-5").Reset(w.Context(), k1); err != nil {
-		w.Fatalf("reset: %v", err)
-	}
-	w.buckets["model/gpt-5@key-1"] = []*ideal{newIdeal(w.limits("gpt-5", k1, ofName), nameMonth)}
+	w.fill(w.here, "gpt-5", k1)
 	for _, name := range []string{"gpt-5", "gpt-6"} {
 		w.call(w.here, name, k1, amounts{1, 1, 1})
 		w.store.Advance(2 * time.Second)
 		w.call(w.elsewhere, name, k1, amounts{1, 1, 1})
 	}
-	if err := w.here.Config.Model.Reset(w.Context(), named.Org{ID: "7"}); err != nil {
-		w.Fatalf("reset: %v", err)
-	}
-	w.buckets["model@org-7"] = []*ideal{newIdeal(w.limits("gpt-5", k1, ofAll), nameMonth)}
+	w.fillAll(w.here, "7")
 	w.call(w.here, "gpt-6", k1, amounts{1, 1, 50})
 	w.call(w.here, "gpt-5", k1, amounts{1, 1, 1})
+}
+
+// fill has a process fill the bucket of a key for a name, if there is one.
+func (w *nameWorld) fill(p *gateway, name string, key named.Key) {
+	w.Helper()
+	if err := p.Config.Model.Named(name).Reset(w.Context(), key); err != nil {
+		w.Fatalf("reset: %v", err)
+	}
+	at := w.entries[name].resource + "@key-" + key.ID
+	w.buckets.fill(at, w.limits(name, key, ofName), nameMonth, w.store.Decided())
+}
+
+// fillAll has a process fill the bucket of an org for all names, if there is one.
+func (w *nameWorld) fillAll(p *gateway, org string) {
+	w.Helper()
+	if err := p.Config.Model.Reset(w.Context(), named.Org{ID: org}); err != nil {
+		w.Fatalf("reset: %v", err)
+	}
+	limits := w.limits("", keyOf("", org), ofAll)
+	w.buckets.fill(named.Model+"@org-"+org, limits, nameMonth, w.store.Decided())
 }
 
 // nameCrowd: callers of two processes on many names have together what all names have.

@@ -1,6 +1,10 @@
 package conformance
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/sluice-go/sluice/runtime/store"
+)
 
 // nameRandom: whatever is edited, by whom, buckets have the model's numbers, and no version falls.
 func nameRandom(w *nameWorld) {
@@ -12,6 +16,13 @@ func nameRandom(w *nameWorld) {
 	n := func(most int64) int64 { return random.Int64N(most) }
 	some := func(from []string) string { return from[random.IntN(len(from))] }
 	numbers := func() amounts { return amounts{n(3) * (20 + n(50)), n(2) * (500 + n(1000)), 0} }
+	for _, name := range names { // a refused call may make a bucket, and the model does not know which
+		w.enter(store.Entry{Name: name})
+		known[name] = true
+		for who := range keys {
+			w.call(w.here, name, keyOf(keys[who], orgs[who]), amounts{1, 1, 1})
+		}
+	}
 	for range w.changes {
 		p := []*gateway{w.here, w.elsewhere}[n(2)]
 		name, who := some(names), n(2)
@@ -40,8 +51,11 @@ func nameRandom(w *nameWorld) {
 		for _, p := range []*gateway{w.here, w.elsewhere} {
 			w.call(p, name, keyOf(key, org), amounts{1 + n(4), n(30), n(2)})
 		}
-		if n(40) == 0 {
-			w.store.Advance(planCacheTTL * 60 * 24 * 8)
+		if n(20) == 0 { // the model does not know the refill before a change, so time does not fill them
+			for who := range keys {
+				w.fill(p, name, keyOf(keys[who], orgs[who]))
+				w.fillAll(p, orgs[who])
+			}
 		}
 	}
 	for i, p := range []*gateway{w.here, w.elsewhere} {

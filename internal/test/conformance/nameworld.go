@@ -105,7 +105,7 @@ func newNameWorld(t T, store Store) *nameWorld {
 	t.Helper()
 	w := &nameWorld{T: t, store: store, buckets: possible{}, entries: map[string]*modelEntry{},
 		plans: map[string]string{}, changed: map[string]amounts{}}
-	w.here, w.elsewhere = w.gateway(), w.gateway()
+	w.here, w.elsewhere = w.gateway(store.Clock), w.gateway(store.Clock)
 	return w
 }
 

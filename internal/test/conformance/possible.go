@@ -35,6 +35,22 @@ func (p possible) take(key string, found []*ideal, cost []int64, at int64) {
 	p[key] = all
 }
 
+// fill says that a bucket was filled at an instant, in ms, with these limits in force. A store may leave one
+// that had more, by earlier limits.
+func (p possible) fill(key string, now []bucket.Limit, windows []*bucket.Calendar, at int64) {
+	before := p[key]
+	full := newIdeal(now, windows)
+	full.at, p[key] = at, []*ideal{full}
+	for _, b := range before {
+		more := newIdeal(b.limits, windows)
+		more.at = at
+		for i := range now {
+			more.tokens[i] = max(full.tokens[i], b.tokens[i])
+		}
+		p[key] = append(p[key], more)
+	}
+}
+
 // leave says that a call was refused that found the bucket so. It has these limits, or those from before.
 func (p possible) leave(key string, found []*ideal) {
 	before := p[key]

@@ -21,13 +21,19 @@ type spy struct {
 
 // Open implements store.Store.
 func (s *spy) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
-	if own, ok := env.Clock.(*pauses); ok { // pauses of the store take no time
-		of := *env
-		of.Clock = own.Clock
-		env = &of
-	}
-	session, err := s.Store.Open(env, defs...)
+	session, err := s.Store.Open(withoutPauses(env), defs...)
 	return &spied{session, s}, err
+}
+
+// withoutPauses returns env for a store, whose pauses take no time.
+func withoutPauses(env *store.Env) *store.Env {
+	own, ok := env.Clock.(*pauses)
+	if !ok {
+		return env
+	}
+	of := *env
+	of.Clock = own.Clock
+	return &of
 }
 
 // note takes note of call as it was left.

@@ -284,3 +284,31 @@ func TestAllocates(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkNamed looks for a name of ten thousand.
+func BenchmarkNamed(b *testing.B) {
+	c := &catalog{entries: map[string]store.Entry{}}
+	for i := range 10_000 {
+		name := fmt.Sprint("gpt-", i)
+		c.entries[name] = store.Entry{Name: name, Version: 1}
+	}
+	all, err := names.New(names.Config[model]{
+		Env: &store.Env{
+			Clock: store.SystemClock(), CacheTTL: time.Hour, SettleTimeout: time.Second,
+			Logger: slog.New(slog.DiscardHandler), Observer: &store.Observer{},
+		},
+		Template: template{&store.Spec{Resource: "model"}}, Tasks: &background.Tasks{},
+		Catalog: func() store.Catalog { return c },
+		Make:    func(def *store.Named) *model { return &model{name: def.Spec().Entry.Name} },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := all.Get(ctx, "gpt-77"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
