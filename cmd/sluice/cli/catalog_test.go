@@ -14,8 +14,8 @@ import (
 // TestCatalog: a file becomes the catalog, on both stores; the second time nothing changes.
 func TestCatalog(t *testing.T) {
 	sequential(t)
-	s, _ := newSession(t, templates)
-	r := newRedis(t, templates)
+	s, _ := newSession(t, catalogs)
+	r := newRedis(t, catalogs)
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	for name, run := range map[string]func(args ...string) (int, string, string){
 		"table": func(args ...string) (int, string, string) {
@@ -73,7 +73,7 @@ func contains(out, text string) bool {
 // TestCatalogMistakes: a file with mistakes is refused, each with its place and its cure.
 func TestCatalogMistakes(t *testing.T) {
 	sequential(t)
-	s, _ := newSession(t, templates)
+	s, _ := newSession(t, catalogs)
 	before := s.items()
 	for text, want := range map[string]string{
 		"model: {a: {aliases: [b]}, b: {aliases: [a]}}":         ":1:23: name b is in line 1 too",
@@ -108,7 +108,7 @@ func TestCatalogMistakes(t *testing.T) {
 // TestCatalogInUse: a name whose bucket was used in the last day is removed by force alone.
 func TestCatalogInUse(t *testing.T) {
 	sequential(t)
-	s, table := newSession(t, templates)
+	s, table := newSession(t, catalogs)
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	apply := func(text string, flags ...string) (int, string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -22,8 +22,8 @@ import (
 // prepaid is a schema of the same owner as demo, with credits.
 const prepaid = "../../../internal/test/conformance/prepaid/limits.yaml"
 
-// templates is a schema of the same owner as demo, with templates.
-const templates = "../../../gen/testdata/golden/templates/limits.yaml"
+// catalogs is a schema of the same owner as demo, with templates.
+const catalogs = "../../../gen/testdata/golden/templates/limits.yaml"
 
 // planned is a schema of the same owner as demo, with plans.
 const planned = "../../../internal/test/conformance/planned/limits.yaml"
@@ -109,7 +109,7 @@ func writers(t *testing.T, without ...string) (lines []string) {
 		t.Fatal(err)
 	}
 	files := strings.NewReplacer("ROWS", rows, "DEMO", demo, "PREPAID", prepaid, "PLANS", planned,
-		"MODELS", templates, "NAMES", names, "SHARED", shared, "DIR", t.TempDir())
+		"MODELS", catalogs, "NAMES", names, "SHARED", shared, "DIR", t.TempDir())
 	for _, name := range slices.Sorted(maps.Keys(writing)) {
 		for _, line := range writing[name] {
 			if !slices.Contains(without, name) {

@@ -290,7 +290,8 @@ func TestSettle(t *testing.T) {
 		"release": {func(l *lease) error { l.Release(ctx); return nil }, 0, 0},
 		"less":    {func(l *lease) error { return l.Settle(ctx, [2]int64{1, 1}) }, 1, 0},
 		"more":    {func(l *lease) error { return l.Settle(ctx, [2]int64{6, 6}) }, 6, 0},
-		"debt":    {func(l *lease) error { return l.Settle(ctx, [2]int64{5_000, 5_000}) }, 5_000, 2}, // one of them perhaps a block that was under way
+		// One of the two may be a block that was under way.
+		"debt": {func(l *lease) error { return l.Settle(ctx, [2]int64{5_000, 5_000}) }, 5_000, 2},
 		"another more": {func(l *lease) error {
 			if err := l.More(ctx, [2]int64{2, 2}); err != nil {
 				return err

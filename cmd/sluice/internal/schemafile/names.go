@@ -11,7 +11,7 @@ import (
 // The forms of names, as far as they can be checked without a schema.
 var (
 	entityForm   = regexp.MustCompile(`^[a-z][a-z0-9_]*-[^#]+$`)
-	resourceForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$`)
+	ResourceForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$`)
 )
 
 // CheckArguments returns a usage error if a bucket cannot have these names. A look-up would find nothing,
@@ -35,11 +35,11 @@ func CheckEntity(entity string) error {
 // CheckResource returns a usage error if resource cannot be the name of a resource, or of a name of a
 // template, such as model/gpt-5.
 func CheckResource(resource string) error {
-	if resourceForm.MatchString(resource) {
+	if ResourceForm.MatchString(resource) {
 		return nil
 	}
 	template, name, ofTemplate := strings.Cut(resource, "/")
-	if !ofTemplate || !resourceForm.MatchString(template) {
+	if !ofTemplate || !ResourceForm.MatchString(template) {
 		return program.Usagef("resource %q cannot be a name in limits.yaml: write it as there, such as gpt-4",
 			resource)
 	}
