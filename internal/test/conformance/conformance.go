@@ -33,6 +33,8 @@
 //
 // Prepaid limits are granted and spent by the calls of another schema, and compared with sums of both.
 //
+// Names of templates have behaviours and a model of their own, with a catalog that several processes edit.
+//
 // The model does not cover limit changes that a process has not noticed yet, nor the refill of the time
 // before a change. With two fields to a limit, a store cannot know what was in force then.
 package conformance
