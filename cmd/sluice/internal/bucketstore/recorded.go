@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 
 // LimitOf returns the limit that a value of a record is, if it is one.
@@ -41,30 +42,40 @@ func LimitText(l bucket.Limit, unit string) string {
 
 // UsedSince returns an entity whose bucket on resource was written since an instant, "" for none. On Redis, a
 // window that is open counts as used.
-func UsedSince(ctx context.Context, at Store, resource string, since time.Time) (entity string, err error) {
+func UsedSince(ctx context.Context, at Store, resource string, since time.Time) (string, error) {
 	switch at := at.(type) {
 	case *Table:
-		for page, err := range operator.Buckets(ctx, at.items, at.Table, resource, "") {
-			if err != nil {
-				return "", err
-			}
-			for _, b := range page.Buckets {
-				if b.Refilled >= since.UnixMilli() {
-					return b.Entity, nil
-				}
+		return at.usedSince(ctx, resource, since.UnixMilli())
+	case *Redis:
+		return usedSince(ctx, at.Buckets, resource, since.UnixMilli())
+	}
+	return "", nil
+}
+
+func (s *Table) usedSince(ctx context.Context, resource string, since int64) (string, error) {
+	for page, err := range operator.Buckets(ctx, s.items, s.Table, resource, "") {
+		if err != nil {
+			return "", err
+		}
+		for _, b := range page.Buckets {
+			if b.Refilled >= since {
+				return b.Entity, nil
 			}
 		}
-	case *Redis:
-		for page, err := range at.Buckets.Buckets(ctx, resource, "") {
-			if err != nil {
-				return "", err
-			}
-			for _, b := range page.Buckets {
-				for _, l := range b.Limits {
-					if l.Refilled >= since.UnixMilli() || l.Ends >= since.UnixMilli() {
-						return b.Entity, nil
-					}
-				}
+	}
+	return "", nil
+}
+
+func usedSince(ctx context.Context, in *redisstore.Store, resource string, since int64) (string, error) {
+	for page, err := range in.Buckets(ctx, resource, "") {
+		if err != nil {
+			return "", err
+		}
+		for _, b := range page.Buckets {
+			if slices.ContainsFunc(b.Limits, func(l redisstore.StoredLimit) bool {
+				return l.Refilled >= since || l.Ends >= since
+			}) {
+				return b.Entity, nil
 			}
 		}
 	}

@@ -37,7 +37,7 @@ type reader struct {
 func read(s *schemafile.Schema, file string) ([]wanted, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%w; pass a file as docs/how-to/catalog.md describes it", err)
+		return nil, fmt.Errorf("%w; pass a file as docs/how-to/models.md describes it", err)
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -124,7 +124,7 @@ func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 				case "aliases":
 					also, of = append(also, value), append(of, text)
 				case "buckets":
-					if e.Buckets = value.Value; !schemafile.ResourceForm.MatchString(value.Value) {
+					if e.Buckets = value.Value; schemafile.CheckResource(value.Value) != nil {
 						r.add(value, "buckets %s is no name of a resource: write the one that had the buckets before",
 							term.Quote(value.Value))
 					}
@@ -188,7 +188,7 @@ func (r *reader) plans(spec *store.Spec, e *store.Entry, n *yaml.Node) {
 // entities reads what is restated for kinds, on plan if that is not empty.
 func (r *reader) entities(spec *store.Spec, e *store.Entry, plan string, n *yaml.Node) {
 	r.each(n, "entities of "+term.Quote(e.Name), nil, func(kind string, key, value *yaml.Node) {
-		at, scope := kind, schemafile.Scope{}
+		at := kind
 		scope, err := r.Scope(kind, spec.Resource)
 		if plan != "" {
 			at = store.PlanAt(plan, kind)
@@ -225,12 +225,9 @@ func (r *reader) limit(scope schemafile.Scope, name string, n *yaml.Node) (int, 
 		return unlimited(scope, name)
 	}
 	text := name + "=" + values["capacity"]
-	if every := values["every"]; every != "" {
-		text += "/" + every
-	}
-	for _, field := range []string{"burst", "refill"} {
-		if values[field] != "" {
-			text += "," + field + "=" + values[field]
+	for _, part := range [][2]string{{"every", "/"}, {"burst", ",burst="}, {"refill", ",refill="}} {
+		if value := values[part[0]]; value != "" {
+			text = text + part[1] + value
 		}
 	}
 	return scope.Parse(text)
