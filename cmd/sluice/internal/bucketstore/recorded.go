@@ -2,6 +2,7 @@ package bucketstore
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/redisstore"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // LimitOf returns the limit that a value of a record is, if it is one.
@@ -64,6 +66,27 @@ func (s *Table) usedSince(ctx context.Context, resource string, since int64) (st
 		}
 	}
 	return "", nil
+}
+
+// inRedis is the part of Redis that lists records and entities on plans.
+type inRedis struct{ from *redisstore.Store }
+
+// Changes implements Store.
+func (s inRedis) Changes(
+	ctx context.Context, of store.Audited, since time.Time,
+) iter.Seq2[store.Change, error] {
+	return s.from.Changes(ctx, of, since)
+}
+
+// OnPlan implements Store.
+func (s inRedis) OnPlan(ctx context.Context, kind *store.Kind, plan string) iter.Seq2[PlanPage, error] {
+	return func(yield func(PlanPage, error) bool) {
+		for page, err := range s.from.OnPlan(ctx, kind.Prefix, plan) {
+			if !yield(PlanPage{Entities: page.Entities, Read: page.Read}, err) {
+				return
+			}
+		}
+	}
 }
 
 func usedSince(ctx context.Context, in *redisstore.Store, resource string, since int64) (string, error) {

@@ -5,9 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"iter"
 	"net"
-	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
@@ -24,6 +22,8 @@ import (
 // Redis is the Store in a Redis. Redis stores balances; the limits are those of the schema and of
 // overrides.
 type Redis struct {
+	inRedis
+
 	Client  redis.UniversalClient
 	rooted  bool // keys of buckets contain their root: on a cluster
 	Buckets *redisstore.Store
@@ -57,6 +57,7 @@ func ConnectRedis(ctx context.Context, url, prefix string, limits *schemafile.Sc
 	}
 	_, s.rooted = client.(*redis.ClusterClient)
 	s.Client, s.Buckets = client, redisstore.New(client, redisstore.Prefix(prefix))
+	s.inRedis = inRedis{s.Buckets}
 	return s, nil
 }
 
@@ -73,24 +74,6 @@ func (s *Redis) Members() store.MemberStore { return s.Buckets.Members() }
 
 // Catalog implements Store.
 func (s *Redis) Catalog() store.Catalog { return s.Buckets.Catalog() }
-
-// Changes implements Store.
-func (s *Redis) Changes(
-	ctx context.Context, of store.Audited, since time.Time,
-) iter.Seq2[store.Change, error] {
-	return s.Buckets.Changes(ctx, of, since)
-}
-
-// OnPlan implements Store.
-func (s *Redis) OnPlan(ctx context.Context, kind *store.Kind, plan string) iter.Seq2[PlanPage, error] {
-	return func(yield func(PlanPage, error) bool) {
-		for page, err := range s.Buckets.OnPlan(ctx, kind.Prefix, plan) {
-			if !yield(PlanPage{Entities: page.Entities, Read: page.Read}, err) {
-				return
-			}
-		}
-	}
-}
 
 // Place implements Store.
 func (s *Redis) Place() (at, alternatives string) {
