@@ -24,7 +24,6 @@ var howTos = map[string]page{
 	"docs/how-to/per-customer.md":         {world: customers},
 	"docs/how-to/plans.md":                {notRun: 1},
 	"docs/how-to/models.md":               {notRun: 1},
-	"docs/how-to/catalog.md":              {notRun: 2},
 	"docs/how-to/audit.md":                {notRun: 1},
 	"docs/how-to/prefetch.md":             {},
 	"docs/how-to/daily-limits.md":         {},
