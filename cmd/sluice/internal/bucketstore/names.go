@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// named returns spec. For a name of a template it goes by the catalog: the name may be an alias, or have
+// Named returns spec. For a name of a template it goes by the catalog: the name may be an alias, or have
 // other buckets than its own. A name that was removed from the catalog may have buckets.
-func named(ctx context.Context, catalog store.Catalog, spec *store.Spec) (*store.Spec, error) {
+func Named(ctx context.Context, catalog store.Catalog, spec *store.Spec) (*store.Spec, error) {
 	if spec.Entry == nil || spec.Entry.Name == "" {
 		return spec, nil
 	}

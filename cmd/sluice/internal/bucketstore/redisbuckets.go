@@ -51,7 +51,7 @@ func (s *Redis) pages(ctx context.Context, resource, kind string) iter.Seq2[Page
 			_, err = s.schema.Bucket(kind, resource)
 		}
 		if err == nil {
-			spec, err = named(ctx, s.Buckets.Catalog(), spec)
+			spec, err = Named(ctx, s.Buckets.Catalog(), spec)
 		}
 		if err != nil {
 			yield(Page{}, err)
@@ -74,7 +74,7 @@ func (s *Redis) scope(ctx context.Context, entity, resource string) (l schemafil
 	if l, err = s.schema.Bucket(entity, resource); err != nil {
 		return l, err
 	}
-	l.Spec, err = named(ctx, s.Buckets.Catalog(), l.Spec)
+	l.Spec, err = Named(ctx, s.Buckets.Catalog(), l.Spec)
 	return l, s.Explain(err)
 }
 

@@ -94,7 +94,7 @@ func (s *Table) under(ctx context.Context, resource string) (string, error) {
 	}
 	spec, err := s.schema.Buckets(resource)
 	if err == nil {
-		spec, err = named(ctx, operator.NewCatalog(s.items, s.Table, s.clock), spec)
+		spec, err = Named(ctx, operator.NewCatalog(s.items, s.Table, s.clock), spec)
 	}
 	if err != nil {
 		return "", err

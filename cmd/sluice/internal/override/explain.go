@@ -42,7 +42,7 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 	if _, err := s.Entity(c.Entity); err != nil { // a kind has no bucket
 		return err
 	}
-	l, err := s.Scope(c.Entity, c.Resource)
+	l, err := s.Bucket(c.Entity, c.Resource)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,11 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
-	o := overrides{Scope: l, store: at}
-	stored, err := o.read(ctx, p)
+	if l.Spec, err = bucketstore.Named(ctx, at.Catalog(), l.Spec); err != nil {
+		return at.Explain(err)
+	}
+	o := explanation{overrides: overrides{Scope: l, store: at}}
+	stored, err := o.sources(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -74,10 +77,10 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 }
 
 // explain prints the overrides that apply, the limits in force, and each bucket of the entity.
-func (o overrides) explain(
+func (o explanation) explain(
 	p program.Env, all []bucketstore.Bucket, stored []store.Stored, file string,
 ) error {
-	p.Say("%s%s\n", o, o.sync(stored))
+	p.Say("%s%s%s\n", o, o.sync(stored), o.follows())
 	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.overriding(stored)); err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func (o overrides) explain(
 }
 
 // showBuckets prints each bucket of the entity.
-func (o overrides) showBuckets(
+func (o explanation) showBuckets(
 	p program.Env, all []bucketstore.Bucket, stored []store.Stored, file string,
 ) error {
 	for _, b := range all {
@@ -189,7 +192,7 @@ func (o overrides) inForce(overriding []store.Stored, i int) []string {
 }
 
 // state says whether b has the limits in force, and else when it gets them.
-func (o overrides) state(b bucketstore.Bucket, stored []store.Stored, file string) string {
+func (o explanation) state(b bucketstore.Bucket, stored []store.Stored, file string) string {
 	l, now := o.Scope, o.versions(stored)
 	differing := differing(l, b, store.Resolve(l.Own().Limits, o.deciding(stored)...))
 	other := "the bucket has other limits for " + strings.Join(differing, ", ")
@@ -218,8 +221,8 @@ func (o overrides) state(b bucketstore.Bucket, stored []store.Stored, file strin
 
 // versions returns the sum of the overrides' versions, as in a bucket's Version. The version of a quota is
 // at least that of the last change of the heartbeat.
-func (o overrides) versions(overriding []store.Stored) int64 {
-	sum := bucketstore.Versions(overriding)
+func (o explanation) versions(overriding []store.Stored) int64 {
+	sum := bucket.Add(bucketstore.Versions(overriding), o.beside)
 	if own := overriding[0]; own.Epoch > 0 && own.Overrides() {
 		sum = bucket.Add(sum, max(0, o.beat.Changed(o.now)-bucketstore.Version(own)))
 	}

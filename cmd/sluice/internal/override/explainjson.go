@@ -32,7 +32,7 @@ type (
 )
 
 // explained returns what JSON has of the overrides that apply, the limits in force and the buckets.
-func (o overrides) explained(all []bucketstore.Bucket, stored []store.Stored) explainedJSON {
+func (o explanation) explained(all []bucketstore.Bucket, stored []store.Stored) explainedJSON {
 	out := explainedJSON{Entity: o.At, Resource: o.Spec.Resource, Shadow: o.Spec.Shadow,
 		Limits: []explainedLimitJSON{}, Buckets: []explainedBucket{}}
 	for i, name := range o.Spec.Limits {

@@ -115,19 +115,15 @@ func (c showCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
-	of := c.Entity
-	m, _, err := at.Members().Get(ctx, of)
-	for ; err == nil && kind != s.Kind; kind = s.Kinds[kind].Parent {
-		if m.Parent == "" {
-			p.Say("%s: no parent of %s is stored, so calls say whose plan it has\n", term.Quote(c.Entity),
-				term.Quote(of))
-			return nil
-		}
-		of = m.Parent
-		m, _, err = at.Members().Get(ctx, of)
-	}
+	m, err := bucketstore.Follow(ctx, at.Members(), s.Kinds, c.Entity, kind, s.Kind)
 	if err != nil {
 		return at.Explain(err)
+	}
+	of := m.Of
+	if !m.Found {
+		p.Say("%s: no parent of %s is stored, so calls say whose plan it has\n", term.Quote(c.Entity),
+			term.Quote(of))
+		return nil
 	}
 	out := shownJSON{Entity: c.Entity, Plan: m.Plan, Known: m.Plan == "" || slices.Contains(s.Names, m.Plan)}
 	if m.PlanVersion != 0 {

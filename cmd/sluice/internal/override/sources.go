@@ -1,0 +1,119 @@
+package override
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Beginnings of a level of a name of a template, as in runtime.Config.Explain.
+const (
+	allNames = "all."     // the entity's override of all names
+	catalog  = "catalog." // what the catalog has for the name
+)
+
+// explanation says where an entity's limits come from.
+type explanation struct {
+	overrides
+
+	plan   bucketstore.Followed // whose plan the entity has; set by sources
+	beside int64                // the versions of what is no override; set by sources
+}
+
+// sources returns what decides the entity's limits before the schema does, in order of precedence: its
+// override, the catalog, its plan, and the override of the kind.
+func (o *explanation) sources(ctx context.Context, p program.Env) ([]store.Stored, error) {
+	template := store.TemplateOf(o.Spec)
+	own := o.overrides
+	own.Spec = template
+	stored, err := own.read(ctx, p)
+	o.beat, o.now = own.beat, own.now
+	if err != nil || len(stored) < 2 { // a kind alone
+		return stored, err
+	}
+	before, after := stored[:1:1], stored[1:]
+	if o.Spec.OnPlans(o.Kind) {
+		planned, err := o.planned(ctx, template)
+		if err != nil {
+			return nil, o.store.Explain(err)
+		}
+		after = append(planned, after...)
+	}
+	if o.Spec.ByName(o.Kind) {
+		named, err := o.store.Overrides().Get(ctx, o.Spec, o.At)
+		if err != nil {
+			return nil, o.store.Explain(err)
+		}
+		before[0].At = allNames + o.At
+		before = append(append(named, before...), o.entries()...)
+	}
+	return append(before, after...), nil
+}
+
+// planned returns the numbers of the entity's plan: those that were set at run time, and those of the schema.
+func (o *explanation) planned(ctx context.Context, template *store.Spec) ([]store.Stored, error) {
+	kinds, of := o.Spec.Kinds, o.Spec.EntityKind(o.Kind)
+	on, err := bucketstore.Follow(ctx, o.store.Members(), kinds, o.At, of, o.Spec.Plans.Kind)
+	if err != nil {
+		return nil, err
+	}
+	at := store.PlanAt(on.Plan, kinds[o.Kind].Name)
+	stored, err := o.store.Overrides().Get(ctx, template, at)
+	if err != nil {
+		return nil, err
+	}
+	o.plan, o.beside = on, o.beside+on.PlanVersion
+	switch numbers, known := o.Spec.Plans.NumbersOf(o.Spec, on.Plan, o.Kind); {
+	case on.Plan == "": // all plans of a resource have one version
+		o.beside += bucketstore.Versions(stored)
+		return nil, nil
+	case !known:
+		return append(stored, store.Stored{At: numbers.At, Limits: numbers.Limits}), nil
+	default:
+		return append(stored, numbers), nil
+	}
+}
+
+// entries returns what the catalog has for the name: on the entity's plan, and on all.
+func (o *explanation) entries() (all []store.Stored) {
+	e, at := o.Spec.Entry, []string{o.Own().Name}
+	o.beside += e.Version
+	if o.plan.Plan != "" {
+		at = slices.Insert(at, 0, store.PlanAt(o.plan.Plan, at[0]))
+	}
+	for _, at := range at {
+		limits := e.NumbersAt(at)
+		if limits == nil {
+			limits = make([]*bucket.Limit, len(o.Spec.Limits))
+		}
+		all = append(all, store.Stored{At: catalog + at, Limits: limits})
+	}
+	return all
+}
+
+// follows says whose plan the entity has, and whether the catalog has the name.
+func (o explanation) follows() (said string) {
+	if e := o.Spec.Entry; e != nil && e.Name != "" && e.Revision == "" {
+		said = ": the catalog has no such name, so calls on it are refused"
+	}
+	switch {
+	case !o.Spec.OnPlans(o.Kind):
+	case !o.plan.Found:
+		said += fmt.Sprintf(": no parent of %s is stored, so calls say whose plan it has", term.Quote(o.plan.Of))
+	case o.plan.Plan == "":
+		said += fmt.Sprintf(": %s is on no plan", term.Quote(o.plan.Of))
+	case !slices.Contains(o.Spec.Plans.Names, o.plan.Plan):
+		said += fmt.Sprintf(": %s is on plan %s, which limits.yaml does not have; a bucket keeps its numbers",
+			term.Quote(o.plan.Of), term.Quote(o.plan.Plan))
+	default:
+		said += fmt.Sprintf(": %s is on plan %s", term.Quote(o.plan.Of), o.plan.Plan)
+	}
+	return said
+}
