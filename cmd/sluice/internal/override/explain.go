@@ -29,7 +29,9 @@ type explainCommand struct {
 
 // Help describes the command.
 func (explainCommand) Help() string {
-	return bucketstore.RootHelp + "Example: sluice override explain user-123 gpt-4"
+	return bucketstore.RootHelp + "RESOURCE may be a name of a template, such as model/gpt-5, or the template " +
+		"for the buckets of all its names.\n\n" +
+		"Example: sluice override explain user-123 gpt-4"
 }
 
 // Run prints the overrides that apply to the entity, the limits in force, and the entity's own bucket.
