@@ -130,7 +130,8 @@ func admin() role {
 				On:      table, Leading: items(),
 			},
 			{
-				Sid: "Migrate", Why: "sluice migrate, which reads all items of the table, of other namespaces too.",
+				Sid: "Migrate", Why: "sluice migrate and sluice plan move, which read all items of the table, of other " +
+					"namespaces too.",
 				Actions: []string{"Scan"}, On: table, Whole: true,
 			},
 			{
@@ -181,8 +182,8 @@ func reader() role {
 				Whole: true,
 			},
 			{
-				Sid: "Read", Why: "sluice peek, entity show, override get and explain, usage; Query reads catalogs and " +
-					"finds per-limit items.",
+				Sid: "Read", Why: "sluice peek, entity show, plan show, override get and explain, usage; Query reads " +
+					"catalogs and the records of sluice audit, and finds per-limit items.",
 				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table, Leading: items(),
 			},
 			{

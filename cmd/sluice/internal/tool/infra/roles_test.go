@@ -61,6 +61,7 @@ func TestRoles(t *testing.T) {
 	administer(t, s, command)
 	setPlans(t, s)
 	setNames(t, s)
+	findOnPlan(t, s)
 	sent[infra.Admin] = s.take()
 	work(t, s, command, migrating.New(s.client(), testTable))
 	useNames(t, migrating.New(s.client(), testTable))

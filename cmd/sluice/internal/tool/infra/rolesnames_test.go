@@ -54,6 +54,28 @@ func seeNames(t *testing.T, s *service) {
 	}
 }
 
+// findOnPlan finds what is on a plan, and reads the records of who put it there.
+func findOnPlan(t *testing.T, s *service) {
+	t.Helper()
+	found := 0
+	for page, err := range operator.OnPlan(t.Context(), s.client(), testTable, "", "project-", "pro") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(page.Entities)
+	}
+	of := store.Audited{Entity: "project-7"}
+	for _, err := range operator.Changes(t.Context(), s.client(), testTable, of, time.Time{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+	}
+	if found != 2 {
+		t.Errorf("found %d entities and records, want one of each", found)
+	}
+}
+
 // useNames has a service call names, also one that there is not.
 func useNames(t *testing.T, backend store.Store) {
 	t.Helper()

@@ -299,7 +299,7 @@ resource "aws_iam_policy" "admin" {
           "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "KIND#*", "PLANS#", "CATALOG#*", "SYSTEM#"] }
         }
       },
-      # sluice migrate, which reads all items of the table, of other namespaces too.
+      # sluice migrate and sluice plan move, which read all items of the table, of other namespaces too.
       {
         Sid      = "Migrate"
         Effect   = "Allow"
@@ -379,7 +379,7 @@ resource "aws_iam_policy" "read_only" {
         Action   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # sluice peek, entity show, override get and explain, usage; Query reads catalogs and finds per-limit items.
+      # sluice peek, entity show, plan show, override get and explain, usage; Query reads catalogs and the records of sluice audit, and finds per-limit items.
       {
         Sid      = "Read"
         Effect   = "Allow"
