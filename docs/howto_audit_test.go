@@ -6,9 +6,9 @@ import (
 	"time"
 
 	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
-	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -20,8 +20,11 @@ func bought(ctx context.Context, lim *plans.Limiter, customer string) error {
 
 // TestAudit: docs/how-to/audit.md says whom a record names.
 func TestAudit(t *testing.T) {
-	client := dynamotest.Client(t)
-	table := dynamotest.Table(t, client, operator.Table)
+	const table = "rate_limits"
+	client := memdynamo.New().Client()
+	if _, err := operator.CreateTable(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
 	lim, err := plans.New(dynamo.New(client, table))
 	if err != nil {
 		t.Fatal(err)

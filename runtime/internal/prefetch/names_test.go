@@ -3,6 +3,7 @@ package prefetch
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +15,15 @@ import (
 // counting is a store that has all tokens, and counts which calls ask for how much of which bucket.
 type counting struct {
 	store.Session
+
+	mu    sync.Mutex
 	asked map[string]int // by resource and entity
 }
 
 // Acquire implements store.Session.
 func (c *counting) Acquire(_ context.Context, call *store.Call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i := range call.Parts[0].Buckets {
 		b, spec := &call.Parts[0].Buckets[i], call.Parts[0].Def.Spec()
 		c.asked[spec.ResourceOf(b.Kind)+" "+b.Entity]++
