@@ -218,7 +218,7 @@ func TestNameVersions(t *testing.T) {
 func TestNamesMemory(t *testing.T) {
 	skipOnLocal(t)
 	longform.NoRace(t, "it measures memory")
-	const buckets, names, entities, most = 2000, 10_000, 1000, 2200
+	const buckets, names, entities, most = 2000, 10_000, 1000, 2600
 	def := templated(t)
 	def.spec.Plans, def.spec.Cascade = nil, store.CascadeNone
 	table := newSimTable(1, def.Of(modelKey).Decode)
