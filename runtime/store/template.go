@@ -196,5 +196,28 @@ func (s *Spec) EntryAt() (all []string) {
 	return all
 }
 
+// Beginnings of Stored.At, of what decides the limits of a name.
+const (
+	AtAllNames = "all."     // of the entity's override of all names
+	AtCatalog  = "catalog." // of what the catalog has for the name, at a kind or a plan
+)
+
+// Sources returns what e, of a name of spec, has for entities of a kind, in order of precedence: on a plan,
+// unless that is empty, and on all.
+func (e *Entry) Sources(spec *Spec, plan string, kind int) (all []Stored) {
+	at := []string{spec.Kinds[kind].Name}
+	if plan != "" {
+		at = slices.Insert(at, 0, PlanAt(plan, at[0]))
+	}
+	for _, at := range at {
+		limits := e.NumbersAt(at)
+		if limits == nil {
+			limits = make([]*bucket.Limit, len(spec.Limits))
+		}
+		all = append(all, Stored{At: AtCatalog + at, Limits: limits})
+	}
+	return all
+}
+
 // NoKind is an index of no kind.
 const NoKind = -1

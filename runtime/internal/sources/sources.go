@@ -50,8 +50,8 @@ func Of(
 		if err != nil {
 			return nil, err
 		}
-		said[0].At = AllNames + stored
-		said = slices.Concat(own, said[:1], entries(spec, on.Name, kind), said[1:])
+		said[0].At = store.AtAllNames + stored
+		said = slices.Concat(own, said[:1], spec.Entry.Sources(spec, on.Name, kind), said[1:])
 	}
 	stores := said
 	said = append(slices.Clone(said), store.FullOverride("schema", schema(spec, kind)))
@@ -81,12 +81,6 @@ func won(spec *store.Spec, kind int, said, deciding []store.Stored) []Source {
 	}
 	return all
 }
-
-// Beginnings of Source.At, of a name of a template.
-const (
-	AllNames = "all."     // of the entity's override of all names
-	Catalog  = "catalog." // of what the catalog has for the name, at a kind or a plan
-)
 
 // kinds returns the kinds of the buckets of entities of a kind whose numbers spec has. Of a template without
 // a name, those of all names are among them.
@@ -132,17 +126,6 @@ func planned(spec *store.Spec, plan string, kind int) (numbers store.Stored) {
 		}
 	}
 	return numbers
-}
-
-// entries returns what the catalog has for a name and entities of a kind: on a plan, unless that is empty,
-// and on all.
-func entries(spec *store.Spec, plan string, kind int) (said []store.Stored) {
-	name := spec.Kinds[kind].Name
-	if plan != "" {
-		at := store.PlanAt(plan, name)
-		said = append(said, store.Stored{At: Catalog + at, Limits: spec.Entry.NumbersAt(at)})
-	}
-	return append(said, store.Stored{At: Catalog + name, Limits: spec.Entry.NumbersAt(name)})
 }
 
 // consistent looks members up without a cache.

@@ -86,11 +86,9 @@ func (r *said) of(b redisstore.StoredBucket, kind int) (overrides []store.Stored
 	of := r.planOf(b)
 	on := r.on[of]
 	at := store.PlanAt(on.Name, name)
-	if e := r.spec.Entry; r.spec.ByName(kind) {
-		for _, at := range []string{at, name} {
-			overrides = append(overrides, store.Stored{Limits: e.NumbersAt(at)})
-		}
-		version += e.Version
+	if r.spec.ByName(kind) {
+		overrides = append(overrides, r.spec.Entry.Sources(r.spec, on.Name, kind)...)
+		version += r.spec.Entry.Version
 	}
 	if of != "" {
 		version += Version(r.stored[at]) + on.Version

@@ -9,14 +9,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
-)
-
-// Beginnings of a level of a name of a template, as in runtime.Config.Explain.
-const (
-	allNames = "all."     // the entity's override of all names
-	catalog  = "catalog." // what the catalog has for the name
 )
 
 // explanation says where an entity's limits come from.
@@ -51,8 +44,8 @@ func (o *explanation) sources(ctx context.Context, p program.Env) ([]store.Store
 		if err != nil {
 			return nil, o.store.Explain(err)
 		}
-		before[0].At = allNames + o.At
-		before = append(append(named, before...), o.entries()...)
+		before[0].At, o.beside = store.AtAllNames+o.At, o.beside+o.Spec.Entry.Version
+		before = append(append(named, before...), o.Spec.Entry.Sources(o.Spec, o.plan.Plan, o.Kind)...)
 	}
 	return append(before, after...), nil
 }
@@ -79,23 +72,6 @@ func (o *explanation) planned(ctx context.Context, template *store.Spec) ([]stor
 	default:
 		return append(stored, numbers), nil
 	}
-}
-
-// entries returns what the catalog has for the name: on the entity's plan, and on all.
-func (o *explanation) entries() (all []store.Stored) {
-	e, at := o.Spec.Entry, []string{o.Own().Name}
-	o.beside += e.Version
-	if o.plan.Plan != "" {
-		at = slices.Insert(at, 0, store.PlanAt(o.plan.Plan, at[0]))
-	}
-	for _, at := range at {
-		limits := e.NumbersAt(at)
-		if limits == nil {
-			limits = make([]*bucket.Limit, len(o.Spec.Limits))
-		}
-		all = append(all, store.Stored{At: catalog + at, Limits: limits})
-	}
-	return all
 }
 
 // follows says whose plan the entity has, and whether the catalog has the name.

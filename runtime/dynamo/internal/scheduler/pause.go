@@ -62,7 +62,7 @@ func (p *pauser) pause(ctx context.Context) {
 	p.roster.removeEnded()
 	longest := wire.Backoff(firstPause, p.attempt.n)
 	switch {
-	case len(p.roster.pending) == 0, spent && p.hasFirst():
+	case len(p.roster.pending) == 0, spent && p.takeFirst():
 		longest = 0 // a first attempt is no retry
 	case spent: // only settles are left: they go on until their time-out
 		longest = time.Second
@@ -85,9 +85,9 @@ func (p *pauser) pause(ctx context.Context) {
 	p.attempt.err, p.attempt.lastErr = nil, p.attempt.err
 }
 
-// hasFirst reports whether a request has not been sent yet. Each counts once: the next attempt may leave it
+// takeFirst reports whether a request has not been sent yet. Each counts once: the next attempt may leave it
 // out (firstByRetry), or may be of a write that none joins.
-func (p *pauser) hasFirst() (found bool) {
+func (p *pauser) takeFirst() (found bool) {
 	for _, r := range p.roster.pending {
 		found = found || r.attempts == 0 && !r.hurried
 		r.hurried = true
