@@ -11,20 +11,20 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// question is what a call asks the store of one bucket, whose pool has too few tokens.
+// question is what a call asks the store for one bucket, since the bucket's pool has too few tokens.
 type question struct {
 	resource *resource
 	pool     *pool
 	prefetch time.Duration // of the call
-	at       int           // of the part's buckets
+	at       int           // index of the bucket in its part
 	cost     []int64       // of the call
-	had      []int64       // what the pool had of it
+	had      []int64       // the tokens of cost that the pool had
 	draws    []blocks.Draw // that add up to had
-	call     *store.Call   // for the others; nil if there are none
+	call     *store.Call   // asks the store for the other tokens; nil if there are none
 	err      error
 }
 
-// need returns what the pool did not have.
+// need returns the tokens of the cost that the pool did not have.
 func (q *question) need() []int64 {
 	need := slices.Clone(q.cost)
 	for i, n := range q.had {
@@ -33,11 +33,12 @@ func (q *question) need() []int64 {
 	return need
 }
 
-// ask takes the cost of call's buckets from the at-th on: from pools and, for tokens that they do not
-// have, from the store. Earlier buckets have been taken. If the store denies one, all others go back.
+// ask takes the cost of call's buckets from the at-th on: from pools and, for tokens that they do not have,
+// from the store. Buckets before the at-th have been taken from already. If the store denies one bucket, all
+// others get their tokens back.
 func (r *resource) ask(ctx context.Context, call *store.Call, at int) error {
 	part, now := &call.Parts[0], call.Called.Sub(r.began)
-	before := make([]any, len(part.Buckets)) // their sources, from acquires of the same lease
+	before := make([]any, len(part.Buckets)) // their sources before this call, from acquires of the same lease
 	var questions []*question
 	for i := range part.Buckets {
 		before[i] = earlier(part.Buckets[i].Source, i < at)
@@ -71,7 +72,8 @@ func (r *resource) ask(ctx context.Context, call *store.Call, at int) error {
 	return err
 }
 
-// earlier returns the source from before this call, if taken of one that this call has taken from.
+// earlier returns the source of a bucket before this call. from is the present one. taken reports whether
+// this call has taken from the bucket's pool, and so has changed the source.
 func earlier(from any, taken bool) any {
 	if !taken {
 		return from
@@ -82,7 +84,7 @@ func earlier(from any, taken bool) any {
 	return nil
 }
 
-// question prepares a question for the i-th bucket. It takes what the pool has, so that no later call does.
+// question prepares a question for the i-th bucket. It takes what the pool has, before a later call does.
 func (r *resource) question(call *store.Call, i int, now time.Duration) *question {
 	part := &call.Parts[0]
 	p := r.pool(part, &part.Buckets[i])
@@ -106,14 +108,14 @@ func (r *resource) question(call *store.Call, i int, now time.Duration) *questio
 	}
 	size := p.due(now)
 	p.mu.Unlock()
-	r.ride(p, rests, call.Called)
+	r.deferRests(p, rests, call.Called)
 	if size != nil {
 		p.start(size, call.Prefetch)
 	}
 	return q
 }
 
-// wait notes that calls want need of the store, or, for a sign of -1, that they do not any more.
+// wait notes that a call waits for the store to give need (sign 1), or no longer waits (sign -1).
 func (p *pool) wait(need []int64, sign int64) {
 	for i, n := range need {
 		p.waiting[i] = bucket.Add(p.waiting[i], sign*n)
@@ -154,7 +156,8 @@ func (q *question) finish(part *store.Part, admitted bool, now time.Duration) {
 	}
 }
 
-// putBack gives what the call took of the i-th bucket's pool back, unless the bucket had a question.
+// putBack gives what the call took from the i-th bucket's pool back. It does nothing if the bucket had a
+// question, whose finish does that.
 func (r *resource) putBack(part *store.Part, i int, questions []*question, now time.Duration) {
 	if slices.ContainsFunc(questions, func(q *question) bool { return q.at == i }) {
 		return

@@ -15,15 +15,15 @@ func (p *pool) start(size []int64, prefetch time.Duration) {
 	p.resource.background.Start(func() { p.fetch(size, prefetch) })
 }
 
-// fetch takes a block. Before its write, what is to be given back is left for that write. A block of unknown
-// outcome is not used: the store gives it back.
+// fetch takes a block. Rests of the pool go out with the same write. A block of unknown outcome is not used:
+// the store gives it back.
 func (p *pool) fetch(size []int64, prefetch time.Duration) {
 	r := p.resource
 	called := r.env.Clock.Now()
 	p.mu.Lock()
 	rests, part := p.blocks.Rests(), p.part(size)
 	p.mu.Unlock()
-	r.ride(p, rests, called)
+	r.deferRests(p, rests, called)
 	call := &store.Call{Parts: []store.Part{part}, Called: called, Deadline: after(prefetch)}
 	err := r.Session.Acquire(context.Background(), call)
 	b, now := &part.Buckets[0], r.now()
@@ -33,7 +33,7 @@ func (p *pool) fetch(size []int64, prefetch time.Duration) {
 	if err == nil {
 		p.add(b, size, prefetch, called, now)
 	} else {
-		p.notBefore = now + prefetch/pausing
+		p.notBefore = now + prefetch/pausePortion
 	}
 	p.mu.Unlock()
 	if err == nil {
@@ -46,11 +46,12 @@ func (r *resource) observe(operation string, part *store.Part, tokens []int64) {
 	observers.Prefetched(context.Background(), r.env.Observer, operation, part.Def, &part.Buckets[0], tokens)
 }
 
-// pausing divides the prefetch: for that part of it no block is taken after one that failed.
-const pausing = 4
+// pausePortion is the portion of the prefetch, as a divisor, for which no block is taken after one that
+// failed.
+const pausePortion = 4
 
-// add adds what a write took of p's bucket, called at an instant, as a block. It ends a prefetch after that
-// instant, since the write is guarded for that or a later one, and with its window.
+// add adds what a write took of p's bucket as a block. The block ends a prefetch after called, when the write
+// was asked for, since the write is guarded for that instant or a later one. It also ends with its window.
 func (p *pool) add(
 	b *store.Bucket, size []int64, prefetch time.Duration, called time.Time, now time.Duration,
 ) {
@@ -79,7 +80,7 @@ func (p *pool) add(
 	}
 }
 
-// after returns the instant of the system's clock, by which deadlines are, that is d from now.
+// after returns the deadline that is d from now. Deadlines go by the system's clock.
 func after(d time.Duration) time.Time {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -87,8 +88,8 @@ func after(d time.Duration) time.Time {
 	return deadline
 }
 
-// ride leaves rests of p, whose lock is not held, for the bucket's next write.
-func (r *resource) ride(p *pool, rests []blocks.Rest, called time.Time) {
+// deferRests leaves rests of p for the bucket's next write. The caller has not locked p.
+func (r *resource) deferRests(p *pool, rests []blocks.Rest, called time.Time) {
 	for _, rest := range rests {
 		call := p.giveBack(rest, called)
 		ctx, cancel := context.WithTimeout(context.Background(), r.env.SettleTimeout)

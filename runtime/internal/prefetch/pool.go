@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// pool is what this process holds of one bucket, and what calls ask of it.
+// pool is what this process holds of one bucket, and how much calls have asked of it.
 type pool struct {
 	resource *resource
 	key      poolKey
@@ -27,12 +27,12 @@ type pool struct {
 	def       store.Definition // as of the last call: a name of a template may have other numbers since
 	template  store.Bucket     // the bucket as calls name it
 	root      string           // of its chain
-	asking    int              // calls that wait for the store
-	waiting   []int64          // what these want of it
-	fetching  bool             // a block is under way
-	took      time.Duration    // by the last one
+	asking    int              // number of calls that wait for the store
+	waiting   []int64          // tokens that these calls ask the store for
+	fetching  bool             // the write of a block is under way
+	took      time.Duration    // how long the write of the last block took
 	notBefore time.Duration    // no block is taken before
-	vectors   [2][]int64       // memory for own, and for left and level
+	vectors   [2][]int64       // memory for own, and for left and level of due
 	denial    lastDenial
 }
 
@@ -100,7 +100,8 @@ func newPool(r *resource, key poolKey, part *store.Part, b *store.Bucket) *pool 
 	return p
 }
 
-// own returns cost without the limits that p's bucket does not have. The next call changes what it returns.
+// own returns cost with 0 for each limit that p's bucket does not have. The next call of own reuses its
+// memory.
 func (p *pool) own(cost []int64) []int64 {
 	if !p.partial {
 		return cost
@@ -114,7 +115,7 @@ func (p *pool) own(cost []int64) []int64 {
 	return own
 }
 
-// seen notes how a reply has found or left the bucket. Blocks of an older version or window end.
+// seen notes the image of b, a reply's. Blocks of an older version or window end.
 func (p *pool) seen(b *store.Bucket, now time.Duration) {
 	if b.After == nil || p.image != nil && older(b.After, p.image) {
 		return
@@ -194,7 +195,7 @@ func (p *pool) giveBack(r blocks.Rest, called time.Time) *store.Call {
 	return &store.Call{Parts: []store.Part{part}, Called: called}
 }
 
-// name sets how calls name p's bucket: as b, a bucket of part.
+// name sets the definition, the bucket and the root that calls of p itself use: those of b, a bucket of part.
 func (p *pool) name(part *store.Part, b *store.Bucket) {
 	p.def, p.template = part.Def, b.Unfilled()
 	if p.root = part.Root; p.root == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Refused implements store.Session. A bucket whose pool has the cost refuses nothing. Of others, the cached
-// image decides on the tokens that are missing.
+// Refused implements store.Session. A bucket whose pool has the cost denies nothing. For other buckets, the
+// cached image decides about the tokens that are missing in the pool.
 func (s *session) Refused(
 	def store.Definition, chain []store.Link, cost []int64, now int64,
 ) *store.DeniedError {
@@ -37,7 +37,7 @@ func (s *session) Refused(
 	return denied
 }
 
-// holds reports whether the pool of a bucket of chain has anything.
+// holds reports whether the pool of any bucket of chain has a block.
 func (r *resource) holds(def store.Definition, chain []store.Link) (some bool) {
 	now := r.now()
 	for _, link := range chain {
@@ -60,7 +60,7 @@ func (r *resource) missing(def store.Definition, link *store.Link, cost []int64)
 	return p.missing(cost)
 }
 
-// missing is missing for p's bucket.
+// missing is resource.missing for p's bucket. The caller has locked p.
 func (p *pool) missing(cost []int64) *question {
 	r := p.resource
 	own := slices.Clone(r.spec.CostOf(p.key.kind, cost))
@@ -95,7 +95,7 @@ func decide(questions []*question) error {
 	return other
 }
 
-// both returns a denial by what denies in a, which may be nil, and in b.
+// both returns a denial with the refusals of a, which may be nil, and of b.
 func both(a, b *store.DeniedError) *store.DeniedError {
 	if a == nil {
 		return b
@@ -107,8 +107,8 @@ func both(a, b *store.DeniedError) *store.DeniedError {
 	return sum
 }
 
-// explained returns q's error with the numbers of the call: the store was asked for less if the pool had some
-// of the cost.
+// explained returns q's error with the numbers of the whole call. The store was asked for less if the pool
+// had some of the cost.
 func (q *question) explained() error {
 	denied, ok := errors.AsType[*store.DeniedError](q.err)
 	if !ok || !some(q.had) {

@@ -40,7 +40,7 @@ type resource struct {
 	*session
 
 	spec *store.Spec // of the template
-	used atomic.Bool // there is a pool, or was
+	used atomic.Bool // a pool was ever made
 
 	mu    sync.RWMutex
 	pools map[poolKey]*pool
@@ -81,7 +81,7 @@ func (s *session) of(def store.Definition) *resource {
 // now returns the present instant.
 func (s *session) now() time.Duration { return s.env.Clock.Now().Sub(s.began) }
 
-// Acquire implements store.Session. A call of several parts asks the store, as does one without a prefetch.
+// Acquire implements store.Session. Calls of several parts and calls without a prefetch use no pool.
 func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 	r := s.of(call.Parts[0].Def)
 	if r == nil || call.Prefetch == 0 || len(call.Parts) > 1 || s.closed.Load() {
@@ -137,7 +137,8 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	return err
 }
 
-// seen notes in the pools of call's buckets how the store has found or left these.
+// seen notes in the pools of call's buckets the images that the store has returned, and in the buckets what
+// the pools hold.
 func (s *session) seen(call *store.Call) {
 	now := s.now()
 	for i := range call.Parts {
@@ -169,7 +170,7 @@ const (
 	Longest  = 5 * time.Second
 )
 
-// Allows says which durations are a prefetch of a call.
+// Allows says, for an error, which durations the prefetch of a call can have.
 const Allows = "want 0, or whole milliseconds from 100ms to 5s"
 
 // Allowed reports whether d can be the prefetch of a call, 0 included.
@@ -177,7 +178,8 @@ func Allowed(d time.Duration) bool {
 	return d == 0 || d >= Shortest && d <= Longest && d%time.Millisecond == 0
 }
 
-// Barred returns why calls of a resource have no prefetch, after "the resource", or "".
+// Barred returns why calls of a resource have no prefetch, as the end of a sentence that begins with "the
+// resource", or "" if they may have one.
 func Barred(spec *store.Spec) string {
 	prepaid := func(k store.Kind) bool { return slices.ContainsFunc(k.Limits, bucket.Limit.Prepaid) }
 	switch {
@@ -189,7 +191,8 @@ func Barred(spec *store.Spec) string {
 	return ""
 }
 
-// whole returns the source of a call that took all of cost from a block, after those of before.
+// whole returns the source of a call that took all of cost from one block. before is the lease's earlier
+// source.
 func whole(from *blocks.Block, cost []int64, before any) *source {
 	cost = append([]int64(nil), cost...)
 	return &source{cost: cost, draws: []blocks.Draw{{Block: from, Cost: cost}}, before: before}

@@ -11,15 +11,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// source is what one acquire, or one More, of a lease took of a bucket, where it is not all from one block.
-// The rest of cost is from the bucket itself.
+// source is what one acquire, or one More, of a lease took of a bucket, unless one block gave it all. Tokens
+// of cost that no draw has are from the bucket itself.
 type source struct {
 	cost   []int64
 	draws  []blocks.Draw // of the oldest block first
 	before any           // the Source of what the lease took before: nil, a *blocks.Block or a *source
 }
 
-// acquires returns what the acquires of a lease took, which is cost together, the newest first.
+// acquires returns what the acquires of a lease took of a bucket, the newest first. They add up to cost.
 func acquires(from any, cost []int64) (all []source) {
 	for cost = slices.Clone(cost); ; {
 		switch s := from.(type) {
@@ -107,8 +107,8 @@ type settling struct {
 	rests  []blocks.Rest // to be given back at once
 }
 
-// settle settles the i-th bucket of part in its pool. If no write of the bucket is to be expected, rests go
-// back at once, unless the settle is lazy.
+// settle settles the i-th bucket of part in its pool. Rests go back at once if the pool expects no write of
+// the bucket soon, unless the settle is lazy.
 func (r *resource) settle(part *store.Part, i int, lazy bool) *settling {
 	b, now := &part.Buckets[i], r.now()
 	cost, change := r.spec.CostOf(b.Kind, part.Cost), slices.Clone(r.spec.CostOf(b.Kind, part.Difference(b)))
@@ -143,8 +143,8 @@ func (r *resource) settle(part *store.Part, i int, lazy bool) *settling {
 	return one
 }
 
-// takeBack gives back to blocks, of what change gives back, what all took of them: of the newest acquire
-// first. It takes that out of change.
+// takeBack gives tokens that change gives back to the blocks that all took them from, those of the newest
+// acquire first. It takes these tokens out of change.
 func (p *pool) takeBack(all []source, change []int64, now time.Duration) {
 	give := make([]int64, len(change))
 	for i, n := range change {
@@ -166,7 +166,7 @@ func (p *pool) takeBack(all []source, change []int64, now time.Duration) {
 	}
 }
 
-// takeMore takes what change takes from the pool, as far as that has it, and returns that.
+// takeMore takes the tokens that change takes from the pool, as far as the pool has them, and returns these.
 func (p *pool) takeMore(change []int64, now time.Duration) []int64 {
 	more, taken := make([]int64, len(change)), make([]int64, len(change))
 	for i, n := range change {
@@ -198,7 +198,7 @@ func direct(b *store.Bucket, all []source) []bucket.Charge {
 	return own
 }
 
-// shown returns the bucket as last seen, with what p holds of it: that is there for calls of this process.
+// shown returns the bucket as last seen, plus what p holds: calls of this process can use both.
 func (p *pool) shown() *bucket.Image {
 	img := *p.image
 	img.Balances = slices.Clone(img.Balances)
@@ -208,8 +208,8 @@ func (p *pool) shown() *bucket.Image {
 	return &img
 }
 
-// shows notes in the call's bucket, and in the pool, how a write has left the bucket. by is nil if only rests
-// were given back.
+// shows notes the image that a write of the bucket has left, in the call's bucket and in the pool. by is the
+// bucket of that write, nil if only rests were given back.
 func (s *settling) shows(by *store.Bucket) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()

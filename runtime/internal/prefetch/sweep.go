@@ -12,15 +12,15 @@ import (
 // tick is the time between two looks at the pools that are due: a quarter of the shortest prefetch.
 const tick = 25 * time.Millisecond
 
-// wheel has each pool in the tick in which it is to be looked at next. So a look at pools takes none of the
-// locks that calls on other pools need, however many pools there are.
+// wheel has each pool in the tick in which it is to be looked at next. So a look at the pools that are due
+// takes no lock that calls on other pools need, however many pools there are.
 type wheel struct {
 	mu       sync.Mutex
 	ticks    map[int64][]*pool
-	sweeping bool // a goroutine looks at them
+	sweeping bool // the goroutine of sweepPools runs
 }
 
-// watch has p looked at from at on. It starts the goroutine that does so, unless it runs.
+// watch has p looked at soon after at. It starts the goroutine that does so, unless it runs.
 func (s *session) watch(p *pool, at time.Duration) {
 	w := &s.wheel
 	w.mu.Lock()
@@ -33,8 +33,8 @@ func (s *session) watch(p *pool, at time.Duration) {
 	}
 }
 
-// due returns the pools that are to be looked at by now, and takes them off w. last reports that there is
-// none at all; the goroutine that looks at them then ends.
+// due returns the pools that are to be looked at by now, and takes them off w. last reports that w has no
+// pool at all: the goroutine that looks at them then ends.
 func (w *wheel) due(now time.Duration) (pools []*pool, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,21 +90,21 @@ func (p *pool) sweep(now time.Duration) (next time.Duration) {
 	if p.blocks.Empty() && !p.fetching {
 		return now + blocks.Span
 	}
-	return now + p.prefetch/sweeping
+	return now + p.prefetch/sweepsPerPrefetch
 }
 
-// sweeping divides the prefetch of a pool that holds something: so often it is looked at.
-const sweeping = 4
+// sweepsPerPrefetch is how often a pool that holds something is looked at within its prefetch.
+const sweepsPerPrefetch = 4
 
-// giveBackBeside gives rests of p back, of which no caller waits for the end.
+// giveBackBeside gives rests of p back, for no caller that waits.
 func (r *resource) giveBackBeside(p *pool, rests []blocks.Rest) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.env.SettleTimeout)
 	defer cancel()
 	_ = r.giveBackNow(ctx, p, rests) // the log has the error
 }
 
-// Close implements store.Session. It gives back what pools hold, after the blocks that are under way have
-// come. The session is as without pools then.
+// Close implements store.Session. It waits for blocks that are under way, and then gives back what pools
+// hold. From then on the session has no pools: calls ask the store.
 func (s *session) Close(ctx context.Context) error {
 	s.wheel.mu.Lock()
 	if !s.closed.Swap(true) {
@@ -120,10 +120,10 @@ func (s *session) Close(ctx context.Context) error {
 			p.blocks.End(r.now())
 			rests := p.blocks.Rests()
 			p.mu.Unlock()
-			r.ride(p, rests, r.env.Clock.Now())
+			r.deferRests(p, rests, r.env.Clock.Now())
 		}
 	}
-	err := s.Session.Close(ctx) // writes what rides
+	err := s.Session.Close(ctx) // writes the rests
 	if err == nil {
 		err = s.background.Wait(ctx)
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// lastDenial is the newest denial of a pool by what its process leaves to others. Callers of one millisecond
-// share it.
+// lastDenial is the newest denial that withhold has made for a pool. Calls in the same millisecond share it.
 type lastDenial struct {
 	at     int64 // ms
 	cost   []int64
@@ -19,9 +18,9 @@ type lastDenial struct {
 // fresh is for how long an image denies, as in stores.
 const fresh = time.Second
 
-// withhold returns the denial of a call by what this process leaves to others: the cached images of chain's
-// buckets would admit it. Processes that ask for more leave more (blocks.Demand.Leave). So the table has
-// tokens for those that ask for little, however often the others ask.
+// withhold returns the denial of a call, or nil. It denies a call that the cached images of chain's buckets
+// would admit, if the call would take tokens that this process leaves to others (blocks.Demand.Leave). So the
+// table keeps tokens for processes that ask for little, however often the others ask.
 func (r *resource) withhold(
 	def store.Definition, chain []store.Link, cost []int64, now int64,
 ) (denied *store.DeniedError) {
@@ -39,8 +38,8 @@ func (r *resource) withhold(
 	return denied
 }
 
-// withhold is withhold for p's bucket, at an instant that is ms. A call that p has the tokens for is not
-// denied.
+// withhold is resource.withhold for p's bucket at now, which is ms by the store's clock. It does not deny a
+// call that p has the tokens for. The caller has locked p.
 func (p *pool) withhold(
 	def store.Definition, link *store.Link, cost []int64, now time.Duration, ms int64,
 ) *store.DeniedError {

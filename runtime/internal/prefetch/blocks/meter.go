@@ -16,8 +16,8 @@ const (
 	bin  = Span / bins
 )
 
-// Meter measures what the calls of a process ask of a bucket: how many they are, and what they cost. The zero
-// Meter is of no limits.
+// Meter measures what the calls of a process ask of a bucket: their number and their cost. The zero Meter is
+// for a bucket without limits.
 type Meter struct {
 	newest int64           // number of the newest bin: bin 0 began at instant 0
 	calls  [bins + 1]int64 // one bin is under way
@@ -31,7 +31,7 @@ type Demand struct {
 	Cost  []int64 // of all of them
 }
 
-// NewMeter returns a Meter of so many limits.
+// NewMeter returns a Meter for a bucket with this number of limits.
 func NewMeter(limits int) Meter {
 	m := Meter{sum: Demand{Cost: make([]int64, limits)}}
 	flat := make([]int64, len(m.cost)*limits)
@@ -83,15 +83,15 @@ func (d Demand) Ahead(i int, within time.Duration) int64 {
 	return bucket.MulDiv(d.Cost[i], int64(within), int64(Span))
 }
 
-// leaving is the refill that a process leaves to others, and the portion of the burst that it is at most.
+// A process leaves the refill of the time leaving to others, and at most the burst divided by leavingPortion.
 const (
 	leaving        = 50 * time.Millisecond
 	leavingPortion = 20
 )
 
-// Leave returns how much of its bucket's i-th limit, which is l, a process with demand d leaves to others. It
-// is less the smaller the demand, so that a process that asks for much does not take the tokens of one that
-// asks for little. It is nothing if two calls could not use it.
+// Leave returns how many tokens of its bucket's i-th limit, which is l, a process with demand d leaves to
+// others. A process that asks for little leaves less, so it may take tokens that others leave. Leave returns
+// 0 if the tokens were too few for two calls.
 func (d Demand) Leave(i int, l bucket.Limit) int64 {
 	if d.Calls == 0 {
 		return 0
@@ -106,9 +106,9 @@ func (d Demand) Leave(i int, l bucket.Limit) int64 {
 	return most
 }
 
-// NearEnd reports whether a bucket that has level of l is so near its end that nothing is prefetched from it:
-// it has less than it refills within prefetch. A window that is near its end does not refill, and serves
-// fewer calls the fewer blocks are taken.
+// NearEnd reports whether a bucket is so nearly used up that nothing is prefetched from it. That is so if
+// level, which it has of l, is less than it refills within prefetch, and less than an eighth of its burst. A
+// limit with windows does not refill, so it is near its end in debt alone.
 func NearEnd(l bucket.Limit, level int64, prefetch time.Duration) bool {
 	return level < min(bucket.Refill(l, 0, prefetch.Milliseconds()), l.Burst/portion)
 }
@@ -122,12 +122,12 @@ func Margin(took, prefetch time.Duration) time.Duration {
 // fewest is the least number of calls for which a block is taken. One of a single call saves nothing.
 const fewest = 2
 
-// portion of the level is the most that a block takes.
+// portion divides a level: a block takes at most an eighth of it.
 const portion = 8
 
-// Size returns what a block takes for demand within prefetch, less what is left, of a bucket that has level:
-// nil for no block. It is for the same number of calls in all limits, so that no limit has more than the
-// scarcest one allows to use.
+// Size returns what a block takes of a bucket that has level, nil for no block. That is what demand asks for
+// within prefetch, less what is left. It is for the same number of calls in all limits, so that no limit has
+// tokens that the scarcest one does not let calls use.
 func Size(d Demand, prefetch time.Duration, left, level []int64) []int64 {
 	calls := bucket.MulDiv(d.Calls, int64(prefetch), int64(Span))
 	if calls < fewest {

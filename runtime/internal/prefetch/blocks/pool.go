@@ -36,7 +36,7 @@ func New(taken []int64, from, until time.Duration, version int64, ends []int64) 
 	}
 }
 
-// endsFor returns until when calls with a prefetch use b.
+// endsFor returns until when calls with this prefetch may use b.
 func (b *Block) endsFor(prefetch time.Duration) time.Duration { return min(b.until, b.from+prefetch) }
 
 // covers reports whether b has all of cost.
@@ -87,15 +87,15 @@ type Rest struct {
 	Since  time.Duration // when the first of it was left
 }
 
-// Pool has what a process holds of one bucket. Its methods but Left come after an Expire at the same instant.
-// The zero Pool holds nothing.
+// Pool has what a process holds of one bucket. Call Expire with the same instant before any method but Left
+// and LeftFor. The zero Pool holds nothing.
 type Pool struct {
 	blocks []*Block // that have not ended, oldest first
 	rests  []Rest   // one for each set of windows
 }
 
-// Full reports whether p takes no further block for calls with a prefetch, since it has enough of which
-// something is left for them.
+// Full reports whether p takes no further block for calls with a prefetch, since it has Most blocks that
+// these calls can use.
 func (p *Pool) Full(prefetch, now time.Duration) bool {
 	n := 0
 	for _, b := range p.blocks {
@@ -120,18 +120,18 @@ func (p *Pool) Left(i int) (n int64) {
 	return n
 }
 
-// LeftFor returns what p has left of the i-th limit at after, for calls with a prefetch.
-func (p *Pool) LeftFor(i int, prefetch, after time.Duration) (n int64) {
+// LeftFor returns what p has left of the i-th limit for calls with a prefetch that are made at an instant.
+func (p *Pool) LeftFor(i int, prefetch, at time.Duration) (n int64) {
 	for _, b := range p.blocks {
-		if b.endsFor(prefetch) > after {
+		if b.endsFor(prefetch) > at {
 			n = bucket.Add(n, b.left[i])
 		}
 	}
 	return n
 }
 
-// Low reports whether p has less than what demand asks within ahead, for calls with a prefetch, without
-// blocks that end by then.
+// Low reports whether p has less than demand asks for within ahead, for calls with a prefetch. Blocks that
+// end by then do not count.
 func (p *Pool) Low(demand Demand, prefetch, ahead, now time.Duration) bool {
 	for i := range demand.Cost {
 		if p.LeftFor(i, prefetch, now+ahead) < demand.Ahead(i, ahead) {
@@ -141,9 +141,9 @@ func (p *Pool) Low(demand Demand, prefetch, ahead, now time.Duration) bool {
 	return false
 }
 
-// Add adds b, which was taken for calls with a prefetch, at now, in place of blocks that are spent. If b has
-// ended, or p is full, all of b is a rest: blocks are never joined, since what is left of the older one would
-// live for longer.
+// Add adds b, which was taken for calls with a prefetch, at now. It replaces spent blocks if p has Most
+// blocks. If b has ended, or p is full, all of b is a rest. Blocks are never joined, since the tokens of the
+// older one would live for longer.
 func (p *Pool) Add(b *Block, prefetch, now time.Duration) {
 	if b.until <= now || p.Full(prefetch, now) {
 		p.end(b, now)
@@ -169,8 +169,8 @@ func (p *Pool) Take(cost []int64, prefetch, now time.Duration) *Block {
 	return nil
 }
 
-// TakeSome takes as much of cost as the blocks have, of the oldest first, for a call with a prefetch. It
-// returns what it took of each, in that order.
+// TakeSome takes as much of cost as the blocks have, from the oldest first, for a call with a prefetch. It
+// returns what it took from each, in that order.
 func (p *Pool) TakeSome(cost []int64, prefetch, now time.Duration) (all []Draw) {
 	missing := slices.Clone(cost)
 	for _, b := range p.blocks {
@@ -255,14 +255,14 @@ func (p *Pool) leave(tokens, ends []int64, now time.Duration) {
 	p.rests = append(p.rests, Rest{tokens, ends, now})
 }
 
-// Rests returns what is to be given back, and is no longer in p then.
+// Rests takes what is to be given back out of p, and returns it.
 func (p *Pool) Rests() []Rest {
 	rests := p.rests
 	p.rests = nil
 	return rests
 }
 
-// Overdue reports whether something has been left for at least as long as after.
+// Overdue reports whether a rest is at least as old as after.
 func (p *Pool) Overdue(after, now time.Duration) bool {
 	return slices.ContainsFunc(p.rests, func(r Rest) bool { return now-r.Since >= after })
 }
