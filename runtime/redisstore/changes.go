@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Changes yields the records of changes that people have made since an instant of what is audited, oldest
-// first. It ends with the first error. Of a place that is changed often, the last 1,000 are kept, until
-// nothing has changed there for 400 days.
+// Changes yields the records of changes that people have made to of since an instant, oldest first. It ends
+// with the first error. Redis keeps the last 1,000 records of a place, until nothing has changed there for
+// 400 days.
 func (s *Store) Changes(
 	ctx context.Context, of store.Audited, since time.Time,
 ) iter.Seq2[store.Change, error] {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/money"
 )
 
-// Entry is a name of a template's catalog, as stored: another name for an entry, or what is different for the
-// calls of this one.
+// Entry is a name of a template's catalog, as stored. It is an alias of another entry, or has what is
+// different for calls on this name.
 type Entry struct {
 	Name     string   // gpt-5-mini
 	Revision Revision // "" if nothing ever was stored
@@ -24,8 +24,8 @@ type Entry struct {
 	Buckets string
 	// Numbers are the limits that the entry restates: at a kind, for all plans, or at PlanAt.
 	Numbers []Stored
-	// Prices are those of one unit of the template's usage, in schema order and pico-units of its currency. A
-	// negative one is that of limits.yaml. It is nil if all are.
+	// Prices has the price of one unit of each usage of the template, in schema order and pico-units of its
+	// currency. A negative price stands for the one of limits.yaml. Prices is nil if all are those.
 	Prices []int64
 }
 
@@ -45,8 +45,8 @@ func (e *Entry) ResourceAt(template string) string {
 	return template + "/" + e.Name
 }
 
-// Prices sets to, the prices of what calls on a name consume, to those that its entry stores. The others are
-// those of limits.yaml. Generated code calls it.
+// Prices fills to with the prices of what calls on a name consume. stored has those of the name's entry,
+// where a negative price stands for the one of limits.yaml, schema. Generated code calls it.
 func Prices(to []money.Price, stored []int64, schema ...money.Price) {
 	copy(to, schema)
 	for i, price := range stored[:min(len(stored), len(to))] {
@@ -70,8 +70,8 @@ func PricesText(currency string, prices []money.Price, usages ...string) string 
 type Catalog interface {
 	// Get returns what is stored of name; found is false if nothing is. It does not follow an alias.
 	Get(ctx context.Context, spec *Spec, name string) (e Entry, found bool, err error)
-	// Set stores e if e.Revision is still what is stored under its name, else it fails with a *ConflictError. It
-	// returns the new revision. The Version rises.
+	// Set stores e if e.Revision is still what is stored under its name, else it fails with a *ConflictError.
+	// It returns the new revision. The Version rises.
 	Set(ctx context.Context, spec *Spec, e Entry) (Revision, error)
 	// Delete removes a name, if rev is still its revision. Its version is kept: the name may come back.
 	Delete(ctx context.Context, spec *Spec, name string, rev Revision) error
@@ -82,7 +82,7 @@ type Catalog interface {
 // maxName is the maximal length of a name in bytes.
 const maxName = 128
 
-// CheckName returns why there can be no name of a template like this, or "".
+// CheckName returns why name cannot be a name of a template, or "" if it can.
 func CheckName(name string) string {
 	switch {
 	case name == "":
@@ -99,8 +99,8 @@ func CheckName(name string) string {
 	return CheckText(name)
 }
 
-// Named is a name of a template as a Definition. Its Spec is the template's, but for the Resource, the Name
-// and the Entry. It is not changed once made.
+// Named is a name of a template as a Definition. Its Spec is the template's, with another Resource, and with
+// Template and Entry set. It is not changed once made.
 type Named struct {
 	Of Definition // the template
 
@@ -146,7 +146,8 @@ func (s *Spec) HasBucket(kind int) bool {
 	return s.Kinds[kind].Limits != nil || s.AllNames(kind) != NoKind
 }
 
-// AllNames returns the index of the buckets of all names together that entities of a kind have, or NoKind.
+// AllNames returns the index in Kinds of the buckets of all names together that entities of a kind have, or
+// NoKind.
 func (s *Spec) AllNames(kind int) int {
 	if s.Template == "" {
 		return NoKind
@@ -159,8 +160,8 @@ func (s *Spec) AllNames(kind int) int {
 	return NoKind
 }
 
-// KindWith returns which of the buckets of entities of a kind has the i-th limit: kind, or that of all names
-// together; NoKind for none.
+// KindWith returns which bucket of entities of a kind has the i-th limit: kind, the index of their bucket of
+// all names together, or NoKind.
 func (s *Spec) KindWith(kind, i int) int {
 	for k := range s.Kinds {
 		if s.Kinds[k].Name == s.Kinds[kind].Name && s.Kinds[k].Has(i) {
@@ -170,8 +171,8 @@ func (s *Spec) KindWith(kind, i int) int {
 	return NoKind
 }
 
-// EntityKind returns the kind of a bucket's entities: kind, or for buckets of all names the kind that they
-// are once more.
+// EntityKind returns the kind of the entities that have a bucket of a kind. It is kind itself, except for
+// buckets of all names, which stand in Kinds once more.
 func (s *Spec) EntityKind(kind int) int {
 	if !s.Kinds[kind].AllNames {
 		return kind
@@ -196,14 +197,14 @@ func (s *Spec) EntryAt() (all []string) {
 	return all
 }
 
-// Beginnings of Stored.At, of what decides the limits of a name.
+// Beginnings of Stored.At in lists of what decides the limits of a name.
 const (
 	AtAllNames = "all."     // of the entity's override of all names
 	AtCatalog  = "catalog." // of what the catalog has for the name, at a kind or a plan
 )
 
-// Sources returns what e, of a name of spec, has for entities of a kind, in order of precedence: on a plan,
-// unless that is empty, and on all.
+// Sources returns what e, the entry of a name of spec, has for entities of a kind, in order of precedence.
+// First comes what it has for their plan, unless that is empty, and then what it has for all plans.
 func (e *Entry) Sources(spec *Spec, plan string, kind int) (all []Stored) {
 	at := []string{spec.Kinds[kind].Name}
 	if plan != "" {

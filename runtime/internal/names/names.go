@@ -1,8 +1,7 @@
-// Package names knows the names of a template: it reads its catalog, and remembers it
-// (docs/design.md, "Templates").
+// Package names reads the catalog of a template, and remembers it (docs/design.md, "Templates").
 //
 // A process reads the whole catalog once in half of the CacheTTL, beside its calls. A name that is not in it
-// may have been added since: it is looked up by itself, at most 50 times a second.
+// may have been added since, so its entry is read alone. There are at most 50 such reads a second.
 package names
 
 import (
@@ -23,11 +22,11 @@ type Names[V any] struct {
 	Config[V]
 
 	all        *lookups.Cache[*catalog[V]] // under the key ""
-	current    atomic.Pointer[catalog[V]]  // as last read; nil before
+	current    atomic.Pointer[catalog[V]]  // as last read; nil before the first read
 	refreshing atomic.Bool
-	changes    atomic.Int64       // that this process made
-	one        *lookups.Cache[*V] // names that are not in current; nil for those that there are not
-	pace       pace
+	changes    atomic.Int64       // writes of this process to the catalog
+	one        *lookups.Cache[*V] // names that are not in current; nil for a name without an entry
+	pace       pace               // of the reads of one
 }
 
 // Config says what Names need. All fields are set.
@@ -35,8 +34,8 @@ type Config[V any] struct {
 	Env      *store.Env
 	Template store.Definition
 	Catalog  func() store.Catalog
-	Make     func(*store.Named) *V // for an entry, each time that it has changed
-	Tasks    *background.Tasks     // count reads
+	Make     func(*store.Named) *V // makes the V of an entry, each time that the entry has changed
+	Tasks    *background.Tasks     // counts the reads that run in the background
 }
 
 // catalog is a catalog as it was read.
@@ -51,10 +50,10 @@ type named[V any] struct {
 	value   *V
 }
 
-// Sizes of what is remembered, and reads at a time.
+// Bounds of the look-ups of single names.
 const (
-	mostUnknown = 10_000
-	turns       = 8
+	mostUnknown = 10_000 // names that are remembered
+	turns       = 8      // reads at a time
 )
 
 // New returns the names of a template.
@@ -96,7 +95,7 @@ func (n *Names[V]) Get(ctx context.Context, name string) (*V, error) {
 		ctx := context.WithoutCancel(ctx)
 		n.Tasks.Start(func() {
 			defer n.refreshing.Store(false)
-			_, _ = n.all.Refresh(ctx, "") // what is known stays in use until it is due
+			_, _ = n.all.Refresh(ctx, "") // if it fails, current stays in use until the CacheTTL ends
 		})
 	}
 	if one := all.names[name]; one != nil {
@@ -119,7 +118,7 @@ func (n *Names[V]) Invalidate(name string) {
 	n.all.Invalidate("")
 	n.one.Invalidate(name)
 	if all := n.current.Load(); all != nil {
-		n.current.Store(&catalog[V]{names: all.names}) // due
+		n.current.Store(&catalog[V]{names: all.names}) // read at 0, so the next Get reads
 	}
 }
 
@@ -146,7 +145,7 @@ func (n *Names[V]) readAll(ctx context.Context) (*catalog[V], error) {
 			next.names[alias] = one
 		}
 	}
-	if n.changes.Load() != changes { // it may be from before
+	if n.changes.Load() != changes { // the read may be from before a write of this process
 		next.read = 0
 	}
 	n.current.Store(next)

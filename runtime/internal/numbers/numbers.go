@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Of is whose numbers they are: those of a resource, those of all names of a template together, or if it is
-// ByName those of one.
+// Of says whose numbers they are: those of a resource, of all names of a template together, or, if ByName is
+// set, of one name.
 type Of struct {
 	Def    store.Definition // of a name, its template
 	ByName bool
@@ -23,11 +23,11 @@ type Of struct {
 	Changed func(name string)
 }
 
-// Place is where numbers are stored.
+// Place is where numbers are stored: at an entity, a kind, or a kind on a plan.
 type Place struct {
 	Of
 
-	Kind   int    // of entities
+	Kind   int    // of the entity, or of the entities whose numbers they are
 	At     string // as store.Stored has it
 	Entity bool   // At is an entity
 }
@@ -50,9 +50,10 @@ func (p *Place) Get(ctx context.Context, s store.Session) ([]*bucket.Limit, stor
 	return stored[0].Limits, stored[0].Revision, nil
 }
 
-// Set replaces what is stored at p, if prev is still its revision, and returns the new one. nil limits
-// inherit; without any it is as if nothing was stored. It fails with a *store.InvalidError for limits that
-// cannot be, and else like Get, or with a *store.ConflictError.
+// Set replaces what is stored at p, if prev is still its revision, and returns the new revision. nil limits
+// inherit. If all are nil, nothing is restated any more. Set fails as Get does, and with
+//   - a *store.InvalidError for limits that p cannot have;
+//   - a *store.ConflictError if prev is not the revision.
 func (p *Place) Set(
 	ctx context.Context, s store.Session, limits []*rates.Rate, prev store.Revision,
 ) (store.Revision, error) {
@@ -119,7 +120,8 @@ func (p *Place) setEntry(
 	return rev, err
 }
 
-// Resource returns the name of the resource for messages: that of a name without what its entry says.
+// Resource returns the name of the resource for messages. Of a name it is <template>/<name>, whatever buckets
+// its entry has.
 func (o *Of) Resource() string {
 	if e := (store.Entry{Name: o.Name}); o.ByName {
 		return e.ResourceAt(o.Def.Spec().Resource)

@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Sum returns what a lease took that took more after before. A limit that a bucket did not have either time
-// is not settled: what was taken of it the other time stays taken. It notes what the buckets of more charge.
+// Sum returns what a lease took in two acquires: before, and then more. A limit that a bucket lacked in one
+// of them is not settled: what the other took of it stays taken. Sum notes the charges of more in its
+// buckets.
 func Sum(before, more *store.Part) *store.Part {
 	sum := *more
 	more.NoteCharges()
@@ -23,7 +24,7 @@ func Sum(before, more *store.Part) *store.Part {
 	return &sum
 }
 
-// either returns where a or b is true; a nil one is false throughout.
+// either returns the elementwise or of a and b. A nil slice is all false.
 func either(a, b []bool) []bool {
 	switch {
 	case a == nil:

@@ -1,5 +1,5 @@
-// Package sources says which overrides and plans there are for an entity's limits, and which of them decides
-// each (docs/design.md, "Overrides and cv").
+// Package sources lists what there is for an entity's limits, and says which of it decides each limit:
+// overrides, the catalog, plans, the schema (docs/design.md, "Overrides and cv").
 package sources
 
 import (
@@ -18,9 +18,9 @@ type Source struct {
 	Wins []string // the limits that it decides
 }
 
-// Of returns the sources of the limits of entity, which is of a kind and stored as that: from its override to
-// the schema. It reads what is stored, consistently. now is in ms. It fails with a *store.InvalidError if the
-// entity whose plan it is cannot be found, or with the store's error.
+// Of returns the sources of the limits of an entity of a kind, in order of precedence: its overrides first,
+// the schema last. stored is the entity's id as stored. Of reads consistently; now is in ms. It fails with a
+// *store.InvalidError if the entity whose plan it is cannot be found, or with the store's error.
 func Of(
 	ctx context.Context, session store.Session, def store.Definition, entity store.Entity, kind int,
 	stored string, now int64,
@@ -67,7 +67,8 @@ func Of(
 	return won(spec, kind, said, deciding), nil
 }
 
-// won returns said as sources. deciding has the same in order, without what is not in force.
+// won returns said as sources, with the limits that each decides. deciding has the same order, and nothing
+// where a source is not in force.
 func won(spec *store.Spec, kind int, said, deciding []store.Stored) []Source {
 	all := make([]Source, len(said))
 	for i := range said {
@@ -82,8 +83,8 @@ func won(spec *store.Spec, kind int, said, deciding []store.Stored) []Source {
 	return all
 }
 
-// kinds returns the kinds of the buckets of entities of a kind whose numbers spec has. Of a template without
-// a name, those of all names are among them.
+// kinds returns the kinds of the buckets that entities of a kind have. For a template itself, the buckets of
+// all names are among them.
 func kinds(spec *store.Spec, kind int) (all []int) {
 	for k := range spec.Kinds {
 		if k == kind || spec.Names && spec.Template == "" && spec.EntityKind(k) == kind {

@@ -57,10 +57,10 @@ func (w Write) part() types.TransactWriteItem {
 	}}
 }
 
-// Do sends w and the record of it, c, in one transaction until there is an answer. version is that of what w
-// stores, in ms: it orders the records of an item. If the condition of w failed, the error is a
-// *types.ConditionalCheckFailedException with the item. An attempt without an answer is sent again under its
-// token, so the condition does not fail because of it.
+// Do sends w and its record, c, in one transaction, until there is an answer. version is that of what w
+// stores, in ms: it orders the records of an item. If the condition of w fails, the error is a
+// *types.ConditionalCheckFailedException with the item. An attempt without an answer is sent again under the
+// same token: if it was applied, its own write does not make the condition fail.
 func Do(
 	ctx context.Context, api wire.API, retrier *wire.Retrier, w Write, version int64, now time.Time,
 	c store.Change,
@@ -90,7 +90,7 @@ func put(
 	table string, partition types.AttributeValue, version int64, now time.Time, c *store.Change,
 ) (*types.Put, error) {
 	if pk, _ := partition.(*types.AttributeValueMemberS); pk != nil && pk.Value == item.EntityPrefix+c.At {
-		c.At = "" // List knows it, and an id may be long
+		c.At = "" // List fills it in; an id may be long
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -105,8 +105,8 @@ func put(
 	}, nil
 }
 
-// signer returns whose key signs the calls of api, "" if that is not known. It does no I/O but what the next
-// call would do for itself.
+// signer returns the access key that signs the calls of api, "" if that is not known. It gets credentials as
+// the next call would: it does no other I/O.
 func signer(ctx context.Context, api wire.API) string {
 	client, ok := namespace.Under(api).(interface{ Options() dynamodb.Options })
 	if !ok {
@@ -143,7 +143,7 @@ func List(
 			}
 			for _, raw := range page.Items {
 				c, err := decode(raw)
-				if err == nil && of.Plans != "" && c.Resource != of.Plans { // all resources have one partition
+				if err == nil && of.Plans != "" && c.Resource != of.Plans { // plans of all resources share a partition
 					continue
 				}
 				c.At = cmp.Or(c.At, of.Entity)

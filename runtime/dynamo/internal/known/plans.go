@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// NotePlan notes by which plan a call has the bucket. A call may have an older version than is known. Without
-// a version, the entity may have been erased, which is read then. That of a settle counts only if none is
-// known.
+// NotePlan notes the plan by which a call has the bucket. It ignores an older version of the same entity's
+// plan than the known one. Version 0 counts: the entity may have been erased, which is read then. The plan of
+// a settle counts only if none is known.
 func (b *Bucket) NotePlan(on *store.OnPlan, settles bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -26,14 +26,14 @@ func (b *Bucket) NotePlan(on *store.OnPlan, settles bool) {
 	}
 }
 
-// onPlan returns by which plan the next write goes.
+// onPlan returns the plan by which the next write goes.
 func (b *Bucket) onPlan() *store.OnPlan {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.on
 }
 
-// setPlan stores by which plan v's bucket is, as it was read.
+// setPlan stores the plan of v's bucket, as it was read.
 func (v *View) setPlan(on store.OnPlan) {
 	v.on = &on
 	v.Bucket.mu.Lock()
@@ -41,8 +41,8 @@ func (v *View) setPlan(on store.OnPlan) {
 	v.Bucket.on = v.on
 }
 
-// moved reports whether on, of the latest call, is another plan than that of shape: another entity's, a later
-// one, or that of an entity which may have been erased.
+// moved reports whether the latest call has another plan, on, than shape was made by. That is the plan of
+// another entity, a later version, or none of an entity that may have been erased.
 func moved(shape *override.Resolved, on *store.OnPlan) bool {
 	return on != nil && (shape.On == nil || on.Of != shape.On.Of || on.Version > shape.On.Version ||
 		on.Version == 0 && shape.On.Version != 0)
@@ -51,13 +51,13 @@ func moved(shape *override.Resolved, on *store.OnPlan) bool {
 // isOnPlans reports whether plans concern v's bucket.
 func (v *View) isOnPlans() bool { return v.Resource.Spec.OnPlans(v.Kind) }
 
-// checksPlan reports whether the plan that v's entity is on is read with its overrides, and not taken from
-// what calls remember.
+// checksPlan reports whether the plan of v's entity is to be read, together with v's overrides. Otherwise the
+// plan that calls remember is used.
 func (v *View) checksPlan() bool { return v.isOnPlans() && v.Needs&(NeedNewer|NeedWhole) != 0 }
 
-// place finds out whose plan the buckets of views are to have that are to get another one. Calls remember
-// stored parents, so the links are read again, one after the other. A link that is gone leaves the bucket the
-// plan that it has.
+// place finds whose plan a bucket is to have, for those buckets of views that are to get another entity's
+// plan. Calls remember stored parents, so the links are read again, one after the other. If a link is gone,
+// the bucket keeps the plan that it has.
 func (r *Reader) place(ctx context.Context, all []*View) (wire.Outcome, error) {
 	for _, v := range all {
 		v.writes = v.Bucket.writes()
@@ -88,8 +88,8 @@ func planOf(on *store.OnPlan) string {
 	return on.Of
 }
 
-// climb reads the links from the last entity that v's caller gave up to the one whose plan counts. It returns
-// "" if one is gone. The outcome is Applied, or says why there is no answer.
+// climb reads the links from the last entity that v's caller gave, up to the entity whose plan counts. It
+// returns "" if a link is gone. The outcome is Applied, or says why there is no answer.
 func (r *Reader) climb(ctx context.Context, v *View) (of string, o wire.Outcome, err error) {
 	spec := v.Resource.Spec
 	kind, err := store.KindOf(spec.Kinds, v.on.From)
@@ -113,7 +113,7 @@ func (r *Reader) climb(ctx context.Context, v *View) (of string, o wire.Outcome,
 	return of, wire.Applied, nil
 }
 
-// readsOn reports whether the item is read that says on which plan v's entity is.
+// readsOn reports whether the item of the entity whose plan counts is to be read.
 func (v *View) readsOn() bool { return v.checksPlan() && v.on != nil && v.on.Of != "" }
 
 // planKeys returns the keys of what decides v's plan, as far as it has to be read with v's overrides.
@@ -140,7 +140,8 @@ func (f *fetched) leftPlan(v *View) bool {
 		v.readsOn() && f.unprocessed[item.KeyOf(item.EntityKey(v.on.Of))]
 }
 
-// plan returns the sources of v's numbers that are about plans, as they were read, or as they are known.
+// plan returns the sources of v's numbers that concern plans: as read, or as known before if they were not
+// read.
 func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error) {
 	if !v.isOnPlans() {
 		return from, nil
@@ -165,7 +166,7 @@ func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error)
 		v.setPlan(store.OnPlan{Of: v.on.Of, Name: m.Plan, Version: m.PlanVersion, From: v.on.From})
 	}
 	if from.On = v.on; v.Shape != nil && !v.checksPlan() && !moved(v.Shape, v.on) {
-		from.On = v.Shape.On // the same, or later
+		from.On = v.Shape.On // the same plan as v.on, or a later version of it
 	}
 	return from, nil
 }

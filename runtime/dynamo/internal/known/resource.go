@@ -24,8 +24,8 @@ type Resource struct {
 	entryWrites atomic.Int64                // this session's writes of it
 }
 
-// NewResource returns a resource whose overrides are not known. It remembers so many names, if it is a
-// template. The error is that of wire.ResourcesOf.
+// NewResource returns a resource whose overrides are not known. If it is a template, names is how many of its
+// names it remembers. The error is that of wire.ResourcesOf.
 func NewResource(def store.Definition, names int) (*Resource, error) {
 	all, err := wire.ResourcesOf(def)
 	if err != nil {
@@ -48,7 +48,7 @@ type shared struct {
 	plans      atomic.Pointer[override.Plans] // as last read
 	planWrites atomic.Int64                   // this session's writes of them
 
-	names *lru.Cache[nameKey, *Resource] // of a template; the least recently used is forgotten first
+	names *lru.Cache[nameKey, *Resource] // names of a template; the least recently used is dropped first
 }
 
 // Opened returns the resource itself: of a name, its template.
@@ -136,7 +136,7 @@ func (r *Resource) open(n *store.Named) *Resource {
 	return named
 }
 
-// see notes an entry of r, a name, unless a later one is known.
+// see notes e, an entry of r, which is a name, unless a later entry is known.
 func (r *Resource) see(e *store.Entry) {
 	known := r.entry.Load()
 	for (known == nil || known.Version < e.Version) && !r.entry.CompareAndSwap(known, e) {
@@ -149,13 +149,13 @@ func (r *Resource) newEntry(shape *override.Resolved, kind int) bool {
 	return r.Spec.ByName(kind) && shape.Entry < r.entry.Load().Version
 }
 
-// readsEntry reports whether v's entry in the catalog is read with its overrides, and not taken from what
-// calls remember.
+// readsEntry reports whether v's entry in the catalog is to be read, together with v's overrides. Otherwise
+// the entry that calls remember is used.
 func (v *View) readsEntry() bool {
 	return v.Resource.Spec.ByName(v.Kind) && v.Needs&(NeedNewer|NeedWhole) != 0
 }
 
-// nameKeys returns the keys of what decides v's numbers since its bucket is of one name.
+// nameKeys returns the keys of the sources that only buckets of one name have, as far as v has to read them.
 func (v *View) nameKeys() (keys []item.Item) {
 	if v.Resource.Spec.ByName(v.Kind) {
 		keys = append(keys, item.OverrideKey(v.Resource.template(), v.Entity))
@@ -166,8 +166,9 @@ func (v *View) nameKeys() (keys []item.Item) {
 	return keys
 }
 
-// name adds to from what was read for v since its bucket is of one name. An entry that was removed, or has
-// become an alias, leaves the one that calls remember: they find that out by themselves.
+// name adds to from the sources that only buckets of one name have, as they were read for v. If the entry was
+// removed or has become an alias, the entry that calls remember stays: calls find the change out by
+// themselves.
 func (v *View) name(read *fetched, from *override.Sources) (err error) {
 	r := v.Resource
 	if !r.Spec.ByName(v.Kind) {

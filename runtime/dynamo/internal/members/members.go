@@ -1,4 +1,5 @@
-// Package members reads the items that name entities' parents.
+// Package members reads the items of entities, with their parents, calendars and plans, and has the updates
+// that change calendars and plans.
 package members
 
 import (

@@ -1,6 +1,6 @@
-// Package override decodes the items that decide which limits are in force: overrides of an entity or a kind,
-// and the heartbeat of regional sync. It resolves them to the shape that a bucket should have
-// (docs/design.md, "Overrides and cv").
+// Package override decodes the items that decide which limits are in force: overrides, plans as changed at
+// run time, entries of catalogs, and the heartbeat of regional sync. It resolves them to the shape that a
+// bucket should have (docs/design.md, "Overrides and cv").
 package override
 
 import (
@@ -67,7 +67,8 @@ func (p *Plans) of(spec *store.Spec, plan string, kind int) (store.Stored, error
 	return stored, err
 }
 
-// VersionOf returns the version of a stored config item. The error is a *store.SetupError.
+// VersionOf returns the version of a config item: of an override, or of a resource's plans. The error is a
+// *store.SetupError.
 func VersionOf(raw codec.Item) (int64, error) {
 	version, err := decodeVersion(raw)
 	if err != nil {

@@ -37,11 +37,11 @@ type Quota struct {
 
 // Sources are what decides the numbers of one bucket, as they were read.
 type Sources struct {
-	Own, OfKind *Override
+	Own, OfKind *Override     // of the bucket's entity, and of its kind
 	OfAll       *Override     // the entity's of all names, for a bucket of one name; else nil
-	Entry       *store.Entry  // of the bucket's name; nil for one of no name
+	Entry       *store.Entry  // of the bucket's name; nil for a bucket without a name
 	Plans       *Plans        // nil if no plan concerns the bucket
-	On          *store.OnPlan // whose plan it is to have; nil if that is not known
+	On          *store.OnPlan // the plan that the bucket is to have; nil if that is not known
 	Heartbeat   *Heartbeat    // not nil if the resource has regions
 }
 
@@ -123,7 +123,8 @@ func (from *Sources) numbers(spec *store.Spec, kind int) (limits []bucket.Limit,
 	return limits, unknown, nil
 }
 
-// first returns the sources that come before all plans, for an entity on a plan, "" for none.
+// first returns the sources that come before plans, in order of precedence. on is the plan that the entity is
+// on, "" for none.
 func (from *Sources) first(spec *store.Spec, kind int, on string) []store.Stored {
 	order := []store.Stored{from.Own.Stored}
 	if from.OfAll != nil {
@@ -183,8 +184,9 @@ func resolveQuota(
 	}
 }
 
-// Full returns what a write that fills img, a bucket read without a schema, stores. These are the limits by
-// name, the names of limits to drop, the version, and whose plan it has. An outdated bucket gets the shape r.
+// Full returns what a write stores that fills img, a bucket that was read without a schema. That is the
+// limits by name, the names of limits to drop, the version, and whose plan it has. An outdated bucket gets
+// the shape r.
 func (r *Resolved) Full(spec *store.Spec, img *bucket.Image) (
 	limits map[string]bucket.Limit, dropped []string, version int64, planOf string,
 ) {

@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Keys are the keys of what decides the numbers of one bucket. Those of what does not are nil.
+// Keys are the keys of the items that decide the numbers of one bucket. A key is nil if the bucket has no
+// such source.
 type Keys struct {
 	spec   *store.Spec
 	kind   int
@@ -36,7 +37,7 @@ func KeysOf(spec *store.Spec, kind int, entity string) *Keys {
 	return k
 }
 
-// All returns those that are to be read, in one consistent call.
+// All returns the keys that are not nil, for one consistent read.
 func (k *Keys) All() (keys []codec.Item) {
 	for _, key := range []codec.Item{k.own, k.ofAll, k.entry, k.ofKind, k.plans, k.heartbeat} {
 		if key != nil {
@@ -46,8 +47,8 @@ func (k *Keys) All() (keys []codec.Item) {
 	return keys
 }
 
-// Sources returns what was read at now, in ms, but for the plan that the entity is on. An entry that was
-// removed, or has become an alias, leaves that of the specification.
+// Sources decodes what was read at now, in ms. It leaves out which plan the entity is on. If the entry was
+// removed or has become an alias, the one of k's Spec stays.
 func (k *Keys) Sources(read map[item.Key]codec.Item, now int64) (from *Sources, err error) {
 	decode := func(key codec.Item, target string) *Override {
 		if key == nil || err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Record is the record of a change, for the script that makes it.
+// Record is the record of a change, for the script that makes the change.
 type Record struct {
 	Key  string // of the list, in the slot of what is changed
 	Text string
 }
 
-// New returns the record of a change of what is stored at key. It first adds the list to the set that List
-// reads, since in a cluster no script can write both.
+// New returns the record of a change of what is stored at key. It first adds the record's list to the set of
+// lists that List reads, since in a cluster no script can write both.
 func New(ctx context.Context, db *database.DB, key string, c store.Change) (Record, error) {
 	list, ok := db.Keys.Audit(key)
 	if !ok {
@@ -50,7 +50,7 @@ func New(ctx context.Context, db *database.DB, key string, c store.Change) (Reco
 	return Record{list, string(text)}, nil
 }
 
-// subject returns what the change at key is listed under.
+// subject returns what a change at key is listed under.
 func subject(key string, keys database.Keys, c store.Change) store.Audited {
 	switch {
 	case key == keys.Plans(c.Resource):
@@ -72,8 +72,8 @@ func user(ctx context.Context, db *database.DB) string {
 	return "user " + name
 }
 
-// List yields the records of what is audited since an instant, oldest first. before decodes what a script has
-// found. List ends with the first error.
+// List yields the records of what is audited since an instant, oldest first. before decodes what the script
+// of a change found stored before. List ends with the first error.
 func List(
 	ctx context.Context, db *database.DB, of store.Audited, since time.Time,
 	before func(text string) (map[string]string, error),

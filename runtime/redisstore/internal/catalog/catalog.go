@@ -34,7 +34,7 @@ type Catalog struct {
 	Wrote func(spec *store.Spec, e *store.Entry) // called after each Set that succeeds; nil if nobody asks
 }
 
-// stored is an entry as its hash has it. Numbers are by place and limit.
+// stored is an entry as its hash has it. Numbers are by place (Stored.At) and limit.
 type stored struct {
 	Alias   string                       `json:"alias,omitempty"`
 	Buckets string                       `json:"buckets,omitempty"`
@@ -102,7 +102,7 @@ func (c *Catalog) Delete(ctx context.Context, spec *store.Spec, name string, rev
 	return err
 }
 
-// write puts entry, which is e, or "" for none, in place of what has the revision of e.
+// write puts entry, the text of e, in place of what has the revision of e. An empty entry removes the name.
 func (c *Catalog) write(
 	ctx context.Context, spec *store.Spec, e *store.Entry, entry string,
 ) (store.Revision, error) {

@@ -12,12 +12,12 @@ import (
 // Sources is what decides the limits of a bucket before the schema does.
 type Sources struct {
 	Own, OfKind store.Stored // overrides of its entity, and of its kind
-	OfAll       store.Stored // of a bucket of one name, the entity's override of all names
-	Entry       *store.Entry // of that name; nil for another bucket
-	OnPlan      store.OnPlan // the zero one for a kind that is on no plans
+	OfAll       store.Stored // the entity's override of all names, if the bucket is of one name
+	Entry       *store.Entry // of the bucket's name; nil for a bucket without a name
+	OnPlan      store.OnPlan // the zero OnPlan for a kind that no plan concerns
 
-	// Changed is what was changed at run time of plans, and Plans the revision of them all. Both are empty for a
-	// kind that is on no plans.
+	// Changed has the numbers of plans that were changed at run time, and Plans the one revision of these. Both
+	// are empty for a kind that no plan concerns.
 	Changed []store.Stored
 	Plans   store.Revision
 }
