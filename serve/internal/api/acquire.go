@@ -30,7 +30,7 @@ func (c *call) acquire() error {
 	if err != nil {
 		return err
 	}
-	terms := leases.Terms{Wait: b.wait, From: c.client(), Most: leases.Grace}
+	terms := leases.Terms{Wait: b.wait, From: c.client(), Life: leases.Grace}
 	return c.grant(text, b.wait > 0, func(ctx context.Context) ([]leases.Granted, error) {
 		return c.Leases.Acquire(ctx, c.in, terms, claim)
 	}, func(dst []byte, granted []leases.Granted) []byte { return appendGranted(dst, &granted[0]) })
@@ -59,7 +59,7 @@ func (c *call) acquireAll() error {
 			return err
 		}
 	}
-	terms := leases.Terms{From: c.client(), Most: leases.Grace}
+	terms := leases.Terms{From: c.client(), Life: leases.Grace}
 	return c.grant(text, false, func(ctx context.Context) ([]leases.Granted, error) {
 		return c.Leases.Acquire(ctx, c.in, terms, claims...)
 	}, func(dst []byte, granted []leases.Granted) []byte {
@@ -74,8 +74,8 @@ func (c *call) acquireAll() error {
 	})
 }
 
-// grant answers with what acquire grants, and acquires once for each Idempotency-Key. waits says that the
-// acquire may last.
+// grant answers with what acquire grants, and acquires once for each Idempotency-Key. waits says that acquire
+// waits for tokens: draining ends such a wait.
 func (c *call) grant(text []byte, waits bool, acquire func(context.Context) ([]leases.Granted, error),
 	write func([]byte, []leases.Granted) []byte) error {
 	if c.Draining.Err() != nil {
@@ -86,7 +86,7 @@ func (c *call) grant(text []byte, waits bool, acquire func(context.Context) ([]l
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(c.Draining, cancel)() // who waits is let go
+		defer context.AfterFunc(c.Draining, cancel)()
 	}
 	keys := c.r.Header.Values("Idempotency-Key")
 	var granted []leases.Granted
@@ -136,7 +136,7 @@ func (c *call) grantOnce(ctx context.Context, key string, text []byte,
 // appendGranted appends what a client gets of a lease.
 func appendGranted(dst []byte, g *leases.Granted) []byte {
 	dst = append(append(append(dst, `{"lease":"`...), g.Name...), '"')
-	if g.Lease == nil { // of an acquire before
+	if g.Lease == nil { // granted by an earlier request with the same key
 		return append(dst, '}')
 	}
 	dst = appendRemaining(append(dst, ','), g.On, g.Lease)

@@ -32,7 +32,7 @@ type Config struct {
 	Leases *leases.Holder
 	Keys   *once.Keys
 	Logger *slog.Logger
-	// Tokens returns those that clients may send. Without any, clients need none.
+	// Tokens returns the tokens that clients may send. If there are none, requests need no token.
 	Tokens func() []string
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
@@ -42,7 +42,7 @@ type Config struct {
 	Version string
 	// Measure is called for each request that was answered; it may be nil.
 	Measure func(ctx context.Context, route string, status int, took time.Duration)
-	// Draining ends once the server is about to end: it then admits nothing more.
+	// Draining ends when the server begins to drain: from then on it admits nothing.
 	Draining context.Context //nolint:containedctx // it is the server's state, not a call's
 }
 
@@ -130,7 +130,7 @@ type call struct {
 
 	w  http.ResponseWriter
 	r  *http.Request
-	in *limits.Limits // the request's alone
+	in *limits.Limits // in force when the request came; held until it ends
 }
 
 // serve calls a handler, and answers the error that it returns.
@@ -166,7 +166,7 @@ func (c *call) reply(body []byte) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(slowest))
-	_, _ = c.w.Write(body) // of a client that is gone, nobody hears
+	_, _ = c.w.Write(body) // it fails if the client is gone
 }
 
 // describe is GET /openapi.json.

@@ -136,7 +136,7 @@ func wait(r *strictjson.Reader) (time.Duration, error) {
 	return d, nil
 }
 
-// claim returns what b asks for of a resource. It fails as Resource.Named, and with an answer.
+// claim returns what b asks for of a resource. It fails as Resource.Named does, or with a *problem.
 func (b *body) claim(ctx context.Context, on *limits.Resource) (c leases.Claim, err error) {
 	if c.On, err = on.Named(ctx, b.name); err != nil {
 		return c, err

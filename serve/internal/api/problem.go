@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-go/sluice/serve/internal/once"
 )
 
-// problem is an answer of RFC 9457, and an error that is answered by it. Package httplimit answers those of
+// problem is an answer of RFC 9457, and the error that leads to it. Package httplimit answers errors of
 // limits.
 type problem struct {
 	Type       string `json:"type"`
@@ -53,16 +53,16 @@ var (
 		"ended, and stands as charged or as settled. Do not repeat it.")
 )
 
-// ofLimit is the name of a limit of money, for httplimit.
-type ofLimit struct{ resource, limit string }
+// moneyLimit is the name of a limit of money, for httplimit.
+type moneyLimit struct{ resource, limit string }
 
 // Resource implements runtime.LimitName.
-func (l ofLimit) Resource() string { return l.resource }
+func (l moneyLimit) Resource() string { return l.resource }
 
 // String implements runtime.LimitName.
-func (l ofLimit) String() string { return l.limit }
+func (l moneyLimit) String() string { return l.limit }
 
-// unknownResource returns the answer for a path with another resource.
+// unknownResource returns the answer for a path whose resource is not in limits.yaml.
 func unknownResource(err error) error {
 	return &problem{Status: http.StatusNotFound, Detail: sentence(err)}
 }
@@ -90,12 +90,12 @@ func (c *call) fail(err error) {
 	problem{Status: http.StatusInternalServerError, Detail: "Internal error: see the server's log."}.write(c.w)
 }
 
-// budgets has a denial by money answered with 402.
+// budgets returns the options by which denials of limits of money are answered with 402.
 func (c *call) budgets() (all []httplimit.Option) {
 	for _, r := range c.in.All {
 		for i, name := range r.Spec.Limits {
 			if r.Spec.Unit(i) != "" {
-				all = append(all, httplimit.Status(ofLimit{r.Name(), name}, http.StatusPaymentRequired))
+				all = append(all, httplimit.Status(moneyLimit{r.Name(), name}, http.StatusPaymentRequired))
 			}
 		}
 	}

@@ -22,7 +22,7 @@ import (
 type call struct {
 	*Service
 
-	in    *limits.Limits // the request's alone
+	in    *limits.Limits // in force when the request came; held until it ends
 	rules *Rules
 
 	descriptors []*descriptor
@@ -159,8 +159,8 @@ func (c *call) settleOne(ctx context.Context, d *descriptor, name string) error 
 	return err
 }
 
-// unsettled returns the error for a request that has settled nothing but leases, and some of them not. Envoy
-// counts it.
+// unsettled returns the error for a request that only settles leases, if a settle has failed. Envoy counts
+// the error.
 func (c *call) unsettled() error {
 	var failed error
 	for _, d := range c.descriptors {
@@ -204,7 +204,7 @@ func unsettled(err error) error {
 		"charged or as settled")
 }
 
-// peek looks at what is left for descriptors of no hits. One is over its limit if one more token would be.
+// peek reads what is left for descriptors of 0 hits. A descriptor is over its limit if no token is left.
 func (c *call) peek(ctx context.Context) {
 	for _, d := range c.descriptors {
 		if !d.peek || d.over() {
@@ -246,7 +246,7 @@ func balancesOf(on *limits.Resource, snap *runtime.Snapshot[[]int64]) (all []run
 	return all
 }
 
-// acquire takes what all descriptors claim, or nothing. It fails if that cannot be decided.
+// acquire takes what all descriptors claim, or nothing. It fails if neither can be said.
 func (c *call) acquire(ctx context.Context) error {
 	var claims []leases.Claim
 	var of []*descriptor
@@ -264,7 +264,7 @@ func (c *call) acquire(ctx context.Context) error {
 	if c.Draining.Err() != nil {
 		return status.Error(codes.Unavailable, "the server is about to end: nothing was charged; try again")
 	}
-	granted, err := c.Leases.Acquire(ctx, c.in, leases.Terms{Most: c.Most}, claims...)
+	granted, err := c.Leases.Acquire(ctx, c.in, leases.Terms{Life: c.LeaseLife}, claims...)
 	if err != nil {
 		return c.refused(ctx, of, err)
 	}
@@ -305,7 +305,7 @@ func (c *call) uncharged(all []*descriptor) {
 	}
 }
 
-// refused notes why the acquire of descriptors has failed. It fails if that says nothing of their limits.
+// refused notes why the acquire of descriptors has failed. It returns an error that is about no limit.
 func (c *call) refused(ctx context.Context, all []*descriptor, err error) error {
 	c.err = err
 	c.uncharged(all)
@@ -372,8 +372,8 @@ func (c *call) denied(all []*descriptor, err *runtime.DeniedError) {
 	}
 }
 
-// concerns reports whether d charges the bucket of an entity as stored. Entities whose parent is looked up
-// may: d does not know it.
+// concerns reports whether d charges the bucket of an entity as stored. If d's parents are looked up, d does
+// not know them: any entity of their kinds may be one.
 func (d *descriptor) concerns(resource, stored string) bool {
 	if d.claim.On.Name() != resource {
 		return false

@@ -116,6 +116,6 @@ func service(f *testing.F) *envoy.Service {
 	current := limits.NewCurrent(l, func(err error) { f.Error(err) })
 	return &envoy.Service{Config: envoy.Config{
 		Current: envoy.NewCurrent(current, all), Leases: leases.New(leases.NewNames("replica"), 100),
-		Most: time.Minute, Logger: slog.New(slog.DiscardHandler), Draining: context.Background(),
+		LeaseLife: time.Minute, Logger: slog.New(slog.DiscardHandler), Draining: context.Background(),
 	}}
 }

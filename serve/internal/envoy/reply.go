@@ -80,8 +80,8 @@ var fixed = []struct {
 	{1000, ratelimit.RateLimitResponse_RateLimit_SECOND},
 }
 
-// currentLimit returns the limit of b as Envoy knows limits: so many requests in so many units. One that does
-// not fit has its name alone, and its number if that is for no time.
+// currentLimit returns the limit of b as Envoy has limits: a number of requests in a number of units of time.
+// A limit that does not fit has its name alone. A limit in flight has its number too, and no unit.
 func currentLimit(on *limits.Resource, b *runtime.Balance) *ratelimit.RateLimitResponse_RateLimit {
 	one := &ratelimit.RateLimitResponse_RateLimit{Name: b.Limit}
 	l := b.Params
@@ -143,7 +143,7 @@ func calendar(on *limits.Resource, b *runtime.Balance) *bucket.Calendar {
 	return &bucket.Calendar{Unit: bucket.FirstUse}
 }
 
-// headers returns the fields for the answer that the caller of Envoy gets.
+// headers returns the header fields for the answer that Envoy's caller gets.
 func (c *call) headers() (all []*core.HeaderValue) {
 	h := http.Header{}
 	httplimit.WriteHeaders(h, c.err, c.balances)

@@ -139,7 +139,7 @@ func (r *rig) start(o options) {
 	r.leases = leases.New(leases.NewNames("replica"), o.leases)
 	draining, drain := context.WithCancel(context.Background())
 	r.drain = drain
-	s := &envoy.Service{Config: envoy.Config{Current: r.both, Leases: r.leases, Most: 10 * time.Minute,
+	s := &envoy.Service{Config: envoy.Config{Current: r.both, Leases: r.leases, LeaseLife: 10 * time.Minute,
 		Logger: slog.New(slog.NewTextHandler(&r.log, nil)), Draining: draining,
 		Count: func(_ context.Context, what envoy.Outcome) {
 			r.mu.Lock()

@@ -1,7 +1,7 @@
 // Package envoy is Envoy's rate limit service: it maps descriptors to calls on limits, by the rules of an
 // envoy.yaml.
 //
-//	envoy.yaml -> Read -> Rules -> Bind(schema) -> Service.ShouldRateLimit
+//	envoy.yaml, schema -> Read -> Rules -> Service.ShouldRateLimit
 package envoy
 
 import (
@@ -21,10 +21,10 @@ import (
 // quote returns a text of a file or a request for a message.
 func quote(s string) string { return strictjson.Quote(s) }
 
-// Rules are the content of an envoy.yaml. They are read-only once bound.
+// Rules are the content of an envoy.yaml, whose names are those of a schema. They do not change.
 type Rules struct {
 	domain string
-	deny   bool // descriptors without a rule
+	deny   bool // descriptors to which no rule applies
 	rules  []*rule
 }
 

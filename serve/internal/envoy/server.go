@@ -26,7 +26,7 @@ const (
 	mostHeader  = 16 << 10 // bytes
 	handshake   = 5 * time.Second
 	idleConn    = 10 * time.Minute
-	deadConn    = time.Minute // without a sign of life, a connection is asked for one
+	deadConn    = time.Minute // a connection that was silent for so long is pinged
 )
 
 // Server serves a Service by gRPC, beside gRPC's health service.
@@ -36,7 +36,7 @@ type Server struct {
 }
 
 // NewServer returns a Server, with TLS unless secure is nil. valid returns the tokens that clients may send;
-// without any, they need none.
+// if there are none, requests need no token.
 func NewServer(s *Service, secure *tls.Config, valid func() []string) *Server {
 	opts := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(mostMessage),
@@ -81,7 +81,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// End waits for requests under way, for as long as ctx, and ends connections.
+// End waits until no request is under way or ctx ends, and ends connections.
 func (s *Server) End(ctx context.Context) {
 	defer context.AfterFunc(ctx, s.grpc.Stop)()
 	s.grpc.GracefulStop()

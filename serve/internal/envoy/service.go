@@ -32,7 +32,7 @@ func (c *Current) Replace(l *limits.Limits, rules *Rules) {
 	c.rules = rules
 }
 
-// use returns what is in force, for a request, which drops the limits once it has ended.
+// use returns what is in force, for one request. At its end the request calls Drop of the limits.
 func (c *Current) use() (*limits.Limits, *Rules) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -42,10 +42,10 @@ func (c *Current) use() (*limits.Limits, *Rules) {
 // Outcome is what became of a descriptor, or was noticed of it.
 type Outcome string
 
-// The outcomes. Negative, Override and Unmatched come beside others.
+// The outcomes. Negative, Override and Unmatched are counted in addition to another one.
 const (
 	OK        Outcome = "ok"         // an acquire
-	OverLimit Outcome = "over_limit" // an acquire or a peek, by a limit of its own
+	OverLimit Outcome = "over_limit" // an acquire or a peek that a limit of its own denies
 	Uncharged Outcome = "uncharged"  // an acquire in a request that another descriptor refused
 	Peeked    Outcome = "peeked"
 	Settled   Outcome = "settled"
@@ -61,12 +61,12 @@ const (
 type Config struct {
 	Current *Current
 	Leases  *leases.Holder
-	// Most is the life of a lease that no settle ends.
-	Most   time.Duration
-	Logger *slog.Logger
+	// LeaseLife is the life of a lease that no settle ends.
+	LeaseLife time.Duration
+	Logger    *slog.Logger
 	// Count is called for each outcome; it may be nil.
 	Count func(ctx context.Context, what Outcome)
-	// Draining ends once the server is about to end: it then admits nothing more.
+	// Draining ends when the server begins to drain: from then on it admits nothing.
 	Draining context.Context //nolint:containedctx // it is the server's state, not a call's
 }
 

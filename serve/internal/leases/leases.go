@@ -22,7 +22,7 @@ const Grace = time.Minute
 // ErrFull says that as many leases are open as a Holder allows. Nothing was charged.
 var ErrFull = errors.New("too many leases are open")
 
-// EndedError says that a lease has ended before. How is "" if that is no longer known.
+// EndedError says that a lease has ended before. How is Unknown if that is no longer known.
 type EndedError struct{ How End }
 
 // Error says how the lease has ended.
@@ -36,9 +36,9 @@ func (c *Client) Close() { c.closed.CompareAndSwap(0, time.Now().UnixMilli()) }
 
 // Terms are the conditions of an acquire.
 type Terms struct {
-	Wait time.Duration // for at most as long, for tokens; 0 does not wait
-	From *Client       // that keeps the leases open; nil for a protocol whose connections say nothing of that
-	Most time.Duration // the life of leases without Client
+	Wait time.Duration // longest wait for tokens; 0 does not wait
+	From *Client       // keeps the leases open; nil for a protocol whose connections say nothing of clients
+	Life time.Duration // of the leases, if From is nil
 }
 
 // Claim is what is to be acquired of one resource.
@@ -52,7 +52,7 @@ type Claim struct {
 type Granted struct {
 	Name   string
 	Number uint64
-	Lease  *limits.Lease // to be read alone: calls by Name end it
+	Lease  *limits.Lease // read-only: only calls by Name end it
 	Open
 }
 
@@ -118,7 +118,7 @@ func (h *Holder) Acquire(
 		number++
 		e := &entry{
 			Open: Open{On: claims[i].On, Kind: claims[i].Entity.Kind()}, in: in.Hold(),
-			from: terms.From, number: number, until: now.Add(terms.Most).UnixMilli(),
+			from: terms.From, number: number, until: now.Add(terms.Life).UnixMilli(),
 		}
 		e.put(lease)
 		if terms.From != nil {
@@ -237,8 +237,9 @@ func (h *Holder) alive(name string, from *Client) error {
 	return nil
 }
 
-// call makes a call on a lease, which ends it so, unless how is Unknown. Calls on a lease are made one after
-// the other. Of several that end it, the first takes effect: the others fail with an *EndedError.
+// call makes a call on a lease. The call ends the lease, in the way how, unless how is Unknown. Calls on a
+// lease are made one after the other. Of several that end it, the first takes effect: the others fail with an
+// *EndedError.
 func (h *Holder) call(
 	ctx context.Context, name string, how End, by func(*limits.Lease) error,
 ) (*limits.Lease, error) {

@@ -34,8 +34,8 @@ type Names struct {
 	codes   sync.Pool // of hash.Hash, keyed
 }
 
-// NewNames returns the Names of a process that has just started. replica names the place where it runs: a
-// process that is started there again has the same one.
+// NewNames returns the Names of a process that has just started. replica names where it runs: after a restart
+// there, the process has the same one.
 func NewNames(replica string) *Names {
 	n := &Names{}
 	at := sha256.Sum256([]byte(replica))
@@ -47,10 +47,11 @@ func NewNames(replica string) *Names {
 	return n
 }
 
-// Replica returns the replica of the process, as ReplicaOf does.
+// Replica returns the id of the process's replica, as ReplicaOf does.
 func (n *Names) Replica() string { return encoding.EncodeToString(n.process[:replicaLen]) }
 
-// ReplicaOf returns the replica that holds a lease, by its name: "" for a text that is no name.
+// ReplicaOf returns the id of the replica that holds a lease, from the lease's name: "" for a text that is no
+// name.
 func ReplicaOf(name string) string {
 	raw, err := encoding.DecodeString(name)
 	if err != nil || len(raw) != nameLen {

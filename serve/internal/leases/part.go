@@ -10,7 +10,7 @@ import (
 // End is how a lease has ended.
 type End uint8
 
-// The ways in which leases end. The zero value is that of a lease whose end was long ago.
+// The ways in which leases end. Unknown is for an end that is no longer remembered, and for no end.
 const (
 	Unknown  End = iota
 	Settled      // by Settle
@@ -44,7 +44,7 @@ type entry struct {
 
 	next, prev *entry // in its slot
 	hasEnded   bool
-	ending     chan struct{} // is closed once the end under way has ended; nil if there is none
+	calling    chan struct{} // is closed when the call under way has ended; nil if there is none
 }
 
 // put puts the lease aside. It stays as it is if it cannot be parked.
@@ -65,7 +65,7 @@ func (e *entry) take() (*limits.Lease, error) {
 	return e.On.Unpark([]byte(e.parked))
 }
 
-// end returns when e ends if its client does not call, in ms, as it looks at now.
+// end returns when e ends if its client makes no further call, by what is known at now, both in ms.
 func (e *entry) end(now int64) int64 {
 	if e.from == nil {
 		return e.until
@@ -83,8 +83,8 @@ type part struct {
 	open  map[uint64]*entry
 	due   [slots]entry // heads of rings: the leases to look at in a second
 	ended map[uint64]End
-	order []uint64 // of ended, a ring
-	last  int      // the newest of order
+	order []uint64 // the keys of ended, as a ring in the order of their ends
+	last  int      // the index of the newest in order
 }
 
 // part returns the part of a lease by its number.
@@ -140,7 +140,7 @@ func (p *part) extend(e *entry, from *Client, until int64) *limits.Lease {
 	return e.lease
 }
 
-// begin begins the end of e, once none is under way any more. It fails with an *EndedError, or with ctx's
+// begin begins a call on e, after the one under way, if any. It fails with an *EndedError, or with ctx's
 // error.
 func (p *part) begin(ctx context.Context, e *entry) error {
 	for {
@@ -156,26 +156,27 @@ func (p *part) begin(ctx context.Context, e *entry) error {
 	}
 }
 
-// tryBegin is begin that does not wait: it returns what is closed when the end under way has ended.
+// tryBegin is begin that does not wait: it returns what is closed when the call under way has ended.
 func (p *part) tryBegin(e *entry) (under <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case e.hasEnded:
 		return nil, &EndedError{How: p.ended[e.number]}
-	case e.ending != nil:
-		return e.ending, nil
+	case e.calling != nil:
+		return e.calling, nil
 	}
-	e.ending = make(chan struct{})
+	e.calling = make(chan struct{})
 	return nil, nil
 }
 
-// finish ends what begin began. An unknown end is none: e stays open, with lease unless that is nil.
+// finish ends the call that begin began. If how is Unknown, the call has not ended e, which stays open. lease
+// is put back into it, unless that is nil.
 func (p *part) finish(e *entry, how End, lease *limits.Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	close(e.ending)
-	e.ending = nil
+	close(e.calling)
+	e.calling = nil
 	switch {
 	case how != Unknown:
 		e.unlink()
@@ -208,7 +209,7 @@ func (p *part) expire(slot int, now int64) (over []*entry) {
 	for e := head.next; e != head; {
 		next := e.next
 		e.unlink()
-		if e.end(now) <= now && e.ending == nil {
+		if e.end(now) <= now && e.calling == nil {
 			p.drop(e, Expired)
 			over = append(over, e)
 		} else {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// keeping is how many leases are kept at once whose clients are gone: each may take a write.
-const keeping = 64
+// mostKeeps bounds the leases that Run ends at the same time: each may take a write.
+const mostKeeps = 64
 
 // Run ends the leases whose clients are gone, until ctx ends. It looks once a second.
 func (h *Holder) Run(ctx context.Context) {
@@ -16,7 +16,7 @@ func (h *Holder) Run(ctx context.Context) {
 	last := time.Now().Unix()
 	var under sync.WaitGroup
 	defer under.Wait()
-	turns := make(chan struct{}, keeping)
+	turns := make(chan struct{}, mostKeeps)
 	for {
 		select {
 		case <-ctx.Done():

@@ -16,20 +16,20 @@ type Current struct {
 	onError func(error)
 }
 
-// NewCurrent returns a Current. onError is called with the error of closing Limits of before.
+// NewCurrent returns a Current. onError is called with the error of closing Limits that were replaced.
 func NewCurrent(l *Limits, onError func(error)) *Current {
 	c := &Current{all: map[*Limits]struct{}{}, onError: onError}
 	c.Replace(l)
 	return c
 }
 
-// use counts what needs Limits: that they are in force, requests and open leases.
+// use counts what needs Limits: requests, open leases, and the Current while they are in force.
 type use struct {
 	n    atomic.Int64
 	idle func() // is called once n is 0
 }
 
-// Use returns the Limits in force, for a request, which calls Drop once it has ended.
+// Use returns the Limits in force, for one request, which calls Drop when it ends.
 func (c *Current) Use() *Limits {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

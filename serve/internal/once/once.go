@@ -52,7 +52,7 @@ type expiring struct {
 // New returns Keys that remembers so many results.
 func New(most int) *Keys { return &Keys{most: most, known: map[digest]*result{}} }
 
-// digestOf returns a digest of parts that nobody finds another text for.
+// digestOf returns a digest of parts: no other parts with the same one can be found.
 func digestOf(parts ...[]byte) digest {
 	h := sha256.New()
 	for _, p := range parts {
@@ -62,10 +62,13 @@ func digestOf(parts ...[]byte) digest {
 	return digest(h.Sum(nil))
 }
 
-// Do calls acquire, unless one with the same key has succeeded in the last ten minutes: then it returns the
-// result of that, and repeated is true. It waits for one that is under way. caller is who has chosen the key,
-// and request is what is asked for, whose leases alone are returned. It fails with acquire's error, with
-// ErrOther, ErrFull, or ctx's error.
+// Do calls acquire, unless an acquire with the same key has succeeded in the last ten minutes: then it
+// returns the result of that, and repeated is true. It waits for one that is under way. Keys of different
+// callers are different. Do fails with
+//   - acquire's error;
+//   - ErrOther if the key was used for another request;
+//   - ErrFull;
+//   - ctx's error.
 func (k *Keys) Do(
 	ctx context.Context, caller, key string, request []byte, acquire func() (Result, error),
 ) (got Result, repeated bool, err error) {

@@ -22,7 +22,7 @@ const (
 	Forwarded = "Sluice-Forwarded"
 )
 
-// Times within which a peer answers. A settle may take 5 s of them.
+// Bounds of the times that peers take to answer. A settle takes up to 5 s.
 const (
 	introduction = time.Second
 	longest      = 15 * time.Second
@@ -64,8 +64,8 @@ type Answer struct {
 	Body   []byte
 }
 
-// Forward sends a request to a replica, and returns its answer. token is the header Authorization. It fails
-// with ErrUnknown or ErrUnsent. After any other error, it is not known whether the replica has done it.
+// Forward sends a request to a replica, and returns its answer. token is the header Authorization. After
+// ErrUnknown and ErrUnsent, nothing was done. After any other error, the replica may have done it.
 func (p *Peers) Forward(ctx context.Context, replica, path, token string, body []byte) (*Answer, error) {
 	at, err := p.find(ctx, replica, token)
 	if err != nil {

@@ -29,8 +29,8 @@ func newEnvoyServer(
 		return nil, err
 	}
 	service := &envoy.Service{Config: envoy.Config{
-		Current: f.envoy, Leases: s.Leases, Most: f.flags.LeaseMax, Logger: f.log, Count: f.telemetry.Descriptor,
-		Draining: s.Draining(),
+		Current: f.envoy, Leases: s.Leases, LeaseLife: f.flags.LeaseMax, Logger: f.log,
+		Count: f.telemetry.Descriptor, Draining: s.Draining(),
 	}}
 	valid := func() []string { return *f.tokens.Load() }
 	return &envoyServer{Server: envoy.NewServer(service, secure, valid), listener: l, bound: s.Bound(l)}, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/serve/internal/telemetry"
 )
 
-// watched is how often files are looked at.
-const watched = time.Second
+// watchEvery is the time between two looks at the files.
+const watchEvery = time.Second
 
 // files are the schema, the rules for Envoy and the tokens, which are read again while the server runs.
 type files struct {
@@ -38,7 +38,7 @@ type content struct {
 	tokens []string
 }
 
-// read reads the files, and opens the limits. Nothing is changed by that.
+// read reads the files, and opens the limits. It puts nothing in force.
 func (f *files) read() (c content, err error) {
 	schema, rules, err := f.flags.readRules()
 	if err == nil {
@@ -82,7 +82,7 @@ func (f *files) start() error {
 	}
 	f.tokens.Store(&c.tokens)
 	f.current = limits.NewCurrent(c.limits, func(err error) {
-		f.log.Warn("limits of before are not closed properly", slog.Any("error", err))
+		f.log.Warn("the limits from before the last reload were not closed properly", slog.Any("error", err))
 	})
 	if c.rules != nil {
 		f.envoy = envoy.NewCurrent(f.current, c.rules)
@@ -100,7 +100,7 @@ func (f *files) reload(ctx context.Context) {
 	}
 	f.telemetry.Reloaded(ctx, err == nil)
 	if err != nil {
-		f.log.Error("the files are not in force: those of before are", slog.Any("error",
+		f.log.Error("the files are not in force: what was read before stays in force", slog.Any("error",
 			logs.OperatorError{Err: err}))
 		return
 	}
@@ -113,7 +113,7 @@ func (f *files) reload(ctx context.Context) {
 	f.log.Info("the files were read again", slog.String("file", f.flags.File))
 }
 
-// mark is what shows that a file has changed.
+// mark is by what a change of a file is noticed.
 type mark struct {
 	at   time.Time
 	size int64
@@ -132,10 +132,9 @@ func (f *files) marks() []mark {
 	return all
 }
 
-// watch reloads the files at each signal, and when they have changed and then not for a second. It ends with
-// ctx.
+// watch reloads the files at each signal, and a second after their last change. It returns when ctx ends.
 func (f *files) watch(ctx context.Context, signals <-chan os.Signal) {
-	tick := time.NewTicker(watched)
+	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	inForce := f.marks()
 	last := inForce

@@ -34,7 +34,7 @@ type Flags struct {
 	HTTP        string `name:"http" default:"127.0.0.1:8080" help:"${http}"`
 	Envoy       string `placeholder:"envoy.yaml" help:"Path of the rules for Envoy, which --grpc serves."`
 	GRPC        string `name:"grpc" default:"127.0.0.1:8081" help:"${grpc}"`
-	TokenFile   string `placeholder:"FILE" help:"File of tokens that clients send, one in a line."`
+	TokenFile   string `placeholder:"FILE" help:"File of tokens that clients send, one per line."`
 	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server, for TLS."`
 	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
 	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Clients need a certificate of this CA."`
@@ -42,8 +42,8 @@ type Flags struct {
 	Peers     []string      `placeholder:"URL" help:"${peers}"`
 	Replica   string        `placeholder:"NAME" help:"${replica}"`
 	MaxLeases int           `default:"100000" help:"Number of leases that may be open at once."`
-	LeaseMax  time.Duration `default:"10m" help:"Envoy's leases run out after so long."`
-	Drain     time.Duration `default:"30s" help:"At SIGTERM, wait for open leases for as long."`
+	LeaseMax  time.Duration `default:"10m" help:"Life of a lease of Envoy that no settle ends."`
+	Drain     time.Duration `default:"30s" help:"Longest wait for open leases at SIGTERM."`
 
 	Version bool `help:"Print the version."`
 }
@@ -56,26 +56,26 @@ var help = map[string]string{
 		"unix://... ?master_name=NAME is for a Sentinel, ?addr=host:port adds nodes of a cluster.",
 	"peers": "URL of another replica, such as http://10.0.0.2:8080, to which calls on its leases are " +
 		"forwarded; repeatable, or separated by commas. Replicas have the same tokens.",
-	"replica": "Name of the place where this process runs, unique among replicas. By default it is the host's " +
-		"name and --http. A process that is started again has the same one.",
+	"replica": "Name of this replica, different from those of all others, and the same after a restart. The " +
+		"default is the host's name and --http.",
 }
 
 // description is the text above the flags.
 const description = `Serve the limits of limits.yaml by HTTP, to programs in any language.
 
-Without --table, --endpoint and --redis, the limits are kept in this process alone, and are lost when it ends:
-for a first try. Without --token-file or --tls-client-ca, it listens on this machine alone, since any
-client that reaches it may spend and give back.
+Without --table, --endpoint and --redis, what was spent is kept in this process alone, and is lost when it
+ends: that is for a first try. Without --token-file or --tls-client-ca, it listens on this machine alone,
+since any client that reaches it may spend and give back.
 
-It reads its files again on SIGHUP and when they change; a mistake in one changes nothing. On SIGTERM it
-admits nothing more, waits for open leases (--drain), and ends.`
+It reads its files again on SIGHUP and when they change. If one has a mistake, what was read before stays in
+force. On SIGTERM it admits nothing more, waits for open leases (--drain), and ends.`
 
 // regionName matches what can be a region: a label of a host name. Emulators accept any.
 var regionName = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
 
-// choose decides between the command line and environment variables. An empty variable is none, and a flag
-// has precedence over a variable that names another store. given reports whether a flag is on the command
-// line.
+// choose decides between the command line and environment variables. An empty variable counts as unset. A
+// flag that names a store has precedence over a variable that names another one. given reports whether a flag
+// is on the command line.
 func (f *Flags) choose(given func(name string) bool) error {
 	for name, value := range map[string]**string{"table": &f.Table, "namespace": &f.Namespace, "redis": &f.Redis,
 		"prefix": &f.Prefix} {
@@ -206,7 +206,7 @@ func (f *Flags) peers(own *tls.Config) *peers.Peers {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }})
 }
 
-// replica returns the name of the place where the process runs.
+// replica returns the name of this replica, which is the same after a restart.
 func (f *Flags) replica() string {
 	if f.Replica != "" {
 		return f.Replica

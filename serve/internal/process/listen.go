@@ -101,7 +101,7 @@ func (f *Flags) readTokens() (all []string, err error) {
 		return nil, fmt.Errorf("--token-file %s: %w", f.TokenFile, err)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("--token-file %s has no token: write one in a line", f.TokenFile)
+		return nil, fmt.Errorf("--token-file %s has no token: write one per line", f.TokenFile)
 	}
 	return all, nil
 }

@@ -37,7 +37,7 @@ type Process struct {
 	Stdout, Stderr io.Writer
 	Reload         <-chan os.Signal // the files are to be read again
 
-	// Serving is called once the server answers, with its addresses; it may be nil. grpc is nil without --envoy.
+	// Serving is called with the server's addresses once it answers; it may be nil. grpc is nil without --envoy.
 	Serving func(http, grpc net.Addr)
 }
 
@@ -152,7 +152,7 @@ func (p *Process) serve(ctx context.Context, flags *Flags) error {
 	log.Info("serving", slog.String("http", l.Addr().String()), slog.String("grpc", grpc.address()),
 		slog.String("file", flags.File), slog.String("store", at.name), slog.String("version", version()))
 	if at.loses {
-		log.Warn("the limits are kept in this process alone, and are lost when it ends: pass --table or --redis")
+		log.Warn("what was spent is kept in this process alone, and is lost when it ends: pass --table or --redis")
 	}
 	if p.Serving != nil {
 		p.Serving(l.Addr(), grpc.addr())
@@ -188,8 +188,8 @@ func (p *Process) run(ctx context.Context, f *files, s *server.Server, serve ...
 	return err
 }
 
-// unchecked is the time between two checks of a store that does not answer.
-const unchecked = 5 * time.Second
+// checkEvery is the time between two checks of a store that does not answer.
+const checkEvery = 5 * time.Second
 
 // setUp checks the store. It fails if the installation is wrong. If the store does not answer, the server
 // serves by its failure policy, and is ready once it does.
@@ -208,7 +208,7 @@ func (p *Process) setUp(ctx context.Context, f *files, s *server.Server) error {
 	go func() {
 		for err != nil {
 			select {
-			case <-time.After(unchecked):
+			case <-time.After(checkEvery):
 			case <-ctx.Done():
 				return
 			}

@@ -34,7 +34,7 @@ type Config struct {
 	Limits  *limits.Current
 	Version string // of the program
 	Replica string // names the place where the process runs, and the leases that it holds
-	Most    int    // leases that may be open
+	Most    int    // number of leases that may be open
 	Tokens  func() []string
 	Logger  *slog.Logger
 	Metrics http.Handler // nil serves none
@@ -43,7 +43,7 @@ type Config struct {
 	Measure func(ctx context.Context, route string, status int, took time.Duration)
 	// Trace returns a handler with spans of its requests; it may be nil.
 	Trace func(http.Handler) http.Handler
-	// End ends what serves other protocols, at the latest with ctx; it may be nil.
+	// End ends the servers of other protocols, at the latest when ctx ends; it may be nil.
 	End func(ctx context.Context)
 }
 
@@ -113,8 +113,8 @@ func health(w http.ResponseWriter, well bool) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// Handler returns what answers requests. Those that it gets without a connection of Serve have no client that
-// keeps their leases open.
+// Handler returns what answers requests. If a request does not come from Serve, no connection keeps its
+// leases open.
 func (s *Server) Handler() http.Handler { return s.http.Handler }
 
 // Ready has /readyz say that the server is ready.
@@ -142,8 +142,8 @@ func (s *Server) Serve(l net.Listener, config *tls.Config) error {
 	return nil
 }
 
-// Drain refuses acquires from now on, and waits for open leases to end, for as long as ctx. Then it ends
-// connections, and closes the Limits, which ends what is left. It fails with the error of that.
+// Drain refuses acquires from now on, and waits until no lease is open or ctx ends. Then it ends connections,
+// and closes the Limits, which ends the leases that are left. It fails with the error of closing them.
 func (s *Server) Drain(ctx context.Context) error {
 	s.drain()
 	left := s.Leases.Drain(ctx)

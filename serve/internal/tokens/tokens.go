@@ -1,4 +1,4 @@
-// Package tokens checks those that clients send.
+// Package tokens checks the tokens that clients send.
 package tokens
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Caller returns the token of an Authorization header, and reports whether that is one of valid. Without any,
-// clients need none. It takes the same time for all wrong ones.
+// Caller returns the token of an Authorization header, and reports whether that is one of valid. If valid is
+// empty, requests need no token. All wrong tokens take the same time.
 func Caller(valid []string, header string) (token string, ok bool) {
 	if len(valid) == 0 {
 		return "", true
