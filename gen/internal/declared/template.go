@@ -6,7 +6,7 @@ import "github.com/sluice-go/sluice/gen/internal/schema"
 const (
 	NamesSuffix  = "Names"  // ends the type of the Limiter's field
 	PricesSuffix = "Prices" // ends the type of a name's prices
-	NamedSuffix  = "Named"  // ends what makes a name's resource, and begins the end of a name's overrides
+	NamedSuffix  = "Named"  // ends the function that makes a name's resource; also before ConfigSuffix
 
 	// AllNamesInfix joins the names of a resource and of a kind in that of the kind's buckets of all names.
 	AllNamesInfix = "All"

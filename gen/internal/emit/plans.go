@@ -54,7 +54,7 @@ func plans(f *file, p *model.Package) {
 	}
 }
 
-// setPlan prints the methods of Limiter.
+// setPlan prints the methods of Limiter that set and read plans.
 func setPlan(f *file, p *model.Package) {
 	k := p.Plans.Kind
 	entity := parameter(k)
@@ -71,7 +71,7 @@ func setPlan(f *file, p *model.Package) {
 			context, jen.Id(entity).Id(k.Type), jen.Id("plan").Id("Plan")).Error().Block(
 			jen.Return(jen.Id("l").Dot("plans").Dot("Set").Call(jen.Id("ctx"), jen.Id(entity), jen.Id("plan")))))
 	f.decl(fmt.Sprintf("PlanOf returns the plan of %s, 0 for none. It fails with an *UnknownPlanError for a "+
-		"plan that %s does not have, but that of a newer program.", entity, p.Source),
+		"plan that %s does not have, since a newer program has set it.", entity, p.Source),
 		jen.Func().Params(jen.Id("l").Op("*").Id("Limiter")).Id("PlanOf").Params(
 			context.Clone(), jen.Id(entity).Id(k.Type)).Params(jen.Id("Plan"), jen.Error()).Block(
 			jen.Return(jen.Id("l").Dot("plans").Dot("Of").Call(jen.Id("ctx"), jen.Id(entity)))))
@@ -106,8 +106,8 @@ func planMethod(f *file, r *model.Resource, name, says string) {
 
 // config prints the overrides of a resource with plans.
 func config(f *file, r *model.Resource) {
-	configType(f, r, r.Config, fmt.Sprintf("%s reads and writes overrides of %s, those of plans too.", r.Config,
-		r.Name))
+	configType(f, r, r.Config, fmt.Sprintf("%s reads and writes overrides of %s, and numbers of its plans.",
+		r.Config, r.Name))
 	planMethod(f, r, r.Config, planSays)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// namesTypes is the types of a template and of its names. says describes the second.
+// namesTypes is the types of a template and of one of its names. says describes the type of a name.
 func namesTypes(r *model.Resource, says string) []jen.Code {
 	t := r.Template
 	fields := []jen.Code{jen.Op("*").Qual(runtimePath, "Resource").Types(jen.Id(r.Entity), jen.Id(r.Cost))}
@@ -36,7 +36,7 @@ func nameType(r *model.Resource) string {
 	return says
 }
 
-// named prints what makes the resource of a name, and its prices.
+// named prints the function that makes the resource of a name, the type of its prices, and its overrides.
 func named(f *file, r *model.Resource) {
 	t := r.Template
 	values := []jen.Code{jen.Id("r")}
@@ -73,8 +73,9 @@ func pricesType(f *file, r *model.Resource) {
 		}
 		names = append(names, strconv.Quote(u.Name))
 	}
-	f.decl(fmt.Sprintf("%s is the prices of what calls on one name consume: those of the catalog, and for "+
-		"usages that it does not name, in %s: %s.", r.Template.Prices, r.Currency, strings.Join(prices, ", ")),
+	f.decl(fmt.Sprintf("%s has the prices of what calls on one name consume: those of its entry in the "+
+		"catalog, and for usages that the entry leaves out, in %s: %s.", r.Template.Prices, r.Currency,
+		strings.Join(prices, ", ")),
 		jen.Type().Id(r.Template.Prices).Struct(jen.Id("of").Index(jen.Lit(len(r.Consumes))).Qual(moneyPath,
 			"Price").Comment("// in the order of "+r.Usage)))
 	f.decl("String returns the prices, each for one unit, for 1k or for 1M.",
@@ -87,10 +88,10 @@ func nameConfig(f *file, r *model.Resource) {
 	config := jen.Op("*").Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Cost), jen.Id(r.Override))
 	too := ""
 	if r.OnPlans {
-		too = ", those of plans too"
+		too = ", and numbers of plans"
 	}
-	configType(f, r, r.Config, fmt.Sprintf("%s reads and writes overrides of %s: for all names together%s, and "+
-		"for one by Named. Its Reset and Grant are for the buckets of all names.", r.Config, r.Name, too))
+	configType(f, r, r.Config, fmt.Sprintf("%s reads and writes overrides of all names of %s%s. Named is for "+
+		"one name. Reset and Grant are for the buckets of all names together.", r.Config, r.Name, too))
 	if r.OnPlans {
 		planMethod(f, r, r.Config, planSays)
 	}
@@ -111,7 +112,7 @@ func nameConfig(f *file, r *model.Resource) {
 	}
 }
 
-// allNames prints the indexes of r's buckets of all names together.
+// allNames prints the indexes in Spec.Kinds of r's buckets of all names together.
 func allNames(f *file, p *model.Package, r *model.Resource) {
 	all := r.AllNames()
 	if all == nil {
@@ -126,7 +127,7 @@ func allNames(f *file, p *model.Package, r *model.Resource) {
 		})...))
 }
 
-// specNames is the fields of a Spec that a template has.
+// specNames is the fields of a Spec that only a template has.
 func specNames(r *model.Resource) []jen.Code {
 	fields := []jen.Code{pair("Names", jen.True())}
 	if r.Template.Prices != "" {

@@ -92,7 +92,7 @@ func costDoc(r *model.Resource) string {
 		}
 		by := "their prices"
 		if r.Template != nil {
-			by = "prices, those of the name"
+			by = "the prices of the name"
 		}
 		s += fmt.Sprintf(" %s %s the sum of all usages by %s, in %s, rounded up once to a billionth.",
 			words.List(budgets, "and"), is, by, r.Currency)

@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// Template is the Go names of a resource that has a name for each entry of a catalog.
+// Template is the Go names that only a template has, a resource with names: catalog.
 type Template struct {
 	Names  string // ModelNames, the type of the Limiter's field
-	Named  string // modelNamed, which makes the resource of a name
+	Named  string // modelNamed, the function that makes the resource of a name
 	Prices string // ModelPrices; "" if it has no limit of money, or no usage
 	Config string // ModelNamedConfig, the overrides of one name; "" if it has no plans
 }

@@ -66,8 +66,8 @@ func (c JobCost) String() string { return store.Format(c) }
 
 func jobNamed(r *runtime.Resource[JobEntity, JobCost], _ []int64) JobResource { return JobResource{r} }
 
-// JobConfig reads and writes overrides of job: for all names together, and for one by Named. Its Reset and Grant are
-// for the buckets of all names.
+// JobConfig reads and writes overrides of all names of job. Named is for one name. Reset and Grant are for the buckets
+// of all names together.
 type JobConfig struct {
 	*runtime.Config[JobEntity, JobCost, JobLimits]
 }

@@ -44,12 +44,12 @@ func (l *Limiter) SetPlan(ctx context.Context, project Project, plan Plan) error
 }
 
 // PlanOf returns the plan of project, 0 for none. It fails with an *UnknownPlanError for a plan that limits.yaml does
-// not have, but that of a newer program.
+// not have, since a newer program has set it.
 func (l *Limiter) PlanOf(ctx context.Context, project Project) (Plan, error) {
 	return l.plans.Of(ctx, project)
 }
 
-// GPT4Config reads and writes overrides of gpt-4, those of plans too.
+// GPT4Config reads and writes overrides of gpt-4, and numbers of its plans.
 type GPT4Config struct {
 	*runtime.Config[GPT4Entity, GPT4Cost, GPT4Limits]
 }

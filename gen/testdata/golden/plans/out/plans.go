@@ -42,10 +42,10 @@ func (l *Limiter) SetPlan(ctx context.Context, org Org, plan Plan) error {
 }
 
 // PlanOf returns the plan of org, 0 for none. It fails with an *UnknownPlanError for a plan that limits.yaml does not
-// have, but that of a newer program.
+// have, since a newer program has set it.
 func (l *Limiter) PlanOf(ctx context.Context, org Org) (Plan, error) { return l.plans.Of(ctx, org) }
 
-// ModelConfig reads and writes overrides of model, those of plans too.
+// ModelConfig reads and writes overrides of model, and numbers of its plans.
 type ModelConfig struct {
 	*runtime.Config[ModelEntity, ModelCost, ModelLimits]
 }
@@ -56,7 +56,7 @@ func (c *ModelConfig) Plan(plan Plan, kind ModelEntity) *runtime.Override[ModelL
 	return runtime.PlanOverride(c.Config, plan.String(), kind)
 }
 
-// APIConfig reads and writes overrides of api, those of plans too.
+// APIConfig reads and writes overrides of api, and numbers of its plans.
 type APIConfig struct {
 	*runtime.Config[APIEntity, APICost, APILimits]
 }

@@ -75,9 +75,9 @@ type ImageUsage struct {
 	Large int64
 }
 
-// Cost returns the cost of u in each limit that counts it. Day is the sum of all usages by prices, those of the name,
-// in USD, rounded up once to a billionth. Cost cannot fail: a negative count, or one that is too large, gives a cost
-// that Acquire and Settle refuse with an *InvalidError.
+// Cost returns the cost of u in each limit that counts it. Day is the sum of all usages by the prices of the name, in
+// USD, rounded up once to a billionth. Cost cannot fail: a negative count, or one that is too large, gives a cost that
+// Acquire and Settle refuse with an *InvalidError.
 func (u ImageUsage) Cost(prices ImagePrices) ImageCost {
 	sum := money.Total{}.
 		Add(u.Small, prices.of[0]).
@@ -86,8 +86,8 @@ func (u ImageUsage) Cost(prices ImagePrices) ImageCost {
 	return ImageCost{Day: sum}
 }
 
-// ImagePrices is the prices of what calls on one name consume: those of the catalog, and for usages that it does not
-// name, in USD: Small 0.02, Large 0.08.
+// ImagePrices has the prices of what calls on one name consume: those of its entry in the catalog, and for usages that
+// the entry leaves out, in USD: Small 0.02, Large 0.08.
 type ImagePrices struct {
 	of [2]money.Price // in the order of ImageUsage
 }
@@ -101,8 +101,8 @@ func imageNamed(r *runtime.Resource[ImageEntity, ImageCost], stored []int64) Ima
 	return ImageResource{r, prices}
 }
 
-// ImageConfig reads and writes overrides of image: for all names together, and for one by Named. Its Reset and Grant
-// are for the buckets of all names.
+// ImageConfig reads and writes overrides of all names of image. Named is for one name. Reset and Grant are for the
+// buckets of all names together.
 type ImageConfig struct {
 	*runtime.Config[ImageEntity, ImageCost, ImageLimits]
 }

@@ -95,8 +95,8 @@ type ModelUsage struct {
 	Type   int64
 }
 
-// Cost returns the cost of u in each limit that counts it. Month is the sum of all usages by prices, those of the name,
-// in USD, rounded up once to a billionth. TPM is Input + Output. It leaves out RPM and Parallel. Cost cannot fail: a
+// Cost returns the cost of u in each limit that counts it. Month is the sum of all usages by the prices of the name, in
+// USD, rounded up once to a billionth. TPM is Input + Output. It leaves out RPM and Parallel. Cost cannot fail: a
 // negative count, or one that is too large, gives a cost that Acquire and Settle refuse with an *InvalidError. For an
 // Org, set TPM to 0 first: its calls charge no such limit. For a Team, set TPM to 0 first: its calls charge no such
 // limit.
@@ -110,8 +110,8 @@ func (u ModelUsage) Cost(prices ModelPrices) ModelCost {
 	return ModelCost{TPM: store.Sum(u.Input, u.Output), Month: sum}
 }
 
-// ModelPrices is the prices of what calls on one name consume: those of the catalog, and for usages that it does not
-// name, in USD: Input 2.5/1M, Cached 0.25/1M, Output 10/1M, Type none.
+// ModelPrices has the prices of what calls on one name consume: those of its entry in the catalog, and for usages that
+// the entry leaves out, in USD: Input 2.5/1M, Cached 0.25/1M, Output 10/1M, Type none.
 type ModelPrices struct {
 	of [4]money.Price // in the order of ModelUsage
 }
@@ -127,8 +127,8 @@ func modelNamed(r *runtime.Resource[ModelEntity, ModelCost], stored []int64) Mod
 	return ModelResource{r, prices}
 }
 
-// ModelConfig reads and writes overrides of model: for all names together, those of plans too, and for one by Named.
-// Its Reset and Grant are for the buckets of all names.
+// ModelConfig reads and writes overrides of all names of model, and numbers of plans. Named is for one name. Reset and
+// Grant are for the buckets of all names together.
 type ModelConfig struct {
 	*runtime.Config[ModelEntity, ModelCost, ModelLimits]
 }

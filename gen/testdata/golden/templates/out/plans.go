@@ -38,5 +38,5 @@ func (l *Limiter) SetPlan(ctx context.Context, org Org, plan Plan) error {
 }
 
 // PlanOf returns the plan of org, 0 for none. It fails with an *UnknownPlanError for a plan that limits.yaml does not
-// have, but that of a newer program.
+// have, since a newer program has set it.
 func (l *Limiter) PlanOf(ctx context.Context, org Org) (Plan, error) { return l.plans.Of(ctx, org) }

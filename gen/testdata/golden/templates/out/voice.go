@@ -79,8 +79,8 @@ func voiceNamed(r *runtime.Resource[VoiceEntity, VoiceCost], _ []int64) VoiceRes
 	return VoiceResource{r}
 }
 
-// VoiceConfig reads and writes overrides of voice: for all names together, and for one by Named. Its Reset and Grant
-// are for the buckets of all names.
+// VoiceConfig reads and writes overrides of all names of voice. Named is for one name. Reset and Grant are for the
+// buckets of all names together.
 type VoiceConfig struct {
 	*runtime.Config[VoiceEntity, VoiceCost, VoiceLimits]
 }
