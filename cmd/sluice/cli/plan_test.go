@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 			{"plan set user-1 pro", 2, "", "sluice: user-1 cannot be on a plan: entities of kind project are, such " +
 				"as project-7\n"},
 			{"plan set project-7 gold2", 2, "", "sluice: ../../../internal/test/conformance/planned/limits.yaml has " +
-				"no plan gold2, and none is for no plan: did you mean \"gold\"?\n"},
+				"no plan gold2 (none stands for no plan): did you mean \"gold\"?\n"},
 			{"plan move --from none --to free", 2, "", "sluice: --from names no plan: entities on none are not " +
 				"listed; put them on a plan one by one\n"},
 			{"plan move --from free --to free", 2, "", "sluice: --from and --to are both free: pass two plans\n"},

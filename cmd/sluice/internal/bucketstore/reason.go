@@ -13,7 +13,7 @@ const maxReason = 200
 
 // Reason is the flag of a command whose changes are recorded.
 type Reason struct {
-	Reason string `placeholder:"TEXT" help:"Why. The record of the change has it: see sluice audit."`
+	Reason string `placeholder:"TEXT" help:"Reason for the change. Its record has it: see sluice audit."`
 }
 
 // Recorded returns a context for changes in at. Their records say who changes something, as far as at knows

@@ -1,4 +1,4 @@
-// Package catalog is `sluice catalog`: it lists the names of templates, and makes them those of a file.
+// Package catalog is `sluice catalog`: it lists the names of templates, and applies a file of names to them.
 package catalog
 
 import (
@@ -39,8 +39,8 @@ type listCommand struct {
 // Help is an example.
 func (listCommand) Help() string { return "Example: sluice catalog list model" }
 
-// entryJSON is a name in JSON. Limits are capacity, burst, refill and period, in millitokens and ms; prices
-// are in pico-units.
+// entryJSON is a name in JSON. A limit is its capacity, burst, refill and period, in millitokens and ms, with
+// spaces between them. A price is in pico-units.
 type entryJSON struct {
 	Name     string            `json:"name"`
 	Revision string            `json:"revision"`
@@ -125,24 +125,26 @@ type applyCommand struct {
 
 	Path   string `arg:"" help:"File with the names of templates."`
 	DryRun bool   `help:"Print what would change, and write nothing."`
-	Force  bool   `help:"Remove names whose buckets were used in the last day, too."`
+	Force  bool   `help:"Change names whose buckets were used in the last day, too."`
 }
 
 // Help describes the file.
 func (applyCommand) Help() string {
-	return "Makes the names of each template in the file those of the file: others are removed. Templates " +
-		"that the file does not name stay. A name restates limits.yaml by its keys: usage, entities and plans. " +
-		"aliases are other names that share its buckets; buckets is the resource that had these before.\n\n" +
-		"Without --force, nothing is written if a name is to be removed whose buckets were used in the last day. " +
+	return "For each template in the file, writes the names that differ, and removes names that the file does " +
+		"not have. Other templates stay as they are. A name has the keys usage, entities and plans, which " +
+		"restate those of limits.yaml. aliases are other names that share its buckets; buckets is the resource " +
+		"that had these before.\n\n" +
+		"If the buckets of a name were used in the last day, nothing is written that removes the name or gives " +
+		"it other buckets, unless --force is given. " +
 		"A run that was interrupted goes on when it is repeated.\n\n" +
 		"Example: sluice catalog apply catalog.yaml --dry-run"
 }
 
 // change is a difference between a file and a catalog.
 type change struct {
-	spec        *store.Spec
-	was, now    store.Entry // without a name if there is none
-	before, aft map[string]string
+	spec          *store.Spec
+	was, now      store.Entry       // without a name for a new name, and for one that is removed
+	before, after map[string]string // the fields of both
 }
 
 // Run prints the differences and writes them.
@@ -196,8 +198,8 @@ func (c applyCommand) Run(ctx context.Context, p program.Env) error {
 	return nil
 }
 
-// compare returns how a catalog differs from what is wanted. Names that are removed come last, aliases before
-// others.
+// compare returns how a catalog differs from what is wanted. Names that are removed come last: their aliases,
+// then the others.
 func compare(ctx context.Context, catalog store.Catalog, w wanted) (changes []change, err error) {
 	there := map[string]store.Entry{}
 	for e, err := range catalog.List(ctx, w.spec) {
@@ -211,7 +213,7 @@ func compare(ctx context.Context, catalog store.Catalog, w wanted) (changes []ch
 		delete(there, now.Name)
 		now.Revision = was.Revision
 		one := change{w.spec, was, now, was.Fields(w.spec), now.Fields(w.spec)}
-		if was.Name == "" || !maps.Equal(one.before, one.aft) {
+		if was.Name == "" || !maps.Equal(one.before, one.after) {
 			changes = append(changes, one)
 		}
 	}
@@ -232,8 +234,8 @@ func compare(ctx context.Context, catalog store.Catalog, w wanted) (changes []ch
 	return changes, nil
 }
 
-// inUse returns an error if a name is removed, or gets other buckets, whose buckets were used since an
-// instant.
+// inUse returns an error if changes remove a name, or give it other buckets, although its buckets were used
+// since an instant.
 func inUse(ctx context.Context, at bucketstore.Store, changes []change, since time.Time) error {
 	for _, c := range changes {
 		if c.was.Name == "" || c.was.Alias != "" || c.now.Name != "" && c.now.Alias == "" &&
@@ -246,7 +248,7 @@ func inUse(ctx context.Context, at bucketstore.Store, changes []change, since ti
 		}
 		if entity != "" {
 			return fmt.Errorf("name %s of %s is in use: %s has used its bucket in the last day; nothing was written: "+
-				"keep the name in the file, or pass --force", term.Quote(c.was.Name), c.spec.Resource,
+				"keep the name and its buckets in the file, or pass --force", term.Quote(c.was.Name), c.spec.Resource,
 				term.Quote(entity))
 		}
 	}
@@ -281,19 +283,19 @@ func printDiff(p program.Env, changes []change) error {
 		}
 		first := []string{c.spec.Resource, term.Quote(name), what}
 		fields := slices.Collect(maps.Keys(c.before))
-		for field := range c.aft {
+		for field := range c.after {
 			if _, both := c.before[field]; !both {
 				fields = append(fields, field)
 			}
 		}
 		slices.Sort(fields)
-		fields = slices.DeleteFunc(fields, func(f string) bool { return c.before[f] == c.aft[f] })
+		fields = slices.DeleteFunc(fields, func(f string) bool { return c.before[f] == c.after[f] })
 		if len(fields) == 0 {
 			rows = append(rows, append(first, "", "", ""))
 		}
 		for _, field := range fields {
 			rows = append(rows, append(slices.Clone(first), field, valueOf(c.spec, field, c.before[field]),
-				valueOf(c.spec, field, c.aft[field])))
+				valueOf(c.spec, field, c.after[field])))
 			first = []string{"", "", ""}
 		}
 	}

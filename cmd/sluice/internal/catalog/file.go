@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// wanted are the entries that a file has of one template. Aliases come last.
+// wanted has the entries that a file has for one template. Aliases come last.
 type wanted struct {
 	spec    *store.Spec
 	entries []store.Entry
@@ -97,22 +97,22 @@ func (r *reader) each(
 // template reads the entries of a template.
 func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 	var entries, aliases []store.Entry
-	place := map[string]int{} // lines of names
+	place := map[string]int{} // the line of each name and alias
 	name := func(key *yaml.Node, text string) bool {
 		if why := store.CheckName(text); why != "" {
 			r.add(key, "name %s %s", term.Quote(text), why)
 			return false
 		}
 		if line, twice := place[text]; twice {
-			r.add(key, "name %s is in line %d too: a name is one entry, or the alias of one that is no alias",
+			r.add(key, "name %s is in line %d too: a name is one entry, or an alias of one entry",
 				term.Quote(text), line)
 			return false
 		}
 		place[text] = key.Line
 		return true
 	}
-	var also []*yaml.Node // lists of aliases, and whose
-	var of []string
+	var also []*yaml.Node // lists of aliases
+	var of []string       // the name that each list belongs to
 	r.each(n, spec.Resource, nil, func(text string, key, value *yaml.Node) {
 		if !name(key, text) {
 			return

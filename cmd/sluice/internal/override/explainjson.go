@@ -20,7 +20,7 @@ type (
 	}
 	// originJSON has no numbers where nothing is overridden.
 	originJSON struct {
-		At string `json:"at"` // an entity, a kind, or schema
+		At string `json:"at"` // an entity, a kind, schema, a plan and kind, or one of these after catalog. or all.
 		*bucketstore.LimitJSON
 		InForce bool `json:"in_force"`
 	}

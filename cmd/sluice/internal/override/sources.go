@@ -17,11 +17,12 @@ type explanation struct {
 	overrides
 
 	plan   bucketstore.Followed // whose plan the entity has; set by sources
-	beside int64                // the versions of what is no override; set by sources
+	beside int64                // the sum of the versions of the entry and of plans; set by sources
 }
 
 // sources returns what decides the entity's limits before the schema does, in order of precedence: its
-// override, the catalog, its plan, and the override of the kind.
+// overrides, the catalog, its plan, and the override of the kind. It is the order of docs/design.md,
+// "Overrides and cv".
 func (o *explanation) sources(ctx context.Context, p program.Env) ([]store.Stored, error) {
 	template := store.TemplateOf(o.Spec)
 	own := o.overrides
@@ -31,7 +32,7 @@ func (o *explanation) sources(ctx context.Context, p program.Env) ([]store.Store
 	if err != nil || len(stored) < 2 { // a kind alone
 		return stored, err
 	}
-	before, after := stored[:1:1], stored[1:]
+	before, after := stored[:1:1], stored[1:] // of what is inserted: the entity's override, the kind's
 	if o.Spec.OnPlans(o.Kind) {
 		planned, err := o.planned(ctx, template)
 		if err != nil {
@@ -50,7 +51,7 @@ func (o *explanation) sources(ctx context.Context, p program.Env) ([]store.Store
 	return append(before, after...), nil
 }
 
-// planned returns the numbers of the entity's plan: those that were set at run time, and those of the schema.
+// planned returns the numbers of the entity's plan: as changed at run time, then those of the schema.
 func (o *explanation) planned(ctx context.Context, template *store.Spec) ([]store.Stored, error) {
 	kinds, of := o.Spec.Kinds, o.Spec.EntityKind(o.Kind)
 	on, err := bucketstore.Follow(ctx, o.store.Members(), kinds, o.At, of, o.Spec.Plans.Kind)

@@ -33,9 +33,10 @@ type moveCommand struct {
 // Help describes the command.
 func (moveCommand) Help() string {
 	return "Finds the entities by one scan of the whole table, which is half a read unit for each 4 kB, or of " +
-		"all keys of a Redis. Each entity is a read and one transaction, with its record for `sluice audit`: 1 " +
-		"read and 4 write units. A run that was interrupted goes on when it is repeated: entities that were " +
-		"moved are on --from no more. One that is put on --from meanwhile may be left out.\n\n" +
+		"all keys of a Redis. On a table, each entity then costs 1 read and 4 write units: its plan and the " +
+		"record for `sluice audit` are one transaction. A run that was interrupted goes on when it is repeated, " +
+		"since entities that were moved are no longer on --from. An entity that is put on --from meanwhile may " +
+		"be left out.\n\n" +
 		"--from may be a plan that limits.yaml no longer has.\n\n" +
 		"Example: sluice plan move --from pro --to free --dry-run"
 }
@@ -128,7 +129,7 @@ func (m *mover) all(ctx context.Context) error {
 	return nil
 }
 
-// page moves entities, several at a time. One that is on another plan by now stays.
+// page moves entities, several at a time. An entity that is on another plan by now stays there.
 func (m *mover) page(ctx context.Context, entities []string) error {
 	group, together := errgroup.WithContext(ctx)
 	group.SetLimit(movesAtOnce)

@@ -26,7 +26,7 @@ type Command struct {
 // none stands for no plan.
 const none = "none"
 
-// plans are those of a schema.
+// plans are the plans of a schema, which are the same for all its resources.
 type plans struct {
 	*schemafile.Schema
 	*store.Plans
@@ -58,7 +58,7 @@ func (p plans) parse(name string) (string, error) {
 	case name == none:
 		return "", nil
 	}
-	return "", program.Usagef("%s has no plan %s, and %s is for no plan: %s", p.File, term.Quote(name), none,
+	return "", program.Usagef("%s has no plan %s (%s stands for no plan): %s", p.File, term.Quote(name), none,
 		gen.Cure(name, p.Names))
 }
 
@@ -83,8 +83,8 @@ type showCommand struct {
 
 // Help describes the command.
 func (showCommand) Help() string {
-	return "For an entity below those that are put on plans, stored parents lead to the one that it " +
-		"follows.\n\n" +
+	return "An entity below those that are put on plans has the plan of its ancestor. Stored parents say " +
+		"which entity that is.\n\n" +
 		"Example: sluice plan show org-7"
 }
 
