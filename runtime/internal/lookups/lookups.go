@@ -36,6 +36,7 @@ type Cache[V any] struct {
 	env        *store.Env
 	read       func(ctx context.Context, key string) (V, error)
 	subject    func(key string) string // of a look-up, for errors
+	enter      func(key string) error
 	background *background.Tasks
 	answers    *lru.Cache[string, answer[V]]
 	turns      chan struct{} // holds one for each read under way
@@ -71,6 +72,8 @@ type Options struct {
 	// Tasks counts reads: one may outlive the calls that wait for it.
 	Tasks   *background.Tasks
 	Subject func(key string) string // of a look-up, for errors
+	// Enter is called before each read, under a lock: an error refuses the read. It is nil if none is refused.
+	Enter func(key string) error
 }
 
 // NewCache returns a Cache of what read returns for a key.
@@ -82,7 +85,7 @@ func NewCache[V any](
 		return nil, err
 	}
 	return &Cache[V]{
-		env: env, read: read, subject: o.Subject, background: o.Tasks, answers: answers,
+		env: env, read: read, subject: o.Subject, enter: o.Enter, background: o.Tasks, answers: answers,
 		turns: make(chan struct{}, o.Turns), reads: map[string]*reading[V]{},
 	}, nil
 }
@@ -140,14 +143,16 @@ func (c *Cache[V]) Refresh(ctx context.Context, key string) (value V, err error)
 
 // wait waits for a read of key. If known, old is in use until there is a newer answer.
 func (c *Cache[V]) wait(ctx context.Context, key string, old answer[V], known bool) (value V, err error) {
-	r := c.join(ctx, key)
+	r, err := c.join(ctx, key)
+	if err != nil {
+		return value, err
+	}
 	select {
 	case <-r.done:
 		return r.answer.value, r.err
 	case <-ctx.Done():
 	}
-	sent := c.leave(key, r)
-	what := c.subject(key)
+	sent, what := c.leave(key, r), c.subject(key)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return value, fmt.Errorf("sluice: %s: %w", what, ctx.Err())
@@ -161,19 +166,24 @@ func (c *Cache[V]) wait(ctx context.Context, key string, old answer[V], known bo
 }
 
 // join returns the read of key that calls wait for, a new one if there is none. The caller leaves it,
-// unless it is done.
-func (c *Cache[V]) join(ctx context.Context, key string) *reading[V] {
+// unless it is done. The error is that of Enter.
+func (c *Cache[V]) join(ctx context.Context, key string) (*reading[V], error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.reads[key]
 	if r == nil {
+		if c.enter != nil {
+			if err := c.enter(key); err != nil {
+				return nil, err
+			}
+		}
 		r = &reading[V]{done: make(chan struct{}), abandoned: make(chan struct{})}
 		c.reads[key] = r
 		ctx = context.WithoutCancel(ctx)
 		c.background.Start(func() { c.serve(ctx, key, r) })
 	}
 	r.calls++
-	return r
+	return r, nil
 }
 
 // leave ends a call's wait for r, and reports whether r was sent.
@@ -194,13 +204,23 @@ func (c *Cache[V]) dropReading(key string, r *reading[V]) {
 	}
 }
 
-// serve reads key for r once there is a turn, unless all calls have left.
+// serve reads key for r once there is a turn, unless all calls have left. If reads that nobody answers have
+// all turns for the SettleTimeout, r fails.
 func (c *Cache[V]) serve(ctx context.Context, key string, r *reading[V]) {
 	defer close(r.done)
+	bound, cancel := context.WithTimeout(ctx, c.env.SettleTimeout)
+	defer cancel()
 	select {
 	case c.turns <- struct{}{}:
 		defer func() { <-c.turns }()
 	case <-r.abandoned:
+		return
+	case <-bound.Done():
+		err := fmt.Errorf("%w: %w", store.ErrNotSent, bound.Err())
+		r.err = &store.UnavailableError{Resource: c.subject(key), Err: err}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.dropReading(key, r)
 		return
 	}
 	c.mu.Lock()

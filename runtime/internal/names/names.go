@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/internal/background"
+	"github.com/sluice-go/sluice/runtime/internal/deadlines"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -24,9 +25,13 @@ type Names[V any] struct {
 	all        *lookups.Cache[*catalog[V]] // under the key ""
 	current    atomic.Pointer[catalog[V]]  // as last read; nil before the first read
 	refreshing atomic.Bool
-	changes    atomic.Int64       // writes of this process to the catalog
-	one        *lookups.Cache[*V] // names that are not in current; nil for a name without an entry
-	pace       pace               // of the reads of one
+	began      atomic.Int64            // when the read under way began, ms; 0 if none is
+	failed     atomic.Pointer[failure] // of the last read; nil if it did not fail
+	one        *lookups.Cache[*V]      // names that are not in current; nil for a name without an entry
+	pace       pace                    // of the reads of one
+
+	mu      sync.Mutex // held while current is replaced
+	changes int        // writes of this process to the catalog
 }
 
 // Config says what Names need. All fields are set.
@@ -44,8 +49,21 @@ type catalog[V any] struct {
 	names map[string]*named[V]
 }
 
+// failure is of a read of a catalog.
+type failure struct {
+	at  int64 // when, ms
+	err error
+}
+
+// isOutage reports whether the store did not answer.
+func (f *failure) isOutage() bool {
+	_, down := errors.AsType[*store.UnavailableError](f.err)
+	return down
+}
+
 // named is what was made for a name, and the version of its entry.
 type named[V any] struct {
+	name    string // not that of an alias
 	version int64
 	value   *V
 }
@@ -54,6 +72,12 @@ type named[V any] struct {
 const (
 	mostUnknown = 10_000 // names that are remembered
 	turns       = 8      // reads at a time
+)
+
+// Times of reads of a catalog that is known.
+const (
+	mostWait = 500 * time.Millisecond // how long a call waits at most for a read that is due
+	retryIn  = time.Second            // no read begins so soon after one that failed
 )
 
 // New returns the names of a template.
@@ -69,9 +93,10 @@ func New[V any](c Config[V]) (*Names[V], error) {
 	}); err != nil {
 		return nil, err
 	}
-	o = lookups.Options{Size: mostUnknown, Turns: turns, Tasks: c.Tasks, Subject: func(name string) string {
-		return fmt.Sprintf("the name %s of %s", store.Quote(name), template)
-	}}
+	o = lookups.Options{Size: mostUnknown, Turns: turns, Tasks: c.Tasks, Enter: n.enter,
+		Subject: func(name string) string {
+			return fmt.Sprintf("the name %s of %s", store.Quote(name), template)
+		}}
 	n.one, err = lookups.NewCache(c.Env, o, n.readOne)
 	return n, err
 }
@@ -82,21 +107,12 @@ func New[V any](c Config[V]) (*Names[V], error) {
 //   - an *store.UnknownNameError for a name that the catalog does not have;
 //   - the store's error, if nothing was read so far.
 func (n *Names[V]) Get(ctx context.Context, name string) (*V, error) {
-	all, ttl, now := n.current.Load(), n.Env.CacheTTL, n.Env.Clock.Now().UnixMilli()
-	switch {
-	case all == nil, !lookups.TTL(ttl).Fresh(all.read, now):
-		next, err := n.all.Get(ctx, "")
-		if _, down := errors.AsType[*store.UnavailableError](err); err != nil && (!down || all == nil) {
+	all, now := n.current.Load(), n.Env.Clock.Now().UnixMilli()
+	if all == nil || !lookups.TTL(n.Env.CacheTTL/2).Fresh(all.read, now) {
+		var err error
+		if all, err = n.renew(ctx, all, now); err != nil {
 			return nil, err
-		} else if err == nil {
-			all = next
 		}
-	case !lookups.TTL(ttl/2).Fresh(all.read, now) && n.refreshing.CompareAndSwap(false, true):
-		ctx := context.WithoutCancel(ctx)
-		n.Tasks.Start(func() {
-			defer n.refreshing.Store(false)
-			_, _ = n.all.Refresh(ctx, "") // if it fails, current stays in use until the CacheTTL ends
-		})
 	}
 	if one := all.names[name]; one != nil {
 		return one.value, nil
@@ -112,20 +128,89 @@ func (n *Names[V]) Get(ctx context.Context, name string) (*V, error) {
 	return value, err
 }
 
+// renew has the catalog read again, of which known was read last, nil for never. It waits for the read if
+// known must not be used any more, but not for a store that does not answer: then known serves.
+func (n *Names[V]) renew(ctx context.Context, known *catalog[V], now int64) (*catalog[V], error) {
+	if known == nil {
+		return n.all.Get(ctx, "")
+	}
+	due := !lookups.TTL(n.Env.CacheTTL).Fresh(known.read, now)
+	if f := n.failed.Load(); f != nil && lookups.TTL(retryIn).Fresh(f.at, now) {
+		if due && !f.isOutage() {
+			return nil, f.err
+		}
+		return known, nil
+	}
+	if !due {
+		n.refresh(ctx)
+		return known, nil
+	}
+	wait := mostWait
+	if began := n.began.Load(); began != 0 {
+		wait -= time.Duration(max(0, now-began)) * time.Millisecond
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, deadlines.Left(deadline)/2)
+	}
+	if wait <= 0 {
+		return known, nil
+	}
+	bound, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	next, err := n.all.Get(bound, "")
+	if err != nil && (&failure{err: err}).isOutage() {
+		return known, nil
+	}
+	return next, err
+}
+
+// refresh begins a read beside calls, unless one that refresh has begun is under way. What is known stays in
+// use until it is due.
+func (n *Names[V]) refresh(ctx context.Context) {
+	if !n.refreshing.CompareAndSwap(false, true) {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	n.Tasks.Start(func() {
+		defer n.refreshing.Store(false)
+		_, _ = n.all.Refresh(ctx, "")
+	})
+}
+
 // Invalidate makes the next Get read. The process has changed the entry of name.
 func (n *Names[V]) Invalidate(name string) {
-	n.changes.Add(1)
 	n.all.Invalidate("")
 	n.one.Invalidate(name)
+	n.failed.Store(nil)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.changes++
 	if all := n.current.Load(); all != nil {
 		n.current.Store(&catalog[V]{names: all.names}) // read at 0, so the next Get reads
 	}
 }
 
-// readAll reads the catalog. It makes nothing anew for entries that have not changed.
+// readAll reads the catalog, and notes when that fails.
 func (n *Names[V]) readAll(ctx context.Context) (*catalog[V], error) {
+	n.began.Store(n.Env.Clock.Now().UnixMilli())
+	next, err := n.list(ctx)
+	n.began.Store(0)
+	var failed *failure
+	if err != nil {
+		failed = &failure{n.Env.Clock.Now().UnixMilli(), err}
+	}
+	n.failed.Store(failed)
+	return next, err
+}
+
+// list reads the catalog. It makes nothing anew for entries that have not changed. A read may be of an
+// earlier state than the last one: then the later entry stays.
+func (n *Names[V]) list(ctx context.Context) (*catalog[V], error) {
 	next := &catalog[V]{read: n.Env.Clock.Now().UnixMilli(), names: map[string]*named[V]{}}
-	before, aliases, changes := n.current.Load(), map[string]string{}, n.changes.Load()
+	n.mu.Lock()
+	before, changes := n.current.Load(), n.changes
+	n.mu.Unlock()
+	aliases := map[string]string{}
 	for e, err := range n.Catalog().List(ctx, n.Template.Spec()) {
 		switch {
 		case err != nil:
@@ -134,30 +219,47 @@ func (n *Names[V]) readAll(ctx context.Context) (*catalog[V], error) {
 			aliases[e.Name] = e.Alias
 			continue
 		}
-		if before != nil && before.names[e.Name] != nil && before.names[e.Name].version == e.Version {
-			next.names[e.Name] = before.names[e.Name]
-			continue
+		next.names[e.Name] = before.last(&e)
+		if next.names[e.Name] == nil {
+			next.names[e.Name] = &named[V]{e.Name, e.Version, n.Make(store.NewNamed(n.Template, &e))}
 		}
-		next.names[e.Name] = &named[V]{e.Version, n.Make(store.NewNamed(n.Template, &e))}
 	}
 	for alias, name := range aliases {
-		if one := next.names[name]; one != nil { // else its entry was removed
+		if one := next.names[name]; one != nil && one.name == name { // else its entry was removed
 			next.names[alias] = one
 		}
 	}
-	if n.changes.Load() != changes { // the read may be from before a write of this process
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.changes != changes { // the read may be from before a write of this process
 		next.read = 0
 	}
 	n.current.Store(next)
 	return next, nil
 }
 
+// last returns what c has of e, unless that is from before e.
+func (c *catalog[V]) last(e *store.Entry) *named[V] {
+	if c == nil {
+		return nil
+	}
+	if one := c.names[e.Name]; one != nil && one.name == e.Name && one.version >= e.Version {
+		return one
+	}
+	return nil
+}
+
+// enter returns why a name is not looked up now, if it is not.
+func (n *Names[V]) enter(name string) error {
+	if n.pace.enter(n.Env.Clock.Now()) {
+		return nil
+	}
+	return &store.UnknownNameError{Resource: n.Template.Spec().Resource, Name: name, Unread: true}
+}
+
 // readOne reads the entry of a name that the catalog did not have, and returns nil if it still has none.
 func (n *Names[V]) readOne(ctx context.Context, name string) (*V, error) {
 	spec := n.Template.Spec()
-	if !n.pace.enter(n.Env.Clock.Now()) {
-		return nil, &store.UnknownNameError{Resource: spec.Resource, Name: name, Unread: true}
-	}
 	e, found, err := n.Catalog().Get(ctx, spec, name)
 	if err == nil && found && e.Alias != "" {
 		e, found, err = n.Catalog().Get(ctx, spec, e.Alias)

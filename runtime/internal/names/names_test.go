@@ -1,6 +1,7 @@
 package names_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,22 +29,33 @@ type template struct{ spec *store.Spec }
 
 func (t template) Spec() *store.Spec { return t.spec }
 
-// catalog is a Catalog in memory. A read takes a millisecond.
+// catalog is a Catalog in memory. A read takes a millisecond, or as long as its context if it hangs.
 type catalog struct {
 	mu      sync.Mutex
 	entries map[string]store.Entry
 	failure error
+	hangs   atomic.Bool
 	lists   int
 	gets    int
 }
 
-func (c *catalog) Get(_ context.Context, _ *store.Spec, name string) (store.Entry, bool, error) {
+// reads takes the time of a read.
+func (c *catalog) reads(ctx context.Context) error {
+	if c.hangs.Load() {
+		<-ctx.Done()
+		return &store.UnavailableError{Err: ctx.Err()}
+	}
 	pause(time.Millisecond)
+	return nil
+}
+
+func (c *catalog) Get(ctx context.Context, _ *store.Spec, name string) (store.Entry, bool, error) {
+	err := c.reads(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gets++
 	e, found := c.entries[name]
-	return e, found, c.failure
+	return e, found, cmp.Or(err, c.failure)
 }
 
 func (c *catalog) Set(_ context.Context, _ *store.Spec, e store.Entry) (store.Revision, error) {
@@ -61,14 +73,14 @@ func (c *catalog) Delete(_ context.Context, _ *store.Spec, name string, _ store.
 	return nil
 }
 
-func (c *catalog) List(context.Context, *store.Spec) iter.Seq2[store.Entry, error] {
+func (c *catalog) List(ctx context.Context, _ *store.Spec) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		c.mu.Lock()
 		c.lists++
 		c.mu.Unlock()
-		pause(time.Millisecond)
+		err := c.reads(ctx)
 		c.mu.Lock()
-		entries, err := maps.Clone(c.entries), c.failure
+		entries, err := maps.Clone(c.entries), cmp.Or(err, c.failure)
 		c.mu.Unlock()
 		if err != nil {
 			yield(store.Entry{}, err)
