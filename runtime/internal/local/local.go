@@ -28,7 +28,14 @@ type Buckets struct {
 	buckets *simplelru.LRU[bucketKey, *local]
 }
 
-type bucketKey struct{ resource, entity string }
+// bucketKey names a bucket. One of a resource that goes on as a name of a template has two in a process that
+// calls both: their limits may differ.
+type bucketKey struct{ of, resource, entity string }
+
+// keyOf returns the key of b, of a resource with spec.
+func keyOf(spec *store.Spec, b *store.Bucket) bucketKey {
+	return bucketKey{spec.Template, spec.ResourceOf(b.Kind), b.Entity}
+}
 
 // local is one bucket of this process. The mutex of Buckets guards it. Images do not change once made.
 type local struct {
@@ -43,11 +50,12 @@ func New(clock store.Clock) *Buckets {
 	return &Buckets{clock: clock, buckets: buckets}
 }
 
-// Image returns the image of a bucket, nil if there is none. entity is as stored.
+// Image returns the image of a bucket, nil if there is none. entity is as stored. resource is none of a
+// template's.
 func (l *Buckets) Image(resource, entity string) *bucket.Image {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if own, ok := l.buckets.Peek(bucketKey{resource, entity}); ok {
+	if own, ok := l.buckets.Peek(bucketKey{"", resource, entity}); ok {
 		return own.image
 	}
 	return nil
@@ -102,7 +110,7 @@ func (l *Buckets) demands(call *store.Call, now int64) []demand {
 		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := bucketKey{spec.ResourceOf(b.Kind), b.Entity}
+			key := keyOf(spec, b)
 			if at := slices.IndexFunc(demands, func(s demand) bool { return s.bucketKey == key }); at >= 0 {
 				demands[at].add(spec.CostOf(b.Kind, part.Cost))
 				continue
@@ -148,7 +156,7 @@ func show(call *store.Call, demands []demand) {
 		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := bucketKey{spec.ResourceOf(b.Kind), b.Entity}
+			key := keyOf(spec, b)
 			at := slices.IndexFunc(demands, func(s demand) bool { return s.bucketKey == key })
 			b.After = demands[at].image
 		}
@@ -239,7 +247,7 @@ func (l *Buckets) Answered(call *store.Call) {
 		part, spec := &call.Parts[i], call.Parts[i].Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := bucketKey{spec.ResourceOf(b.Kind), b.Entity}
+			key := keyOf(spec, b)
 			if own, ok := l.buckets.Peek(key); ok && !own.follow(start(spec, b, now), now) {
 				l.buckets.Remove(key)
 			}
@@ -315,7 +323,7 @@ func (h *Held) Settle(_ context.Context, call *store.Call) error {
 		spec := part.Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			own, ok := h.buckets.buckets.Peek(bucketKey{spec.ResourceOf(b.Kind), b.Entity})
+			own, ok := h.buckets.buckets.Peek(keyOf(spec, b))
 			held, has := h.taken[own]
 			if !ok || !has {
 				continue

@@ -102,3 +102,47 @@ func TestCreditsInAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// TestResourceAndName: a resource, and the name of a template that goes on with its buckets and has other
+// limits, each have buckets of their own here.
+func TestResourceAndName(t *testing.T) {
+	of := func(resource string, limits ...string) *definition {
+		kind := store.Kind{Name: "user", Prefix: "user-", Parent: store.NoParent}
+		for range limits {
+			kind.Limits = append(kind.Limits, bucket.Per(10, time.Hour))
+		}
+		kind.PerCall = make([]int64, len(limits))
+		return &definition{store.Spec{Resource: resource, Limits: limits, Kinds: []store.Kind{kind}}}
+	}
+	plain := of("gpt-4", "rpm")
+	name := store.NewNamed(of("model", "tpm", "rpm"), &store.Entry{Name: "old", Buckets: "gpt-4"})
+	buckets := local.New(store.SystemClock())
+	call := func(def store.Definition, cost ...int64) *store.Call {
+		for i := range cost {
+			cost[i] *= bucket.Milli
+		}
+		return &store.Call{Parts: []store.Part{{
+			Def: def, Cost: cost, Actual: make([]int64, len(cost)), Buckets: []store.Bucket{{Entity: "user-1"}},
+		}}}
+	}
+	held, err := buckets.Acquire(call(name, 9, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := buckets.Acquire(call(plain, 10)); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []*store.Call{call(plain, 1), call(name, 2, 0)} {
+		_, err := buckets.Acquire(more)
+		if _, denied := errors.AsType[*store.DeniedError](err); !denied {
+			t.Errorf("%v, want a denial", err)
+		}
+	}
+	if err := held.Settle(t.Context(), call(name, 9, 1)); err != nil {
+		t.Fatal(err)
+	}
+	buckets.Answered(call(plain, 0))
+	if _, err := buckets.Acquire(call(name, 10, 10)); err != nil {
+		t.Error(err)
+	}
+}

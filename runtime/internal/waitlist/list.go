@@ -25,11 +25,13 @@ type List struct {
 	buckets atomic.Int64 // len(queues)
 }
 
-type bucketKey struct{ resource, entity string }
+// bucketKey names a bucket. One of a resource that goes on as a name of a template has two in a process that
+// calls both: their limits may differ.
+type bucketKey struct{ of, resource, entity string }
 
 // keyOf returns the key of b, of a resource with spec.
 func keyOf(spec *store.Spec, b *store.Bucket) bucketKey {
-	return bucketKey{spec.ResourceOf(b.Kind), b.Entity}
+	return bucketKey{spec.Template, spec.ResourceOf(b.Kind), b.Entity}
 }
 
 // New returns an empty List whose queues hold at most most waiters each.

@@ -297,3 +297,21 @@ func TestMost(t *testing.T) {
 	a.Leave(nil, 0)
 	join(t, l, "user-1", 1, nil)
 }
+
+// TestResourceAndName: those who wait for a resource, and for the name of a template that goes on with its
+// buckets and has other limits, stand in queues of their own.
+func TestResourceAndName(t *testing.T) {
+	l := New(many)
+	of := gpt4()
+	of.Template = "model"
+	for i, spec := range []*store.Spec{gpt4(), of} {
+		part := &store.Part{Buckets: chainOf("user-1", 0), Cost: make([]int64, 2+i)}
+		ticket, ok := l.Join(spec, part, nil)
+		if !ok || !ticket.Look().First {
+			t.Errorf("the first of %s is behind another one", spec.Resource+" "+spec.Template)
+		}
+	}
+	if n := l.Buckets(); n != 4 {
+		t.Errorf("%d buckets, want 4", n)
+	}
+}
