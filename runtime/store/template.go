@@ -37,6 +37,28 @@ func (e *Entry) NumbersAt(at string) []*bucket.Limit {
 	return nil
 }
 
+// Check returns an *InvalidError for what no catalog of spec, a template, can have.
+func (e *Entry) Check(spec *Spec) error {
+	field, value, reason := "name", e.Name, CheckName(e.Name)
+	if reason == "" && e.Alias != "" {
+		field, value, reason = "alias", e.Alias, CheckName(e.Alias)
+	}
+	if reason == "" && len(e.Prices) > len(spec.Usages) {
+		field, value = "prices", fmt.Sprint(e.Prices)
+		reason = fmt.Sprintf("are more than the %d usages of the template", len(spec.Usages))
+	}
+	for _, numbers := range e.Numbers {
+		if reason == "" && len(numbers.Limits) > len(spec.Limits) {
+			field, value = "numbers", numbers.At
+			reason = fmt.Sprintf("are more than the %d limits of the template", len(spec.Limits))
+		}
+	}
+	if reason == "" {
+		return nil
+	}
+	return &InvalidError{Resource: spec.Resource, Field: field, Value: value, Reason: reason}
+}
+
 // ResourceAt returns the resource that the entry's buckets are stored under, as a name of template.
 func (e *Entry) ResourceAt(template string) string {
 	if e.Buckets != "" {
@@ -70,8 +92,9 @@ func PricesText(currency string, prices []money.Price, usages ...string) string 
 type Catalog interface {
 	// Get returns what is stored of name; found is false if nothing is. It does not follow an alias.
 	Get(ctx context.Context, spec *Spec, name string) (e Entry, found bool, err error)
-	// Set stores e if e.Revision is still what is stored under its name, else it fails with a *ConflictError.
-	// It returns the new revision. The Version rises.
+	// Set stores e if e.Revision is still what is stored under its name, else it fails with a *ConflictError. It
+	// returns the new revision. The Version rises. It leaves what is stored of limits, kinds, plans and usages
+	// that spec does not have: they are another binary's. It also fails with the error of e.Check.
 	Set(ctx context.Context, spec *Spec, e Entry) (Revision, error)
 	// Delete removes a name, if rev is still its revision. Its version is kept: the name may come back.
 	Delete(ctx context.Context, spec *Spec, name string, rev Revision) error

@@ -3,11 +3,13 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/conformance/named"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -251,4 +253,55 @@ func nameOutage(w *nameWorld) {
 	w.later()
 	w.call(w.here, "gpt-5", k1, amounts{1, 1, 1})
 	w.call(w.elsewhere, "gpt-5", k1, amounts{1, 1, 1})
+}
+
+// nameOthers: a binary that does not know a limit, a plan and a usage leaves what an entry has of them.
+func nameOthers(w *nameWorld) {
+	spec, catalog := w.here.spec, w.here.session.Catalog()
+	older, plans := *spec, *spec.Plans
+	older.Limits, older.Usages, plans.Names = []string{"rpm"}, []string{"cached"}, []string{"pro"}
+	older.Plans = &plans
+	get := func(by *store.Spec) store.Entry {
+		w.Helper()
+		e, found, err := catalog.Get(w.Context(), by, "gpt-5")
+		if err != nil || !found {
+			w.Fatalf("get: found %v, %v", found, err)
+		}
+		return e
+	}
+	set := func(by *store.Spec, e store.Entry) {
+		w.Helper()
+		if _, err := catalog.Set(w.Context(), by, e); err != nil {
+			w.Fatalf("set: %v", err)
+		}
+	}
+	e := entryOf("gpt-5", map[string]amounts{
+		"key": {20, 500, 0}, "pro.key": {30, 0, 0}, "enterprise.key": {40, 0, 0},
+	})
+	e.Prices = []int64{7, 8, 9}
+	set(spec, e)
+	e = get(&older)
+	e.Prices = []int64{-1}
+	e.Numbers = []store.Stored{{At: "key", Limits: []*bucket.Limit{new(amounts{21, 0, 0}.limit(0))}}}
+	set(&older, e)
+	want := map[string]string{
+		"price input": "7", "price output": "9", "key.rpm": "21000 21000 1000 86400000",
+		"key.tpm": "500000 500000 1000 86400000", "enterprise.key.rpm": "40000 40000 1000 86400000",
+	}
+	if e = get(spec); !maps.Equal(e.Fields(spec), want) {
+		w.Errorf("an older binary leaves %v, want %v", e.Fields(spec), want)
+	}
+	set(&older, store.Entry{Name: "gpt-5", Alias: "gpt-6", Revision: e.Revision})
+	if e = get(spec); len(e.Fields(spec)) != 1 {
+		w.Errorf("an alias has %v", e.Fields(spec))
+	}
+	for field, e := range map[string]store.Entry{
+		"name": {Name: "a#b"}, "alias": {Name: "a", Alias: "a#b"}, "prices": {Name: "a", Prices: make([]int64, 4)},
+		"numbers": {Name: "a", Numbers: []store.Stored{{At: "key", Limits: make([]*bucket.Limit, 4)}}},
+	} {
+		_, err := catalog.Set(w.Context(), spec, e)
+		if invalid, ok := errors.AsType[*store.InvalidError](err); !ok || invalid.Field != field {
+			w.Errorf("%v: %v, want an InvalidError of %s", e, err, field)
+		}
+	}
 }

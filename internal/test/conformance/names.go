@@ -30,6 +30,7 @@ var nameBehaviours = []nameBehaviour{
 	{"a catalog noticed", nameNoticed},
 	{"a price changed", namePrice},
 	{"a name removed", nameRemoved},
+	{"another binary's entry", nameOthers},
 	{"buckets from before", nameMoved},
 	{"reset of names", nameReset},
 	{"callers of names at once", nameCrowd},

@@ -42,6 +42,14 @@ func CatalogWith(client wire.API, retrier wire.Retrier, now func() time.Time) *C
 func (c *Catalog) Get(
 	ctx context.Context, spec *store.Spec, name string,
 ) (e store.Entry, found bool, err error) {
+	e, _, found, err = c.get(ctx, spec, name)
+	return e, found, err
+}
+
+// get is Get, and returns the item too.
+func (c *Catalog) get(
+	ctx context.Context, spec *store.Spec, name string,
+) (e store.Entry, stored codec.Item, found bool, err error) {
 	var out *dynamodb.GetItemOutput
 	err = c.retrier.Do(ctx, func() (err error) {
 		out, err = c.api.GetItem(ctx, &dynamodb.GetItemInput{
@@ -50,16 +58,20 @@ func (c *Catalog) Get(
 		return err
 	})
 	if err != nil {
-		return store.Entry{}, false, err
+		return store.Entry{}, nil, false, err
 	}
-	return override.DecodeEntry(spec, out.Item)
+	e, found, err = override.DecodeEntry(spec, out.Item)
+	return e, out.Item, found, err
 }
 
-// Set implements store.Catalog, in one transaction: of the entry, which it replaces, and of the record of the
-// change. If the entry has the buckets of another resource, its version rises above those of the resource's
-// kinds and plans, which are not read any more. Else the sum of versions could fall, and buckets keep old
-// numbers.
+// Set implements store.Catalog, in one transaction: of the entry, and of the record of the change. It leaves
+// what spec does not have, of another binary. If the entry has the buckets of another resource, its version
+// rises above those of the resource's kinds and plans, which are not read any more. Else the sum of versions
+// could fall, and buckets keep old numbers.
 func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (store.Revision, error) {
+	if err := e.Check(spec); err != nil {
+		return "", err
+	}
 	after, err := c.before(ctx, spec, e.Buckets)
 	if err != nil {
 		return "", err
@@ -115,7 +127,7 @@ func (c *Catalog) write(
 	if _, ok := override.ParseRevision(e.Revision); !ok {
 		return "", conflict
 	}
-	there, found, err := c.Get(ctx, spec, e.Name)
+	there, stored, found, err := c.get(ctx, spec, e.Name)
 	for {
 		switch {
 		case err != nil:
@@ -132,6 +144,9 @@ func (c *Catalog) write(
 				Do: "set this host's clock by NTP",
 			}
 		}
+		if attributes != nil {
+			override.KeepOthers(attributes, spec, e, stored)
+		}
 		change := store.Change{
 			At: e.Name, Resource: spec.Resource, Before: there.Fields(spec), After: e.Fields(spec),
 		}
@@ -143,7 +158,8 @@ func (c *Catalog) write(
 		} else if !ok {
 			return "", err
 		}
-		there, found, err = override.DecodeEntry(spec, failed.Item)
+		stored = failed.Item
+		there, found, err = override.DecodeEntry(spec, stored)
 	}
 }
 

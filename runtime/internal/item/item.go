@@ -207,6 +207,11 @@ func EntryAttributes(at, limit string) [4]string {
 // PriceAttribute returns the attribute of an entry that has the price of one of a usage.
 func PriceAttribute(usage string) string { return "p_" + usage }
 
+// IsOfEntry reports whether an attribute of an entry of a catalog is a number or a price.
+func IsOfEntry(attr string) bool {
+	return strings.HasPrefix(attr, "l_") || strings.HasPrefix(attr, "p_")
+}
+
 // IsEntity reports whether the target of an override is an entity. No kind contains a '-', and in an entity
 // one ends its kind.
 func IsEntity(target string) bool { return strings.Contains(target, "-") }

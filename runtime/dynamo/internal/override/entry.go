@@ -95,3 +95,27 @@ func EncodeEntry(spec *store.Spec, e *store.Entry) codec.Item {
 	}
 	return raw
 }
+
+// KeepOthers adds to, the attributes of e, what is stored of limits, kinds, plans and usages that spec does
+// not have: another binary has them, which wrote that. An alias has none.
+func KeepOthers(to codec.Item, spec *store.Spec, e *store.Entry, stored codec.Item) {
+	if e.Alias != "" {
+		return
+	}
+	own := map[string]bool{}
+	for _, at := range spec.EntryAt() {
+		for _, limit := range spec.Limits {
+			for _, attr := range item.EntryAttributes(at, limit) {
+				own[attr] = true
+			}
+		}
+	}
+	for _, usage := range spec.Usages {
+		own[item.PriceAttribute(usage)] = true
+	}
+	for attr, value := range stored {
+		if item.IsOfEntry(attr) && !own[attr] {
+			to[attr] = value
+		}
+	}
+}

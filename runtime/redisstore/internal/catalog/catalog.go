@@ -57,8 +57,11 @@ func (c *Catalog) Get(
 	return c.decode(spec, name, value)
 }
 
-// Set implements store.Catalog.
+// Set implements store.Catalog. It leaves what spec does not have, of another binary.
 func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (store.Revision, error) {
+	if err := e.Check(spec); err != nil {
+		return "", err
+	}
 	s := stored{Alias: e.Alias, Buckets: e.Buckets, Numbers: map[string]map[string]string{},
 		Prices: map[string]int64{}}
 	for _, numbers := range e.Numbers {
@@ -82,6 +85,9 @@ func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (sto
 			s.Prices[spec.Usages[i]] = price
 		}
 	}
+	if err := c.keepOthers(ctx, spec, &e, &s); err != nil {
+		return "", err
+	}
 	entry, err := json.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("entry %s of the catalog of %s: %w", store.Quote(e.Name), spec.Resource, err)
@@ -94,6 +100,52 @@ func (c *Catalog) Set(ctx context.Context, spec *store.Spec, e store.Entry) (sto
 		}
 	}
 	return rev, err
+}
+
+// keepOthers adds to, which is e, what is stored of limits, kinds, plans and usages that spec does not have.
+// If the entry changes after this read, it has another revision than e. An alias has none of these.
+func (c *Catalog) keepOthers(ctx context.Context, spec *store.Spec, e *store.Entry, to *stored) error {
+	if e.Revision == "" || e.Alias != "" {
+		return nil
+	}
+	key := c.DB.Keys.Catalog(spec.Resource)
+	value, err := c.DB.Client.HGet(ctx, key, e.Name).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	if err != nil {
+		return c.DB.OperationError(ctx, database.OnKey(key, err))
+	}
+	var there stored
+	if _, entry := split(value); entry != "" {
+		if err := json.Unmarshal([]byte(entry), &there); err != nil {
+			return nil //nolint:nilerr // Set replaces what is malformed
+		}
+	}
+	for at, limits := range there.Numbers {
+		for limit, text := range limits {
+			if slices.Contains(spec.EntryAt(), at) && slices.Contains(spec.Limits, limit) {
+				continue
+			}
+			if to.Numbers[at] == nil {
+				to.Numbers[at] = map[string]string{}
+			}
+			to.Numbers[at][limit] = text
+		}
+	}
+	for usage, price := range there.Prices {
+		if !slices.Contains(spec.Usages, usage) {
+			to.Prices[usage] = price
+		}
+	}
+	return nil
+}
+
+// split returns the version and the entry of a value, which is empty if it was removed.
+func split(value string) (version, entry string) {
+	version, rest, _ := strings.Cut(value, " ")
+	_, entry, _ = strings.Cut(rest, " ")
+	return version, entry
 }
 
 // Delete implements store.Catalog.
@@ -145,8 +197,7 @@ func (c *Catalog) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.En
 
 // decode decodes the entry of a name. found is false if it was removed.
 func (c *Catalog) decode(spec *store.Spec, name, value string) (e store.Entry, found bool, err error) {
-	version, rest, _ := strings.Cut(value, " ")
-	_, entry, _ := strings.Cut(rest, " ")
+	version, entry := split(value)
 	if e.Version, err = strconv.ParseInt(version, 10, 64); err == nil && entry != "" {
 		e.Name, e.Revision, found = name, store.Revision(version), true
 		err = decode(spec, entry, &e)
