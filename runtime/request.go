@@ -36,10 +36,14 @@ func (c *core) within(ctx context.Context, budget time.Duration, call *request, 
 
 // acquire completes call's chains and charges their buckets.
 func (c *core) acquire(ctx context.Context, call *request) error {
-	if err := c.resolve(ctx, call); err != nil {
+	err := c.resolve(ctx, call)
+	if err == nil {
+		err = chains.CheckShared(call.Parts)
+	}
+	if err != nil {
 		return err
 	}
-	err := c.session.Acquire(ctx, &call.Call)
+	err = c.session.Acquire(ctx, &call.Call)
 	call.Asked = !call.Pooled
 	return err
 }

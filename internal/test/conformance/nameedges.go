@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/conformance/named"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -303,5 +304,38 @@ func nameOthers(w *nameWorld) {
 		if invalid, ok := errors.AsType[*store.InvalidError](err); !ok || invalid.Field != field {
 			w.Errorf("%v: %v, want an InvalidError of %s", e, err, field)
 		}
+	}
+}
+
+// nameShared: a claim on a resource and one on the name that has its buckets are not acquired together: their
+// limits may differ. Claims on one name, or its alias, are.
+func nameShared(w *nameWorld) {
+	w.enter(store.Entry{Name: "gpt-4", Buckets: "gpt-4"})
+	w.enter(store.Entry{Name: "latest", Alias: "gpt-4"})
+	old, alias := w.named(w.here, "gpt-4"), w.named(w.here, "latest")
+	for _, claims := range [][]runtime.AnyClaim{
+		{w.here.GPT4.Claim(k1, named.GPT4Cost{RPM: 1}), old.Claim(k1, named.ModelCost{RPM: 1})},
+		{old.Claim(k1, named.ModelCost{RPM: 1}), w.here.GPT4.Claim(k1, named.GPT4Cost{RPM: 1})},
+	} {
+		err := w.here.AcquireAll(w.Context(), claims...)
+		if invalid, ok := errors.AsType[*store.InvalidError](err); !ok || invalid.Field != "claims" {
+			w.Errorf("a resource and its name together: %v, want an InvalidError of the claims", err)
+		}
+	}
+	together := []runtime.AnyClaim{
+		old.Claim(k1, named.ModelCost{RPM: 3}), alias.Claim(k1, named.ModelCost{RPM: 4, Month: money.Unit}),
+	}
+	if !w.store.Rooted { // there, claims of one call have one root
+		together = append(together, w.here.GPT4.Claim(keyOf("2", "7"), named.GPT4Cost{RPM: 1}))
+	}
+	if err := w.here.AcquireAll(w.Context(), together...); err != nil {
+		w.Fatalf("a name and its alias together: %v", err)
+	}
+	seen, err := old.Peek(w.Context(), k1)
+	if err != nil {
+		w.Fatalf("peek: %v", err)
+	}
+	if got := seen.Available; got.RPM != 3 || got.Month != 4*money.Unit {
+		w.Errorf("%v are left, want 3 rpm and 4 USD", got)
 	}
 }

@@ -32,6 +32,7 @@ var nameBehaviours = []nameBehaviour{
 	{"a name removed", nameRemoved},
 	{"another binary's entry", nameOthers},
 	{"buckets from before", nameMoved},
+	{"a resource and its name at once", nameShared},
 	{"reset of names", nameReset},
 	{"callers of names at once", nameCrowd},
 	{"no catalog", nameOutage},
