@@ -12,7 +12,8 @@
 // [Counters] keeps the metrics in this process. Package otellimit records them, and `sluice metrics` makes a
 // dashboard and alarms of them.
 //
-// No metric has an entity for a label: there are as many as a service has users.
+// No metric has an entity for a label: there are as many as a service has users. Of the names of templates,
+// the 200 most used ones have a value of their own.
 package metrics
 
 // Kind is how measurements of a metric add up.
@@ -40,7 +41,8 @@ type Metric struct {
 
 // Labels. Outcomes and operations are those of runtime.Observer, in lower case.
 const (
-	Resource   = "sluice.resource"    // gpt-4; "" for calls about none
+	Resource   = "sluice.resource"    // gpt-4, or the template of a name; "" for calls about none
+	Name       = "sluice.name"        // gpt-5, a name of a template; OtherName; "" for other resources
 	EntityKind = "sluice.entity.kind" // user
 	LimitName  = "sluice.limit.name"  // rpm: the limit that refused; "" where none did
 	LimitKind  = "sluice.limit.kind"  // project: the kind whose limit that was
@@ -57,15 +59,18 @@ const (
 	Currency  = "sluice.currency"      // USD
 )
 
+// OtherName is the value of Name for names of templates that are not among the 200 most used ones.
+const OtherName = "_OTHER" // OpenTelemetry's word
+
 // Values are the values of a metric's labels, in their order.
-type Values [7]string
+type Values [8]string
 
 // The metrics.
 var (
 	Decisions = &Metric{
 		Name: "sluice.decisions", Unit: "{decision}", Kind: Counter,
 		Description: "Acquires and waits that have ended; an acquire of several resources is one for each.",
-		Labels:      []string{Resource, EntityKind, Operation, Outcome, LimitName, LimitKind, ErrorType},
+		Labels:      []string{Resource, EntityKind, Operation, Outcome, LimitName, LimitKind, ErrorType, Name},
 	}
 	DecisionDuration = &Metric{
 		Name: "sluice.decision.duration", Unit: "s", Kind: Histogram,
@@ -76,13 +81,13 @@ var (
 		Name: "sluice.degraded.nano", Unit: "{nano_unit}", Kind: Counter,
 		Description: "Money that degraded decisions admitted and no budget in the store is charged for, in " +
 			"billionths of its currency.",
-		Labels: []string{Resource, Currency},
+		Labels: []string{Resource, Currency, Name},
 	}
 	Settlements = &Metric{
 		Name: "sluice.settlements", Unit: "{settlement}", Kind: Counter,
 		Description: "Leases settled or released, those that the store did not take (failed), and " +
 			"settles that said nothing possible (invalid).",
-		Labels: []string{Resource, EntityKind, Operation, Outcome, ErrorType},
+		Labels: []string{Resource, EntityKind, Operation, Outcome, ErrorType, Name},
 	}
 	StoreCalls = &Metric{
 		Name: "sluice.store.calls", Unit: "{call}", Kind: Counter,
@@ -109,7 +114,7 @@ var (
 		Name: "sluice.leases.lost", Unit: "{lease}", Kind: Counter,
 		Description: "Leases whose hold could not be extended: their calls were told to end, and others may have " +
 			"had their slots.",
-		Labels: []string{Resource, EntityKind},
+		Labels: []string{Resource, EntityKind, Name},
 	}
 	SlotsSwept = &Metric{
 		Name: "sluice.slots.swept", Unit: "{token}", Kind: Counter,
@@ -120,17 +125,17 @@ var (
 	PrefetchAdmitted = &Metric{
 		Name: "sluice.prefetch.admitted", Unit: "{decision}", Kind: Counter,
 		Description: "Acquires and waits that were admitted without a request, of tokens taken before.",
-		Labels:      []string{Resource, EntityKind},
+		Labels:      []string{Resource, EntityKind, Name},
 	}
 	PrefetchTaken = &Metric{
 		Name: "sluice.prefetch.taken", Unit: "{token}", Kind: Counter,
 		Description: "Tokens that were taken for calls to come; of a limit of money, billionths of its currency.",
-		Labels:      []string{Resource, EntityKind, LimitName},
+		Labels:      []string{Resource, EntityKind, LimitName, Name},
 	}
 	PrefetchReturned = &Metric{
 		Name: "sluice.prefetch.returned", Unit: "{token}", Kind: Counter,
 		Description: "Tokens that were taken for calls to come and given back, since no call used them in time.",
-		Labels:      []string{Resource, EntityKind, LimitName},
+		Labels:      []string{Resource, EntityKind, LimitName, Name},
 	}
 	BreakersOpen = &Metric{
 		Name: "sluice.breakers.open", Unit: "{breaker}", Kind: Gauge,

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -29,12 +30,13 @@ func Observer(sink Sink) *runtime.Observer {
 		open += more
 		sink.Measure(context.Background(), BreakersOpen, open, Values{})
 	}
+	of := &names{}
 	breaker(0) // so that there is something to see of what is well
 	decided := func(outcome string) func(context.Context, runtime.Event) {
-		return func(ctx context.Context, e runtime.Event) { decision(ctx, sink, outcome, e) }
+		return func(ctx context.Context, e runtime.Event) { decision(ctx, sink, of, outcome, e) }
 	}
 	closed := func(outcome string) func(context.Context, runtime.Event) {
-		return func(ctx context.Context, e runtime.Event) { settlement(ctx, sink, outcome, e) }
+		return func(ctx context.Context, e runtime.Event) { settlement(ctx, sink, of, outcome, e) }
 	}
 	return &runtime.Observer{
 		Acquired: decided("acquired"), Denied: decided("denied"), Degraded: decided("degraded"),
@@ -42,13 +44,14 @@ func Observer(sink Sink) *runtime.Observer {
 		Settled:  closed("settled"), Released: closed("released"),
 		Failed: func(ctx context.Context, e runtime.Event) {
 			if e.Operation == store.OperationSettle || e.Operation == store.OperationRelease {
-				settlement(ctx, sink, lost(e.Err), e)
+				settlement(ctx, sink, of, lost(e.Err), e)
 			} else {
-				decision(ctx, sink, "failed", e)
+				decision(ctx, sink, of, "failed", e)
 			}
 		},
 		LeaseLost: func(ctx context.Context, e runtime.Event) {
-			sink.Measure(ctx, LeasesLost, 1, Values{e.Resource, e.Kind})
+			resource, name := of.labels(e.Resource, e.Template)
+			sink.Measure(ctx, LeasesLost, 1, Values{resource, e.Kind, name})
 		},
 		Prefetched: func(ctx context.Context, e runtime.Event) {
 			m, tokens := PrefetchTaken, float64(e.Millitokens)
@@ -58,7 +61,8 @@ func Observer(sink Sink) *runtime.Observer {
 			if e.Currency == "" {
 				tokens /= bucket.Milli
 			}
-			sink.Measure(ctx, m, tokens, Values{e.Resource, e.Kind, e.Limit})
+			resource, name := of.labels(e.Resource, e.Template)
+			sink.Measure(ctx, m, tokens, Values{resource, e.Kind, e.Limit, name})
 		},
 		Store: func(ctx context.Context, e runtime.StoreEvent) { call(ctx, sink, e) },
 		Breaker: func(opens bool, _ error) {
@@ -78,20 +82,22 @@ func Observer(sink Sink) *runtime.Observer {
 	}
 }
 
-func decision(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
-	sink.Measure(ctx, Decisions, 1, Values{e.Resource, e.Kind, e.Operation, outcome, e.Limit, e.LimitKind,
-		TypeOf(e.Err)})
-	sink.Measure(ctx, DecisionDuration, e.Took.Seconds(), Values{e.Resource, e.Operation, outcome})
+func decision(ctx context.Context, sink Sink, of *names, outcome string, e runtime.Event) {
+	resource, name := of.labels(e.Resource, e.Template)
+	sink.Measure(ctx, Decisions, 1, Values{resource, e.Kind, e.Operation, outcome, e.Limit, e.LimitKind,
+		TypeOf(e.Err), name})
+	sink.Measure(ctx, DecisionDuration, e.Took.Seconds(), Values{resource, e.Operation, outcome})
 	if e.Pooled {
-		sink.Measure(ctx, PrefetchAdmitted, 1, Values{e.Resource, e.Kind})
+		sink.Measure(ctx, PrefetchAdmitted, 1, Values{resource, e.Kind, name})
 	}
 	if e.Uncharged > 0 {
-		sink.Measure(ctx, DegradedNano, float64(e.Uncharged), Values{e.Resource, e.Currency})
+		sink.Measure(ctx, DegradedNano, float64(e.Uncharged), Values{resource, e.Currency, name})
 	}
 }
 
-func settlement(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
-	sink.Measure(ctx, Settlements, 1, Values{e.Resource, e.Kind, e.Operation, outcome, TypeOf(e.Err)})
+func settlement(ctx context.Context, sink Sink, of *names, outcome string, e runtime.Event) {
+	resource, name := of.labels(e.Resource, e.Template)
+	sink.Measure(ctx, Settlements, 1, Values{resource, e.Kind, e.Operation, outcome, TypeOf(e.Err), name})
 }
 
 // lost says how a settle or a release has ended for err. After a mistake of its caller's, the lease is as it
@@ -104,20 +110,20 @@ func lost(err error) string {
 }
 
 func call(ctx context.Context, sink Sink, e runtime.StoreEvent) {
-	system := SystemOf(e)
-	sink.Measure(ctx, StoreCalls, 1, Values{e.Resource, system, e.Call, e.Path, e.Outcome})
+	system, resource := SystemOf(e), cmp.Or(e.Template, e.Resource)
+	sink.Measure(ctx, StoreCalls, 1, Values{resource, system, e.Call, e.Path, e.Outcome})
 	sink.Measure(ctx, StoreCallDuration, e.Took.Seconds(), Values{system, e.Call, e.Outcome})
 	if e.Read > 0 {
-		sink.Measure(ctx, StoreCapacity, e.Read, Values{e.Resource, e.Path, "read"})
+		sink.Measure(ctx, StoreCapacity, e.Read, Values{resource, e.Path, "read"})
 	}
 	if e.Write > 0 {
-		sink.Measure(ctx, StoreCapacity, e.Write, Values{e.Resource, e.Path, "write"})
+		sink.Measure(ctx, StoreCapacity, e.Write, Values{resource, e.Path, "write"})
 	}
 	if e.Coalesced > 0 {
-		sink.Measure(ctx, StoreCoalesced, float64(e.Coalesced), Values{e.Resource, system})
+		sink.Measure(ctx, StoreCoalesced, float64(e.Coalesced), Values{resource, system})
 	}
 	if e.Swept > 0 {
-		sink.Measure(ctx, SlotsSwept, float64(e.Swept), Values{e.Resource, system})
+		sink.Measure(ctx, SlotsSwept, float64(e.Swept), Values{resource, system})
 	}
 }
 

@@ -81,9 +81,8 @@ func play(t *testing.T, o *runtime.Observer) {
 		{func(e runtime.Event) { o.Released(ctx, e) }, store.OperationRelease, nil},
 	} {
 		f.tell(runtime.Event{
-			Operation: f.operation, Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm",
-			LimitKind: "project",
-			Took:      3 * time.Millisecond, Err: f.err,
+			Operation: f.operation, Resource: "model/gpt-5", Template: "model", Kind: "user", Entity: "user-1",
+			Limit: "tpm", LimitKind: "project", Took: 3 * time.Millisecond, Err: f.err,
 		})
 	}
 	began := time.Unix(1_800_000_000, 0)
@@ -97,8 +96,11 @@ func play(t *testing.T, o *runtime.Observer) {
 	o.Skew(-2 * time.Second)
 	for _, operation := range []string{store.OperationTake, store.OperationReturn} {
 		o.Prefetched(ctx, runtime.Event{
-			Operation: operation, Resource: "gpt-4", Kind: "user", Limit: "tpm", Millitokens: 40_000,
+			Operation: operation, Resource: "model/gpt-5", Template: "model", Kind: "user", Limit: "tpm",
+			Millitokens: 40_000,
 		})
 	}
-	o.LeaseLost(ctx, runtime.Event{Operation: store.OperationExtend, Resource: "jobs", Kind: "org"})
+	o.LeaseLost(ctx, runtime.Event{
+		Operation: store.OperationExtend, Resource: "model/gpt-5", Template: "model", Kind: "org",
+	})
 }

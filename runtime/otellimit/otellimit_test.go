@@ -2,6 +2,7 @@ package otellimit_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -12,11 +13,13 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/metrics"
 	"github.com/sluice-go/sluice/runtime/otellimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // collect returns the data points of a metric: those of a counter.
@@ -142,8 +145,8 @@ func TestSpanOfEvent(t *testing.T) {
 	}
 	began := time.Unix(1_800_000_000, 0)
 	observer.Store(t.Context(), runtime.StoreEvent{
-		System: "dynamodb", Call: "TransactWriteItems", Resource: "gpt-4", Path: "transact", Buckets: 2,
-		Generic: true, Outcome: "throttled",
+		System: "dynamodb", Call: "TransactWriteItems", Resource: "model/gpt-5", Template: "model",
+		Path: "transact", Buckets: 2, Generic: true, Outcome: "throttled",
 		Coalesced: 3, Read: 1, Write: 4, Began: began, Took: time.Second,
 	})
 	all := s.spans.GetSpans()
@@ -154,7 +157,8 @@ func TestSpanOfEvent(t *testing.T) {
 	}
 	const want = "db.operation.batch.size=2,db.operation.name=TransactWriteItems,db.system.name=aws.dynamodb," +
 		"error.type=throttled,sluice.capacity.read=1,sluice.capacity.write=4,sluice.coalesced=3," +
-		"sluice.outcome=throttled,sluice.resource=gpt-4,sluice.store.generic=true,sluice.store.path=transact"
+		"sluice.name=gpt-5,sluice.outcome=throttled,sluice.resource=model,sluice.store.generic=true," +
+		"sluice.store.path=transact"
 	set := attribute.NewSet(one.Attributes...)
 	if diff := cmp.Diff(want, set.Encoded(attribute.DefaultEncoder())); diff != "" {
 		t.Error(diff)
@@ -166,6 +170,38 @@ func TestNoProvider(t *testing.T) {
 	for _, opt := range []otellimit.Option{otellimit.WithMeterProvider(nil), otellimit.WithTracerProvider(nil)} {
 		if _, err := otellimit.New(opt); err == nil {
 			t.Error("no error")
+		}
+	}
+}
+
+// TestNames: ten thousand names of a template make no more series than the most used of them.
+func TestNames(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	o, err := otellimit.New(otellimit.WithMeterProvider(provider),
+		otellimit.WithTracerProvider(noop.NewTracerProvider()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const names = 10_000
+	for i := range names {
+		resource := fmt.Sprint("model/gpt-", i)
+		o.Acquired(t.Context(), runtime.Event{
+			Operation: store.OperationAcquire, Resource: resource, Template: "model", Kind: "key",
+		})
+		o.Store(t.Context(), runtime.StoreEvent{
+			System: "redis", Call: "EVALSHA", Resource: resource, Template: "model", Path: "acquire",
+			Outcome: "applied",
+		})
+	}
+	for m, most := range map[*metrics.Metric]int{metrics.Decisions: 201, metrics.StoreCalls: 1} {
+		sum := 0.0
+		points := collect(t, reader, m)
+		for _, p := range points {
+			sum += p.Value
+		}
+		if len(points) != most || sum != names {
+			t.Errorf("%s: %v in %d series, want %d in %d", m.Name, sum, len(points), names, most)
 		}
 	}
 }

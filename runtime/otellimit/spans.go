@@ -2,6 +2,7 @@ package otellimit
 
 import (
 	"context"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -27,12 +28,15 @@ type spans struct {
 }
 
 func (s *spans) store(ctx context.Context, e runtime.StoreEvent) {
-	all := append(make([]attribute.KeyValue, 0, len(s.own)+12), s.own...)
+	all := append(make([]attribute.KeyValue, 0, len(s.own)+13), s.own...)
 	all = append(all,
 		semconv.DBSystemNameKey.String(metrics.SystemOf(e)), semconv.DBOperationName(e.Call),
 		attribute.String(metrics.Path, e.Path), attribute.String(metrics.Outcome, e.Outcome),
 	)
-	if e.Resource != "" {
+	if e.Template != "" {
+		name := strings.TrimPrefix(e.Resource, e.Template+"/")
+		all = append(all, attribute.String(metrics.Resource, e.Template), attribute.String(metrics.Name, name))
+	} else if e.Resource != "" {
 		all = append(all, attribute.String(metrics.Resource, e.Resource))
 	}
 	if e.Buckets > 1 {

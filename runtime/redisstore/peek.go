@@ -21,7 +21,8 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	}
 	balances, exist := make([]*redis.IntSliceCmd, len(r.portions)), make([]*redis.IntCmd, len(r.portions))
 	event := store.StoreEvent{
-		Call: callPipeline, Path: pathPeek, Resource: r.portions[0].spec.Resource, Buckets: len(r.portions),
+		Call: callPipeline, Path: pathPeek, Resource: r.portions[0].spec.Resource,
+		Template: r.portions[0].spec.Template, Buckets: len(r.portions),
 	}
 	fills := s.fills.Load()
 	err := s.read(ctx, event, func(ctx context.Context) (bool, error) {

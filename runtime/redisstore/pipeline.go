@@ -303,9 +303,9 @@ func (c *call) report(began time.Time) {
 		return
 	}
 	c.pipeline.session.report(first.ctx, store.StoreEvent{
-		Call: strings.ToUpper(c.command.Name()), Resource: first.portions[0].spec.Resource, Path: first.path,
-		Buckets: len(first.portions), Outcome: c.outcome.String(), Coalesced: len(c.requests), Swept: c.swept,
-		Began: began,
+		Call: strings.ToUpper(c.command.Name()), Resource: first.portions[0].spec.Resource,
+		Template: first.portions[0].spec.Template, Path: first.path, Buckets: len(first.portions),
+		Outcome: c.outcome.String(), Coalesced: len(c.requests), Swept: c.swept, Began: began,
 	})
 }
 

@@ -155,7 +155,8 @@ func (s resolver) readOverrides(r *request, now int64) error {
 		ctx, cancel = context.WithTimeout(ctx, max(minAttempt, until(r.deadline)/2))
 		defer cancel()
 	}
-	event := store.StoreEvent{Call: callPipeline, Path: "levels", Resource: r.portions[0].spec.Resource}
+	event := store.StoreEvent{Call: callPipeline, Path: "levels", Resource: r.portions[0].spec.Resource,
+		Template: r.portions[0].spec.Template}
 	all, keys := s.unresolved(r, now)
 	reads := s.reads.Join(keys, func(begun []*overrideRead) {
 		s.sendReads(context.WithoutCancel(ctx), event, begun)

@@ -32,8 +32,8 @@ func findMalformed(ctx context.Context, s *session, err error, portions []portio
 	for _, p := range portions {
 		for _, key := range p.keys {
 			event := store.StoreEvent{
-				Call: "HMGET", Path: "read", Resource: p.spec.Resource, Outcome: "found",
-				Began: s.env.Clock.Now(),
+				Call: "HMGET", Path: "read", Resource: p.spec.Resource, Template: p.spec.Template,
+				Outcome: "found", Began: s.env.Clock.Now(),
 			}
 			reply, err := s.db.Client.HMGet(ctx, key.(string), text.BucketFields()...).Result()
 			switch {

@@ -96,6 +96,7 @@ type StoreEvent struct { //nolint:revive // users know it as runtime.StoreEvent
 	System   string // dynamodb or redis
 	Call     string // as the store names it: UpdateItem; EVALSHA, or PIPELINE for reads that went together
 	Resource string // the first's of several; "" for member and system, which concern none
+	Template string // of which Resource is a name; "" for another resource
 	// Path is, for a write: create, normal, retry, settle, adjust, reshape, undo, repair, carry, transact, or
 	// system for notes about the table itself. For a read it is read, levels (overrides), perlimit or member.
 	// On Redis a script call is acquire, settle, extend or undo, by the first call in it. A read on Redis is

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ type gateway struct {
 	lists  atomic.Int64
 	events atomic.Int64 // requests about buckets and what decides their numbers
 	reads  atomic.Int64 // those that read
+	odd    atomic.Int64 // those of a name whose event does not have its template
 
 	mu      sync.Mutex
 	fell    string           // says which bucket's version has fallen
@@ -45,6 +47,10 @@ func (w *nameWorld) gateway(clock store.Clock) *gateway {
 			p.events.Add(1)
 			if slices.Contains([]string{"member", "levels", "read"}, e.Path) {
 				p.reads.Add(1)
+			}
+			template, _, ofName := strings.Cut(e.Resource, "/")
+			if ofName && e.Template != template || !ofName && e.Template != "" {
+				p.odd.Add(1)
 			}
 		}}),
 		runtime.WithCallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)))

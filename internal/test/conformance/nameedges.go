@@ -46,6 +46,9 @@ func nameTwo(w *nameWorld) {
 	w.store.Advance(24 * time.Hour)
 	take(w.here, "c", "admitted", 6, 12)
 	take(w.elsewhere, "c", "admitted", 2, 4)
+	if n := w.here.odd.Load(); n != 0 {
+		w.Errorf("%d requests are not told as those of a name of voice", n)
+	}
 }
 
 // nameSlots: calls on all names together are in flight.

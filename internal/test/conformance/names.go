@@ -272,6 +272,9 @@ func nameUnread(w *nameWorld) {
 	if lists = w.here.lists.Load() - lists; events > 60 || reads != 0 || lists != 0 {
 		w.Errorf("%d requests for 30 calls, of which %d read, and %d of the catalog", events, reads, lists)
 	}
+	if n := w.here.odd.Load(); n != 0 {
+		w.Errorf("%d requests are not told as those of a name of model", n)
+	}
 	if n := testing.AllocsPerRun(100, func() {
 		_, _ = w.here.Model.Named(w.Context(), "gpt-5")
 	}); n != 0 {

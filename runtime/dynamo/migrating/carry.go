@@ -132,7 +132,7 @@ func (s *session) shape(
 	get := func(keys []item.Item) (wire.Batch, error) {
 		var got wire.Batch
 		err := s.retrier.Do(ctx, func() (err error) {
-			if got, _, err = s.conn.ReadAll(ctx, spec.Resource, keys, true); err == nil && len(got.Unprocessed) > 0 {
+			if got, _, err = s.conn.ReadAll(ctx, spec, keys, true); err == nil && len(got.Unprocessed) > 0 {
 				err = &types.ProvisionedThroughputExceededException{
 					Message: aws.String("keys of the batch were not read"),
 				}

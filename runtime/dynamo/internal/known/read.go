@@ -121,7 +121,7 @@ func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
 		consistent: consistent, at: now,
 	}
 	for chunk := range slices.Chunk(keys, wire.MaxBatchGet) {
-		got, o, err := r.Conn.ReadAll(ctx, all[0].Resource.Spec.Resource, chunk, consistent)
+		got, o, err := r.Conn.ReadAll(ctx, all[0].Resource.Spec, chunk, consistent)
 		if o != wire.Applied {
 			return r.useExpired(all, o, now), err
 		}

@@ -254,16 +254,16 @@ func (c *Conn) Read(ctx context.Context, b *Bucket) (img *bucket.Image, at int64
 	return img, c.At(began), Applied, nil
 }
 
-// ReadAll reads up to MaxBatchGet keys, once: of buckets, of overrides, of the heartbeat. The event names
-// resource. The outcome is that of a write, as in Read.
+// ReadAll reads up to MaxBatchGet keys, once: of buckets, of overrides, of the heartbeat. The event is of
+// spec. The outcome is that of a write, as in Read.
 func (c *Conn) ReadAll(
-	ctx context.Context, resource string, keys []codec.Item, consistent bool,
+	ctx context.Context, spec *store.Spec, keys []codec.Item, consistent bool,
 ) (Batch, Outcome, error) {
 	began := c.Env.Clock.Now()
 	got, err := BatchGet(ctx, c.API, c.Table, keys, consistent)
 	event := store.StoreEvent{
-		Call: "BatchGetItem", Path: "levels", Resource: resource, Outcome: "found", Read: got.Units,
-		Began: began,
+		Call: "BatchGetItem", Path: "levels", Resource: spec.Resource, Template: spec.Template, Outcome: "found",
+		Read: got.Units, Began: began,
 	}
 	if len(got.Items) == 0 {
 		event.Outcome = "missing"
@@ -298,9 +298,9 @@ type Transaction struct {
 	Plans []plan.Plan // with vectors of their own
 	op    string
 
-	input    *dynamodb.TransactWriteItemsInput
-	resource string // of the first bucket
-	swept    int64  // whole tokens of holds that are over
+	input *dynamodb.TransactWriteItemsInput
+	spec  *store.Spec // of the first bucket
+	swept int64       // whole tokens of holds that are over
 }
 
 // NewTransaction returns an empty write under op.
@@ -319,7 +319,7 @@ func (tx *Transaction) Add(table *string, b *Bucket, p *plan.Plan) error {
 		return err
 	}
 	if len(tx.Plans) == 0 {
-		tx.resource = b.Spec.Resource
+		tx.spec = b.Spec
 	}
 	tx.Plans = append(tx.Plans, p.Clone())
 	tx.swept += swept(b.Spec, p)
@@ -357,8 +357,8 @@ func (c *Conn) Transact(ctx context.Context, tx *Transaction, served int) (Outco
 	out, err := c.API.TransactWriteItems(ctx, tx.input, NoRetry)
 	o := Applied
 	event := store.StoreEvent{
-		Call: "TransactWriteItems", Path: "transact", Resource: tx.resource, Buckets: len(tx.Plans),
-		Coalesced: served, Began: began,
+		Call: "TransactWriteItems", Path: "transact", Resource: tx.spec.Resource, Template: tx.spec.Template,
+		Buckets: len(tx.Plans), Coalesced: served, Began: began,
 		Generic: slices.ContainsFunc(tx.Plans, func(p plan.Plan) bool { return p.Generic }),
 	}
 	var metadata middleware.Metadata
@@ -389,7 +389,7 @@ func (c *Conn) Retrier(attempts int, jitter func() float64) Retrier {
 
 // reportFor reports a call that is about b.
 func (c *Conn) reportFor(ctx context.Context, b *Bucket, e store.StoreEvent) {
-	e.Resource = b.Spec.Resource
+	e.Resource, e.Template = b.Spec.Resource, b.Spec.Template
 	c.Report(ctx, e)
 }
 
