@@ -30,7 +30,7 @@ type config struct {
 	of numbers.Of
 }
 
-// Name returns the resource's name in the schema, and of a template's name model/gpt-5.
+// Name returns the resource's name in the schema; for one name of a template, such as model/gpt-5.
 func (c *Config[E, C, L]) Name() string { return c.untyped.of.Resource() }
 
 // converter converts between structs of optional limits and vectors.
@@ -39,7 +39,8 @@ type converter[L any] struct {
 	fromVector func([]*Rate) L
 }
 
-// Override is what is overridden of one resource, for an entity or a kind. It is safe for concurrent use.
+// Override is what is overridden of one resource, for an entity, a kind or a plan. It is safe for concurrent
+// use.
 type Override[L any] struct {
 	untyped *override
 	rates   *converter[L]
@@ -53,7 +54,7 @@ type override struct {
 	entity Entity // nil for a kind
 }
 
-// Explained is one entry of Explain: an override, the schema, or what a region keeps.
+// Explained is one entry of Explain: an override, a plan, the catalog, the schema, or what a region keeps.
 type Explained[L any] struct {
 	// At is "user-123", "user" or "schema"; "floor" for what a region keeps without a quota. For plan pro there
 	// are "pro.user", its override, and "schema.pro.user". For a name there are "all.user-123", the override of
@@ -97,9 +98,10 @@ func (r config) ofKind(entity Entity) *override {
 	return &override{config: r, at: numbers.Place{Of: r.of, Kind: kind, At: r.spec.Kinds[kind].Name}}
 }
 
-// Explain returns what overrides and schema have for entity, and which limits each decides: its override,
-// that of its plan, the schema's plan, its kind's override, the schema. It reads what is stored. Processes
-// that remember something else follow within their WithCacheTTL.
+// Explain returns what there is for entity, in order of precedence, and which limits each decides. First is
+// its override, then its plan as changed at run time, its plan in the schema, its kind's override, the
+// schema. For a name, its override of the name comes first, and the catalog comes before plans. Explain reads
+// what is stored: processes follow within their WithCacheTTL.
 //
 // If regions divide the limits, the numbers of the kind and the schema are for all regions together. The part
 // of them that each region keeps, "floor", then comes after the entity's override. It decides where neither

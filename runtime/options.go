@@ -162,10 +162,10 @@ func OnUnavailable(p Policy) CallOption {
 	}
 }
 
-// Prefetch says how long before its use a call may have its tokens taken from the table, in place of
-// limits.yaml's prefetch: whole milliseconds from 100 ms to 5 s. With 0 the call asks the table. A call fails
-// with an *InvalidError for a resource whose limits.yaml may have no prefetch: one with in_flight, on_crash:
-// release or window: never.
+// Prefetch lets a call use tokens that this process has taken at most d before, in place of limits.yaml's
+// prefetch. d is whole milliseconds from 100 ms to 5 s, or 0: then the call asks the store. A call fails with
+// an *InvalidError on a resource that can have no prefetch: one with in_flight, on_crash: release or window:
+// never.
 func Prefetch(d time.Duration) CallOption {
 	return func(o *callOptions) {
 		if !prefetch.Allowed(d) {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/sources"
 )
 
-// Plans puts entities of one kind, E, on the plans of a schema, P. P counts them from 1; 0 is no plan. A
-// generated Limiter's SetPlan and PlanOf call it. It is safe for concurrent use.
+// Plans puts entities of one kind, E, on the plans of a schema. P is the type of plans, which counts them
+// from 1; 0 is no plan. A generated Limiter's SetPlan and PlanOf call it. It is safe for concurrent use.
 type Plans[E Entity, P ~uint8] struct{ untyped plans }
 
 // plans is the untyped part.
@@ -25,7 +25,7 @@ func BindPlans[E Entity, P ~uint8](b *Builder, names ...string) *Plans[E, P] {
 // Set puts entity on plan, or on none if that is 0. This Limiter goes by it at once, for entity and for those
 // below it, others within their WithCacheTTL. Usage of an open window stays; the difference of the capacities
 // is available at once. If entity is on the plan already, it writes nothing. It fails with:
-//   - an *InvalidError for a bad id, or for a plan that there is not;
+//   - an *InvalidError for a bad id, or for a plan that is not in limits.yaml;
 //   - a *ContendedError if others change the entity's plan at each attempt;
 //   - the store's error. Then it may be called again.
 func (p *Plans[E, P]) Set(ctx context.Context, entity E, plan P) error {

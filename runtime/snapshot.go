@@ -13,7 +13,7 @@ type Snapshot[C any] struct {
 type BucketSnapshot[C any] struct {
 	Entity                     string        // as stored: user-123
 	Available, Capacity, Burst C             // Available is rounded down, 0 in debt
-	Prefetched                 C             // by this process and not used yet, beside Available
+	Prefetched                 C             // taken by this process and not used yet; not in Available
 	Full                       time.Duration // until the slowest limit is full; in-flight limits do not count
 	Exists                     bool
 }
