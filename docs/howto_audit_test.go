@@ -6,6 +6,7 @@ import (
 	"time"
 
 	plans "github.com/sluice-go/sluice/gen/testdata/golden/plans/out"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -14,7 +15,7 @@ import (
 
 // bought is quoted in docs/how-to/audit.md.
 func bought(ctx context.Context, lim *plans.Limiter, customer string) error {
-	ctx = store.ChangedBy(ctx, "alice@example.com", "invoice 2026-117")
+	ctx = runtime.ChangedBy(ctx, "alice@example.com", "invoice 2026-117")
 	return lim.SetPlan(ctx, plans.Org{ID: customer}, plans.PlanPro)
 }
 

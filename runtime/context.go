@@ -1,6 +1,17 @@
 package runtime
 
-import "context"
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// ChangedBy returns a context for calls that change a plan, an override or a catalog: the records of the
+// changes name by and reason. With an empty by, they name the client that the store signs in with. Of each,
+// the first 200 bytes are recorded.
+func ChangedBy(ctx context.Context, by, reason string) context.Context {
+	return store.ChangedBy(ctx, by, reason)
+}
 
 // Context returns a copy of ctx that ends before another caller may have what the lease holds:
 //   - with cause ErrLeaseLost, if the lease is lost: three seconds before the end of what it holds; and if

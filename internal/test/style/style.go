@@ -48,7 +48,7 @@ type Bounds struct {
 // Repository has the bounds of this repository. Names rises with what a package of users needs, Pairs with
 // what the store keeps: plans took 40.
 var Repository = Bounds{
-	Columns: 110, Words: 30, Methods: 20, Package: 3000, File: 400, Function: 60, Names: 78, Pairs: 286,
+	Columns: 110, Words: 30, Methods: 20, Package: 3000, File: 400, Function: 60, Names: 79, Pairs: 286,
 }
 
 // Finding is one violation of a rule. Path is relative to the root, with slashes; Line is 0 if it is of a
