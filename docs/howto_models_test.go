@@ -57,9 +57,9 @@ func TestModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		limittest.Names(t, engine, lim, templates.Model,
-			store.Entry{Name: "gpt-5", Prices: []int64{1_000_000, -1, -1, -1}}, store.Entry{Name: "mini"},
-			store.Entry{Name: "gpt-5-2026-08-07", Alias: "gpt-5"},
-			store.Entry{Name: "big", Numbers: []store.Stored{{At: "key", Limits: rpm(2)}}})
+			limittest.Entry{Name: "gpt-5", Prices: []int64{1_000_000, -1, -1, -1}}, limittest.Entry{Name: "mini"},
+			limittest.Entry{Name: "gpt-5-2026-08-07", Alias: "gpt-5"},
+			limittest.Entry{Name: "big", Numbers: []store.Stored{{At: "key", Limits: rpm(2)}}})
 		key := templates.Key{ID: "1", Org: templates.Org{ID: "7"}}
 		if err := answer(t.Context(), lim, key, "gpt-5-2026-08-07", 1_000); err != nil {
 			t.Fatal(err)

@@ -9,18 +9,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
+// Entry is a name of a catalog, with the prices and numbers that are different for it.
+type Entry = store.Entry
+
 // Names adds names to the catalog of a template, in the table of a store that StoreOn made on engine:
 //
 //	engine := memdynamo.New()
 //	lim, err := limits.New(limittest.StoreOn(t, engine))
 //	…
-//	limittest.Names(t, engine, lim, limits.Model, store.Entry{Name: "gpt-5"})
+//	limittest.Names(t, engine, lim, limits.Model, limittest.Entry{Name: "gpt-5"})
 //
 // A Limiter that has read the catalog before sees them within its WithCacheTTL. An entry replaces the one
 // that is there under its name.
 func Names(
 	t testing.TB, engine *memdynamo.Engine, lim interface{ Specs() []*store.Spec }, template string,
-	entries ...store.Entry,
+	entries ...Entry,
 ) {
 	t.Helper()
 	specs := lim.Specs()

@@ -9,7 +9,6 @@ import (
 	"github.com/sluice-go/sluice/internal/test/conformance/named"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
-	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestNames: names of a test's catalog are served, with their prices. Others are unknown.
@@ -20,8 +19,8 @@ func TestNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		limittest.Names(t, engine, lim, named.Model, store.Entry{Name: "gpt-5", Prices: []int64{-1, -1, 0}},
-			store.Entry{Name: "latest", Alias: "gpt-5"})
+		limittest.Names(t, engine, lim, named.Model, limittest.Entry{Name: "gpt-5", Prices: []int64{-1, -1, 0}},
+			limittest.Entry{Name: "latest", Alias: "gpt-5"})
 		model, err := lim.Model.Named(t.Context(), "latest")
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +39,7 @@ func TestNames(t *testing.T) {
 		if _, unknown := errors.AsType[*named.UnknownNameError](err); !unknown {
 			t.Errorf("a name that the catalog lacks: %v", err)
 		}
-		limittest.Names(t, engine, lim, named.Model, store.Entry{Name: "gpt-6"}, store.Entry{Name: "gpt-5"})
+		limittest.Names(t, engine, lim, named.Model, limittest.Entry{Name: "gpt-6"}, limittest.Entry{Name: "gpt-5"})
 		time.Sleep(time.Minute + time.Second)
 		if _, err := lim.Model.Named(t.Context(), "gpt-6"); err != nil {
 			t.Errorf("a name that was added: %v", err)
