@@ -94,6 +94,7 @@ type rig struct {
 	current *limits.Current
 	both    *envoy.Current
 	leases  *leases.Holder
+	conn    *grpc.ClientConn
 	client  ratelimit.RateLimitServiceClient
 	drain   context.CancelFunc
 	log     strings.Builder
@@ -107,6 +108,7 @@ type options struct {
 	rules  string
 	leases int
 	tokens []string
+	count  func(envoy.Outcome) // is called for each outcome; it may be nil
 }
 
 // bubble runs a test on a rig.
@@ -142,6 +144,9 @@ func (r *rig) start(o options) {
 	s := &envoy.Service{Config: envoy.Config{Current: r.both, Leases: r.leases, LeaseLife: 10 * time.Minute,
 		Logger: slog.New(slog.NewTextHandler(&r.log, nil)), Draining: draining,
 		Count: func(_ context.Context, what envoy.Outcome) {
+			if o.count != nil {
+				o.count(what)
+			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.counts[what]++
@@ -152,11 +157,11 @@ func (r *rig) start(o options) {
 	go func() { served <- server.Serve(buffered{listen}) }()
 	running, stop := context.WithCancel(context.Background())
 	go r.leases.Run(running)
-	conn := dial(r.T, listen)
-	r.client = ratelimit.NewRateLimitServiceClient(conn)
+	r.conn = dial(r.T, listen)
+	r.client = ratelimit.NewRateLimitServiceClient(r.conn)
 	r.Cleanup(func() {
 		drain()
-		_ = conn.Close()
+		_ = r.conn.Close()
 		server.End(context.Background())
 		stop()
 		if err := errors.Join(<-served, r.current.Close(context.Background())); err != nil {

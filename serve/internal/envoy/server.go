@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/sluice-go/sluice/serve/internal/tokens"
 )
@@ -25,6 +25,7 @@ const (
 	mostStreams = 1_000    // of a connection
 	mostHeader  = 16 << 10 // bytes
 	handshake   = 5 * time.Second
+	slowest     = 10 * time.Second // in which a request arrives, and is answered
 	idleConn    = 10 * time.Minute
 	deadConn    = time.Minute // a connection that was silent for so long is pinged
 )
@@ -43,7 +44,7 @@ func NewServer(s *Service, secure *tls.Config, valid func() []string) *Server {
 		grpc.MaxConcurrentStreams(mostStreams), grpc.MaxHeaderListSize(mostHeader),
 		grpc.ConnectionTimeout(handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleConn, Time: deadConn}),
-		grpc.UnaryInterceptor(authorize(valid)),
+		grpc.InTapHandle(admit(valid)),
 	}
 	if secure != nil {
 		secure = secure.Clone()
@@ -57,19 +58,26 @@ func NewServer(s *Service, secure *tls.Config, valid func() []string) *Server {
 	return served
 }
 
-// authorize refuses calls without a valid token, those for health aside.
-func authorize(valid func() []string) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// admit refuses streams without a valid token, health checks aside, before anything of a message is read. A
+// stream ends with slowest, or a client could keep messages in memory that it never ends. Only watching the
+// health may take longer.
+func admit(valid func() []string) tap.ServerInHandle {
+	return func(ctx context.Context, stream *tap.Info) (context.Context, error) {
 		header := ""
-		if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) == 1 {
+		if values := stream.Header.Get("authorization"); len(values) == 1 {
 			header = values[0]
 		}
 		_, ok := tokens.Caller(valid(), header)
-		if !ok && info.FullMethod != healthpb.Health_Check_FullMethodName {
-			return nil, status.Error(codes.Unauthenticated,
+		if !ok && stream.FullMethodName != healthpb.Health_Check_FullMethodName {
+			return ctx, status.Error(codes.Unauthenticated,
 				"the request has no valid token: send it as `authorization: Bearer TOKEN`")
 		}
-		return next(ctx, req)
+		if stream.FullMethodName == healthpb.Health_Watch_FullMethodName {
+			return ctx, nil
+		}
+		bounded, cancel := context.WithTimeout(ctx, slowest)
+		context.AfterFunc(bounded, cancel) // the stream's own end ends it, too
+		return bounded, nil
 	}
 }
 
