@@ -46,6 +46,9 @@ func NewServer(s *Service, secure *tls.Config, valid func() []string) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleConn, Time: deadConn}),
 		grpc.InTapHandle(admit(valid)),
 	}
+	if s.Trace != nil {
+		opts = append(opts, grpc.ChainUnaryInterceptor(s.Trace))
+	}
 	if secure != nil {
 		secure = secure.Clone()
 		secure.NextProtos = []string{"h2"}

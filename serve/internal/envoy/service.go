@@ -7,6 +7,7 @@ import (
 	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -66,6 +67,8 @@ type Config struct {
 	Logger    *slog.Logger
 	// Count is called for each outcome; it may be nil.
 	Count func(ctx context.Context, what Outcome)
+	// Trace is called for each request, with what serves it; it may be nil.
+	Trace grpc.UnaryServerInterceptor
 	// Draining ends when the server begins to drain: from then on it admits nothing.
 	Draining context.Context //nolint:containedctx // it is the server's state, not a call's
 }

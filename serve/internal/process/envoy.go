@@ -30,7 +30,7 @@ func newEnvoyServer(
 	}
 	service := &envoy.Service{Config: envoy.Config{
 		Current: f.envoy, Leases: s.Leases, LeaseLife: f.flags.LeaseMax, Logger: f.log,
-		Count: f.telemetry.Descriptor, Draining: s.Draining(),
+		Count: f.telemetry.Descriptor, Draining: s.Draining(), Trace: f.telemetry.TraceRPC(),
 	}}
 	valid := func() []string { return *f.tokens.Load() }
 	return &envoyServer{Server: envoy.NewServer(service, secure, valid), listener: l, bound: s.Bound(l)}, nil

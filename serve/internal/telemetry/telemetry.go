@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -115,21 +114,6 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	return err
 }
 
-// Trace returns next with a span for each request, whose parent is the caller's span (traceparent). It is
-// next itself if no spans are sent.
-func (t *Telemetry) Trace(next http.Handler) http.Handler {
-	if t.spans == nil {
-		return next
-	}
-	tracer := t.spans.Tracer(scope)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-		ctx, span := tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
-		defer span.End()
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
-}
-
 // Watch measures the leases of h.
 func (t *Telemetry) Watch(h *leases.Holder) error {
 	open, err := t.meter.Int64ObservableGauge("sluice.serve.leases.open", metric.WithUnit("{lease}"),
@@ -192,7 +176,9 @@ func (t *Telemetry) Request(ctx context.Context, route string, status int, took 
 	known, _ := labels.([]metric.RecordOption)
 	t.requests.Record(ctx, took.Seconds(), known...)
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetName(route)
+		if route != "" { // it was refused before it had one
+			span.SetName(route)
+		}
 		span.SetAttributes(of.attributes()...)
 		if status >= http.StatusInternalServerError {
 			span.SetStatus(codes.Error, http.StatusText(status))
