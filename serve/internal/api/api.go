@@ -23,8 +23,23 @@ const (
 	mostClaims = 50
 	mostKey    = 255 // bytes of an Idempotency-Key
 	mostWait   = 10 * time.Minute
-	slowest    = 10 * time.Second // in which a body is read, or an answer written
 )
+
+// slowest is the time in which a body is read.
+const slowest = 10 * time.Second
+
+// AwaitBody bounds the time in which the client of a request that has just begun sends its body. The server
+// waits for all of it, whatever becomes of the request.
+func AwaitBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(slowest)) // it fails in a test
+	}
+}
+
+// AwaitReader bounds the time in which the client reads an answer. The server may wait for the body first.
+func AwaitReader(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * slowest)) // it fails in a test
+}
 
 // Config is what an API serves.
 type Config struct {
@@ -87,9 +102,6 @@ func New(c Config) *API {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began, seen := time.Now(), &statusWriter{ResponseWriter: w, code: http.StatusOK}
-	if r.ContentLength != 0 { // the server waits for the whole body, whatever becomes of the request
-		_ = http.NewResponseController(w).SetReadDeadline(began.Add(slowest)) // it fails without a connection
-	}
 	caller, ok := tokens.Caller(a.Tokens(), r.Header.Get("Authorization"))
 	if caller != "" {
 		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
@@ -106,17 +118,33 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// statusWriter notes the status of an answer.
+// statusWriter notes the status of an answer, and bounds the time in which the client reads it.
 type statusWriter struct {
 	http.ResponseWriter
 
-	code int
+	code    int
+	bounded bool
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *statusWriter) WriteHeader(code int) {
+	w.bound()
 	w.code = code
 	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (w *statusWriter) Write(p []byte) (int, error) {
+	w.bound()
+	return w.ResponseWriter.Write(p)
+}
+
+// bound is AwaitReader, at the first write.
+func (w *statusWriter) bound() {
+	if !w.bounded {
+		w.bounded = true
+		AwaitReader(w.ResponseWriter)
+	}
 }
 
 // Unwrap lets http.ResponseController find the server's writer.
@@ -165,7 +193,6 @@ func (c *call) reply(body []byte) {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(slowest))
 	_, _ = c.w.Write(body) // it fails if the client is gone
 }
 

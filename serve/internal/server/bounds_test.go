@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/longform"
-	"github.com/sluice-go/sluice/serve/internal/limits"
 	"github.com/sluice-go/sluice/serve/internal/server"
 )
 
@@ -50,6 +49,9 @@ func TestSlowClients(t *testing.T) {
 			head:                         {"", 5 * time.Second},
 			head + "\r\n" + `{"entity":`: {"HTTP/1.1 408 ", 10 * time.Second},
 			strings.Replace(head, "api", "none", 1) + "\r\n{": {"HTTP/1.1 404 ", 10 * time.Second},
+			head + "Origin: http://page\r\n\r\n{":             {"HTTP/1.1 403 ", 10 * time.Second},
+			"GET /healthz HTTP/1.1\r\nHost: sluice\r\nContent-Length: 100\r\n\r\n{": {"HTTP/1.1 200 ",
+				10 * time.Second},
 		} {
 			answer, took := r.slowly(text)
 			if !strings.HasPrefix(answer, test.answer) || took < test.after || took > test.after+2*time.Second {
@@ -59,20 +61,45 @@ func TestSlowClients(t *testing.T) {
 		if left := r.left("api", user, "tpm"); left != 1000. {
 			t.Errorf("left %v: half a request has charged", left)
 		}
-		deaf, err := r.listen.Dial(r.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(deaf,
-			"POST /v1/api/peek HTTP/1.1\r\nHost: sluice\r\nContent-Length: 38\r\n\r\n"+
-				`{"entity": {"user": "1", "org": "7"}} `); err != nil {
-			t.Fatal(err)
-		}
-		pass(12 * time.Second)
-		if _, err := io.WriteString(deaf, "GET /healthz HTTP/1.1\r\nHost: sluice\r\n\r\n"); err == nil {
-			t.Error("a client that does not read is still connected")
+		for _, text := range []string{
+			"POST /v1/api/peek HTTP/1.1\r\nHost: sluice\r\nContent-Length: 38\r\n\r\n" +
+				`{"entity": {"user": "1", "org": "7"}} `,
+			"POST /v1/leases/x/keep HTTP/1.1\r\nHost: sluice\r\n\r\n",
+			"POST /v1/api/peek HTTP/1.1\r\nHost: sluice\r\nOrigin: http://page\r\n\r\n",
+			"GET /healthz HTTP/1.1\r\nHost: sluice\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: sluice\r\n\r\n",
+		} {
+			deaf, err := r.listen.Dial(r.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(deaf, text); err != nil {
+				t.Fatal(err)
+			}
+			pass(22 * time.Second)
+			_ = deaf.SetDeadline(time.Now().Add(time.Second)) // it fails if the other side is closed
+			if _, err := io.WriteString(deaf, "GET /healthz HTTP/1.1\r\n"); !errors.Is(err, io.ErrClosedPipe) {
+				t.Errorf("%q: a client that does not read is still connected: %v", text, err)
+			}
+			_ = deaf.Close()
 		}
 		r.acquire("1")
+	})
+}
+
+// TestPages: a browser's requests for a page are refused, also if the page's host has this machine's address.
+func TestPages(t *testing.T) {
+	bubble(t, func(r *rig) {
+		for _, headers := range [][]string{
+			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-origin"}, {"Origin", "http://sluice"},
+			{"Origin", "http://page"}, {"Origin", "null"},
+		} {
+			r.want(r.post("/v1/api/acquire", `{"entity": `+user+`}`, headers...), http.StatusForbidden)
+		}
+		if left := r.left("api", user, "rpm"); left != 10. {
+			t.Errorf("left %v: a page has spent", left)
+		}
+		r.want(r.post("/v1/api/acquire", `{"entity": `+user+`}`, "Sec-Fetch-Site", "none"), http.StatusOK)
 	})
 }
 
@@ -166,7 +193,7 @@ func TestDenialAllocates(t *testing.T) {
 func (r *rig) handler(most int) (*server.Server, http.Handler) {
 	r.Helper()
 	own := newRigWithout(r.T)
-	s := server.New(server.Config{Limits: limits.NewCurrent(own.open(), func(err error) { r.Error(err) }),
+	s := server.New(server.Config{Limits: newCurrent(own),
 		Replica: "replica", Most: most, Tokens: func() []string { return nil }, Logger: own.logger()})
 	return s, s.Handler()
 }

@@ -88,8 +88,14 @@ func newRigOn(t *testing.T, engine *memdynamo.Engine) *rig {
 	r := newRigWithout(t)
 	r.engine = engine
 	_, _ = operator.CreateTable(t.Context(), engine.Client(), "limits") // another rig's may be there
-	r.current = limits.NewCurrent(r.open(), func(err error) { t.Error(err) })
+	r.current = newCurrent(r)
 	return r
+}
+
+// newCurrent returns the limits of r's schema.
+func newCurrent(r *rig) *limits.Current {
+	r.Helper()
+	return limits.NewCurrent(r.open(), func(err error) { r.Error(err) })
 }
 
 // newRigWithout returns a rig without a server, on an engine of its own.
@@ -138,9 +144,7 @@ func (r *rig) serve(replica string) {
 	r.client = &http.Client{Transport: r.listen.Transport()}
 	r.Cleanup(func() {
 		r.client.CloseIdleConnections()
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := r.server.Drain(now); err != nil {
+		if err := r.server.Drain(now()); err != nil {
 			r.Error(err)
 		}
 		stop()
@@ -148,6 +152,13 @@ func (r *rig) serve(replica string) {
 			r.Error(err)
 		}
 	})
+}
+
+// now returns a context that has ended: it waits for no lease.
+func now() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 // answer is what a call got.

@@ -73,7 +73,7 @@ func New(c Config) *Server {
 		traced = c.Trace(traced)
 	}
 	s.http = &http.Server{
-		Handler:        http.NewCrossOriginProtection().Handler(s.route(traced)), // no page in a browser calls
+		Handler:        programs(s.route(traced)),
 		MaxHeaderBytes: mostHeader, ReadHeaderTimeout: slowHeader, IdleTimeout: idleConn,
 		ConnContext: withClient,
 		ErrorLog:    log.New(quiet{}, "", 0), // what clients do wrong in TLS or HTTP is no news
@@ -96,6 +96,24 @@ func (s *Server) route(calls http.Handler) http.Handler {
 	})
 }
 
+// programs returns next for programs alone: no page in a browser calls. A browser says so in each of its
+// requests. Such a page may look like one of this server, since whoever owns its host name may have that name
+// this machine's address (DNS rebinding).
+func programs(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api.AwaitBody(w, r)
+		site := r.Header.Get("Sec-Fetch-Site")
+		switch {
+		case r.Method == http.MethodGet || r.Method == http.MethodHead: // they change nothing
+		case r.Header.Get("Origin") != "" || site != "" && site != "none":
+			api.AwaitReader(w)
+			http.Error(w, "requests of pages in a browser are refused", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // quiet discards what is written to it.
 type quiet struct{}
 
@@ -104,6 +122,7 @@ func (quiet) Write(p []byte) (int, error) { return len(p), nil }
 
 // health answers a probe.
 func health(w http.ResponseWriter, well bool) {
+	api.AwaitReader(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if !well {
 		w.WriteHeader(http.StatusServiceUnavailable)
