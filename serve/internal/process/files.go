@@ -98,6 +98,9 @@ func (f *files) reload(ctx context.Context) {
 			_ = c.limits.Close(ctx) // it has made no calls
 		}
 	}
+	if ctx.Err() != nil {
+		return // the process ends
+	}
 	f.telemetry.Reloaded(ctx, err == nil)
 	if err != nil {
 		f.log.Error("the files are not in force: what was read before stays in force", slog.Any("error",

@@ -165,27 +165,31 @@ func (p *Process) run(ctx context.Context, f *files, s *server.Server, serve ...
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var under sync.WaitGroup
 	under.Go(func() { s.Run(running) })
-	under.Go(func() { f.watch(running, p.Reload) })
+	watching, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { f.watch(watching, p.Reload) })
 	served := make(chan error, len(serve))
 	for _, one := range serve {
 		under.Go(func() { served <- one() })
 	}
 	defer under.Wait()
 	defer stop()
+	drain, failed := f.flags.Drain, error(nil)
 	select {
-	case err := <-served:
-		now, cancel := context.WithCancel(running)
-		cancel()
-		_ = s.Drain(now)
-		return err
+	case failed = <-served:
+		drain = 0
 	case <-ctx.Done():
+		f.log.Info("ending: nothing more is admitted", slog.Duration("drain", drain))
 	}
-	f.log.Info("ending: nothing more is admitted", slog.Duration("drain", f.flags.Drain))
-	drain, cancel := context.WithTimeout(running, f.flags.Drain)
+	unwatch()
+	watch.Wait() // no limits are opened any more
+	wait, cancel := context.WithTimeout(running, drain)
 	defer cancel()
-	err := s.Drain(drain)
-	f.log.Info("ended")
-	return err
+	if err := s.Drain(wait); failed == nil {
+		failed = err
+		f.log.Info("ended")
+	}
+	return failed
 }
 
 // checkEvery is the time between two checks of a store that does not answer.

@@ -260,6 +260,11 @@ func TestDrain(t *testing.T) {
 	if status, text := r.post(acquire, user); status != 503 || !strings.Contains(text, "about to end") {
 		t.Errorf("%d %s", status, text)
 	}
+	select {
+	case r.reload <- nil:
+		t.Error("it reads files again while it ends")
+	case <-time.After(100 * time.Millisecond):
+	}
 	if status, text := r.post("/v1/leases/"+open.Lease+"/settle", `{}`); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}

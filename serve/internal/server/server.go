@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -166,23 +167,36 @@ func (s *Server) Serve(l net.Listener, config *tls.Config) error {
 func (s *Server) Drain(ctx context.Context) error {
 	s.drain()
 	left := s.Leases.Drain(ctx)
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-	defer cancel()
-	if err := s.http.Shutdown(end); err != nil {
-		_ = s.http.Close()
-	}
-	if s.config.End != nil {
-		s.config.End(end)
-	}
+	ctx = context.WithoutCancel(ctx)
+	s.disconnect(ctx)
 	if left != nil {
 		s.config.Logger.Warn("leases are open at the end: what they hold comes back, and the rest stays charged",
 			slog.Int64("open", s.Leases.Stats().Open))
 	}
+	end, cancel := context.WithTimeout(ctx, closing)
+	defer cancel()
 	return s.config.Limits.Close(end)
 }
 
-// closing is the time for the last writes.
-const closing = 10 * time.Second
+// Times for the end. A client that is slow takes none of what the last writes have.
+const (
+	leaving = 10 * time.Second // for requests under way
+	closing = 10 * time.Second // for the last writes
+)
+
+// disconnect ends connections, of all protocols at once.
+func (s *Server) disconnect(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaving)
+	defer cancel()
+	var under sync.WaitGroup
+	defer under.Wait()
+	if s.config.End != nil {
+		under.Go(func() { s.config.End(ctx) })
+	}
+	if err := s.http.Shutdown(ctx); err != nil {
+		_ = s.http.Close()
+	}
+}
 
 // listener accepts connections that have a client of leases.
 type listener struct {
