@@ -340,11 +340,14 @@ func (c *call) refused(ctx context.Context, all []*descriptor, err error) error 
 		c.after = pause
 	default:
 		c.Logger.LogAttrs(ctx, slog.LevelError, "a request of Envoy failed", slog.Any("error", err))
-		return status.Error(codes.Internal, "internal error: see the server's log")
+		return errInternal
 	}
 	mark(all, outcome, func(*descriptor) bool { return true })
 	return nil
 }
+
+// errInternal is the answer to a mistake in this program.
+var errInternal = status.Error(codes.Internal, "internal error: see the server's log")
 
 // mark sets the outcome of the descriptors that an error concerns, and reports whether there are any.
 func mark(all []*descriptor, outcome Outcome, concerns func(*descriptor) bool) (found bool) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
+	"runtime/debug"
 	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -44,7 +46,7 @@ func NewServer(s *Service, secure *tls.Config, valid func() []string) *Server {
 		grpc.MaxConcurrentStreams(mostStreams), grpc.MaxHeaderListSize(mostHeader),
 		grpc.ConnectionTimeout(handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleConn, Time: deadConn}),
-		grpc.InTapHandle(admit(valid)),
+		grpc.InTapHandle(admit(valid)), grpc.ChainUnaryInterceptor(s.recovered),
 	}
 	if s.Trace != nil {
 		opts = append(opts, grpc.ChainUnaryInterceptor(s.Trace))
@@ -82,6 +84,21 @@ func admit(valid func() []string) tap.ServerInHandle {
 		context.AfterFunc(bounded, cancel) // the stream's own end ends it, too
 		return bounded, nil
 	}
+}
+
+// recovered is next whose panic, a mistake in this program, fails its call alone: gRPC would end the process,
+// with all leases. The log has the places in the code, and not the panic's text, which may have a client's.
+func (s *Service) recovered(
+	ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler,
+) (answer any, err error) {
+	defer func() {
+		if recover() != nil {
+			s.Logger.LogAttrs(ctx, slog.LevelError, "a request of Envoy has panicked: report it",
+				slog.String("stack", string(debug.Stack())))
+			answer, err = nil, errInternal
+		}
+	}()
+	return next(ctx, request)
 }
 
 // Serve answers the connections of l until End. It fails if l does.

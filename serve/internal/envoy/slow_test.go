@@ -1,15 +1,19 @@
 package envoy_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/sluice-go/sluice/serve/internal/envoy"
 )
 
 // TestEndlessStreams: a stream whose message never comes ends, also one for health, which needs no token.
@@ -52,4 +56,22 @@ func TestEndlessStreams(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPanic: a panic fails its call alone. The log has its place, and not what it says.
+func TestPanic(t *testing.T) {
+	bubble(t, options{count: func(what envoy.Outcome) {
+		if what == envoy.Override {
+			panic("secret")
+		}
+	}}, func(r *rig) {
+		override := model(1)
+		override.Limit = &common.RateLimitDescriptor_RateLimitOverride{}
+		r.fails(codes.Internal, "internal error: see the server's log", override)
+		r.want(ok, model(1))
+		if log := r.log.String(); !strings.Contains(log, "has panicked") || strings.Contains(log, "secret") ||
+			!strings.Contains(log, "slow_test.go") {
+			r.Errorf("log: %s", log)
+		}
+	})
 }

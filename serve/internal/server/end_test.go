@@ -3,11 +3,14 @@ package server_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/serve/internal/server"
 )
 
 // TestDrainWrites: a client that does not read its answer takes no time from the last writes. They give back
@@ -33,4 +36,23 @@ func TestDrainWrites(t *testing.T) {
 			t.Errorf("%v slots are free, want 2", left)
 		}
 	})
+}
+
+// TestPanic: a panic has a line in the log with its place, and without what it says. Others are served.
+func TestPanic(t *testing.T) {
+	r := newRigWithout(t)
+	s := server.New(server.Config{Limits: newCurrent(r), Replica: "replica", Most: 100, Logger: r.logger(),
+		Tokens: func() []string { panic("secret") }})
+	func() {
+		defer func() {
+			if what := recover(); what != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+				t.Errorf("panic %v", what)
+			}
+		}()
+		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/acquire", nil))
+	}()
+	if log := r.log.String(); !strings.Contains(log, "a request has panicked") ||
+		strings.Contains(log, "secret") || !strings.Contains(log, "end_test.go") {
+		t.Errorf("log: %s", log)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,7 +75,7 @@ func New(c Config) *Server {
 		traced = c.Trace(traced)
 	}
 	s.http = &http.Server{
-		Handler:        programs(s.route(traced)),
+		Handler:        s.recovered(programs(s.route(traced))),
 		MaxHeaderBytes: mostHeader, ReadHeaderTimeout: slowHeader, IdleTimeout: idleConn,
 		ConnContext: withClient,
 		ErrorLog:    log.New(quiet{}, "", 0), // what clients do wrong in TLS or HTTP is no news
@@ -111,6 +112,24 @@ func programs(next http.Handler) http.Handler {
 			http.Error(w, "requests of pages in a browser are refused", http.StatusForbidden)
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// recovered returns next with a line in the log for a panic: a mistake in this program. The line has the
+// places in the code, and not the panic's text, which may have a client's.
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			what := recover()
+			if what == nil {
+				return
+			}
+			if what != http.ErrAbortHandler { //nolint:errorlint // the value itself is one that net/http knows
+				s.config.Logger.Error("a request has panicked: report it", slog.String("stack", string(debug.Stack())))
+			}
+			panic(http.ErrAbortHandler) // it ends the connection
+		}()
 		next.ServeHTTP(w, r)
 	})
 }
