@@ -113,9 +113,8 @@ func (c *call) grant(text []byte, waits bool, acquire func(context.Context) ([]l
 // grantOnce is acquire, unless an acquire with the same key has succeeded: then it returns that one's leases.
 func (c *call) grantOnce(ctx context.Context, key string, text []byte,
 	acquire func(context.Context) ([]leases.Granted, error)) (granted []leases.Granted, err error) {
-	caller, _ := c.r.Context().Value(callerKey{}).(string)
 	request := slices.Concat([]byte(c.r.URL.Path), []byte{0}, text)
-	result, repeated, err := c.Keys.Do(ctx, caller, key, request, func() (once.Result, error) {
+	result, repeated, err := c.Keys.Do(ctx, c.caller(), key, request, func() (once.Result, error) {
 		if granted, err = acquire(ctx); err != nil {
 			return once.Result{}, err
 		}
@@ -131,6 +130,15 @@ func (c *call) grantOnce(ctx context.Context, key string, text []byte,
 		granted = append(granted, one)
 	}
 	return granted, nil
+}
+
+// caller returns what tells the client from others, whose keys are their own: its token and certificate.
+func (c *call) caller() string {
+	caller, _ := c.r.Context().Value(callerKey{}).(string)
+	if c.r.TLS != nil && len(c.r.TLS.PeerCertificates) > 0 {
+		caller += "\x00" + string(c.r.TLS.PeerCertificates[0].Raw)
+	}
+	return caller
 }
 
 // appendGranted appends what a client gets of a lease.

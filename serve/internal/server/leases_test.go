@@ -2,9 +2,13 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/serve/internal/server"
 )
 
 // TestExpires: a lease whose client is gone ends a minute after that, or after the last alive, as Keep does.
@@ -191,6 +196,42 @@ func TestIdempotency(t *testing.T) {
 			r.Error("the lease is remembered for too long")
 		}
 	})
+}
+
+// TestIdempotencyByClient: a key is its client's own. Clients differ in their tokens, or in certificates.
+func TestIdempotencyByClient(t *testing.T) {
+	r := newRigWithout(t)
+	const one, two = "0123456789abcdef", "fedcba9876543210"
+	s := server.New(server.Config{Limits: newCurrent(r), Replica: "replica", Most: 100, Logger: r.logger(),
+		Tokens: func() []string { return []string{one, two} }})
+	acquire := func(token, certificate string) string {
+		body := strings.NewReader(`{"entity": ` + user + `}`)
+		request := httptest.NewRequest(http.MethodPost, "/v1/api/acquire", body)
+		request.Header.Set("Idempotency-Key", "k")
+		request.Header.Set("Authorization", "Bearer "+token)
+		request.TLS = &tls.ConnectionState{}
+		if certificate != "" {
+			request.TLS.PeerCertificates = []*x509.Certificate{{Raw: []byte(certificate)}}
+		}
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, request)
+		var granted struct{ Lease string }
+		if err := json.Unmarshal(w.Body.Bytes(), &granted); err != nil || granted.Lease == "" {
+			t.Fatal(w.Code, w.Body)
+		}
+		return granted.Lease
+	}
+	seen := map[string]string{}
+	for _, client := range [][2]string{{one, ""}, {two, ""}, {one, "a"}, {one, "b"}} {
+		lease := acquire(client[0], client[1])
+		if again := acquire(client[0], client[1]); again != lease {
+			t.Errorf("%q: another lease", client)
+		}
+		if of, taken := seen[lease]; taken {
+			t.Errorf("%q has the lease of %s", client, of)
+		}
+		seen[lease] = fmt.Sprint(client)
+	}
 }
 
 // TestIdempotencyAtOnce: of acquires with one key at once, one acquires. If its client goes away before that
