@@ -28,6 +28,9 @@ type Reader struct {
 	name  int // where the name of the newest member begins
 }
 
+// mostMembers bounds an object. Each name is compared to those before it.
+const mostMembers = 1_000
+
 // small is the length of a text whose strings may keep it in memory, in bytes.
 const small = 512
 
@@ -98,7 +101,9 @@ func (r *Reader) Object(what string, member func(name string) error) error {
 		if slices.Contains(names, name) {
 			return r.failAt(at, "member "+Quote(name)+" is there twice: remove one")
 		}
-		names = append(names, name)
+		if names = append(names, name); len(names) > mostMembers {
+			return r.failAt(at, fmt.Sprintf("%s has more than %d members: send fewer", what, mostMembers))
+		}
 		if !r.take(':') {
 			return r.Fail("a colon is missing behind %s", Quote(name))
 		}

@@ -2,6 +2,8 @@ package strictjson
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +41,23 @@ func readAll(text []byte) (any, error) {
 		err = r.End()
 	}
 	return v, err
+}
+
+// TestManyMembers: an object with more members than any request has is refused early: each name is compared
+// to those before it.
+func TestManyMembers(t *testing.T) {
+	var text strings.Builder
+	for i := range 1_001 {
+		fmt.Fprintf(&text, `, "%d": 1`, i)
+	}
+	all := "{" + text.String()[2:]
+	if _, err := readAll([]byte(all[:strings.LastIndex(all, ",")] + "}")); err != nil {
+		t.Error(err)
+	}
+	if _, err := readAll([]byte(all)); err == nil ||
+		err.Error() != "1:9892: it has more than 1000 members: send fewer" {
+		t.Error(err)
+	}
 }
 
 // TestErrors: each mistake has its place and its cure.
