@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -110,6 +111,30 @@ resources:
     entities: {user: {}}
     on_unavailable: deny
 `
+
+// busy makes a socket whose process accepts nothing, with as many connections as can wait for that.
+func busy(t *testing.T, path string) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			return
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	t.Skip("this system lets more connections wait")
+}
 
 // later is a clock that a test sets ahead.
 type later struct{ by atomic.Int64 } // ns

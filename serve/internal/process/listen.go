@@ -25,16 +25,22 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 		}
 		return l, err
 	}
-	// A socket file stays after a crash: one that nobody answers is removed.
+	// A socket file stays after a crash: one that refuses connections is removed. That of a process that is too
+	// busy to accept one, or is another user's, stays.
 	var dialer net.Dialer
-	if c, err := dialer.DialContext(ctx, "unix", path); err == nil {
+	c, err := dialer.DialContext(ctx, "unix", path)
+	if err == nil {
 		_ = c.Close()
-		return nil, fmt.Errorf("--%s %s is in use: choose another path", flag, address)
 	}
-	if at, err := os.Lstat(path); err == nil && at.Mode()&os.ModeSocket != 0 {
+	at, missing := os.Lstat(path)
+	switch {
+	case missing != nil:
+	case errors.Is(err, syscall.ECONNREFUSED) && at.Mode()&os.ModeSocket != 0:
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}
+	default:
+		return nil, fmt.Errorf("--%s %s is in use: choose another path", flag, address)
 	}
 	l, err := config.Listen(ctx, "unix", path)
 	if err != nil {

@@ -338,6 +338,32 @@ func TestUnixSocket(t *testing.T) {
 	r.client.CloseIdleConnections()
 }
 
+// TestTakenSocket: what is at the path is not removed unless it is the socket of a process that has ended. A
+// process that is too busy to accept another connection has not.
+func TestTakenSocket(t *testing.T) {
+	folder := t.TempDir()
+	file, socket := filepath.Join(folder, "file"), filepath.Join(folder, "socket")
+	r := &running{T: t, folder: folder}
+	r.write("file", "kept")
+	r.write("limits.yaml", fmt.Sprintf(schema, 1))
+	busy(t, socket)
+	for _, path := range []string{file, socket} {
+		var said output
+		ctx, cancel := context.WithCancel(t.Context())
+		p := process.Process{Stdout: &said, Stderr: &said, Serving: func(net.Addr, net.Addr) { cancel() }}
+		args := []string{"--file", filepath.Join(folder, "limits.yaml"), "--http", "unix:" + path}
+		code := p.Run(ctx, args)
+		cancel()
+		if code != 1 ||
+			!strings.Contains(said.String(), "unix:"+path+" is in use: choose another path") {
+			t.Errorf("exit code %d, %s", code, &said)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestMutualTLS: a client needs a certificate of the CA.
 func TestMutualTLS(t *testing.T) {
 	folder := t.TempDir()
