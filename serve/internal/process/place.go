@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/internal/tool/redisclient"
@@ -35,10 +39,15 @@ func (f *Flags) place(ctx context.Context) (*place, error) {
 	}
 	engine := memdynamo.New()
 	const table = "limits"
-	if _, err := operator.CreateTable(ctx, engine.Client(), table); err != nil {
+	client := engine.Client()
+	if _, err := operator.CreateTable(ctx, client, table); err != nil {
 		return nil, err
 	}
-	client := engine.Client()
+	// Nobody reads the table's changes, and the engine would keep those of a day.
+	if _, err := client.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: aws.String(table),
+		StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(false)}}); err != nil {
+		return nil, err
+	}
 	return &place{
 		name: "this process", kind: gen.StoreDynamoDB, loses: true, close: func() {},
 		open: func() runtime.Store { return dynamo.New(client, table) },
