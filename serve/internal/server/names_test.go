@@ -21,7 +21,7 @@ import (
 // and latest is another name of gpt-5.
 func (r *rig) catalog() {
 	r.Helper()
-	text, err := os.ReadFile("../../../gen/testdata/golden/templates/limits.yaml")
+	text, err := os.ReadFile(templates)
 	if err != nil {
 		r.Fatal(err)
 	}
