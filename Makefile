@@ -125,8 +125,8 @@ $(BUILD)/python/requirements.txt: examples/python/requirements.txt
 
 .PHONY: test-python
 test-python: $(BUILD)/python/requirements.txt ## run the tests of the generated client in Python (3.9 or later), against sluice-serve
-	@cd serve && go build -o ../$(BUILD)/sluice-serve ./sluice-serve
-	cd examples/python && SLUICE_SERVE=$(abspath $(BUILD))/sluice-serve $(abspath $(BUILD))/python/bin/python -W error -m unittest $(TESTFLAGS)
+	@go build -o $(BUILD)/sluice ./cmd/sluice && cd serve && go build -o ../$(BUILD)/sluice-serve ./sluice-serve
+	cd examples/python && SLUICE=$(abspath $(BUILD))/sluice SLUICE_SERVE=$(abspath $(BUILD))/sluice-serve $(abspath $(BUILD))/python/bin/python -W error -m unittest $(TESTFLAGS)
 
 # The generator and tsc, at the versions of package-lock.json, in a folder of their own.
 .PHONY: test-typescript
