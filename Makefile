@@ -99,6 +99,7 @@ test-local: $(LOCAL) report ## run the tests of DynamoDB on DynamoDB Local, and 
 test-redis: redis report ## run the tests of Redis on a redis-server, which has to be on PATH
 	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
+	cd serve && SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) -run Redis ./internal/server
 
 .PHONY: test-valkey
 test-valkey: report ## run the tests of Redis on a valkey-server, which has to be on PATH
@@ -106,6 +107,7 @@ test-valkey: report ## run the tests of Redis on a valkey-server, which has to b
 	SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f \
 		'{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
+	cd serve && SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server $(REPORT) $(NOVET) $(TESTFLAGS) -run Redis ./internal/server
 
 .PHONY: test-s3
 test-s3: report ## run the tests on S3, a module of their own
