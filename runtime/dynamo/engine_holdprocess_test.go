@@ -311,6 +311,7 @@ func TestHoldProcesses(t *testing.T) {
 	skipOnLocal(t)
 	longform.NoRace(t, "what it tests is in other processes")
 	longform.Only(t, "TestHoldKills has processes die, and TestSimulationOfHolds cuts them off")
+	t.Parallel()
 	h := newHolders(t)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 4*time.Minute, errors.New("four minutes have passed"))
 	defer cancel()
