@@ -49,7 +49,7 @@ type acquire struct {
 	resource string
 	nameKey  string // of the descriptor, with a name of a template; "" for a fixed name, or none
 	name     string
-	entity   []part
+	entity   []entityID
 	numbers  numbers
 	held     bool // until a settle, or until the lease runs out
 }
@@ -61,8 +61,8 @@ type settle struct {
 	numbers numbers
 }
 
-// part is a kind of an entity, and where its id is.
-type part struct {
+// entityID is the kind of an entity or of an ancestor, and where its id is.
+type entityID struct {
 	at   *yaml.Node
 	kind string
 	key  string // of the descriptor; "" for a fixed id
@@ -178,7 +178,7 @@ func (r *reader) acquire(n *yaml.Node, match []pair) *acquire {
 	if at := of["entity"]; at != nil {
 		a.entityAt = at
 		for _, m := range r.mapping(at, "entity") {
-			p := part{at: m.value, kind: m.key.Value}
+			p := entityID{at: m.value, kind: m.key.Value}
 			p.key, p.id = r.template(m.value, "the id of "+quote(p.kind), match)
 			a.entity = append(a.entity, p)
 		}

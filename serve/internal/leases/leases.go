@@ -64,19 +64,19 @@ type Open struct {
 
 // Holder holds leases. It is safe for concurrent use.
 type Holder struct {
-	names *Names
-	most  int64
-	open  atomic.Int64 // leases, those of acquires under way included
-	next  atomic.Uint64
-	ends  [ends]atomic.Int64
-	parts [parts]part
+	names  *Names
+	most   int64
+	open   atomic.Int64 // leases, those of acquires under way included
+	next   atomic.Uint64
+	ends   [ends]atomic.Int64
+	shards [shards]shard
 }
 
 // New returns a Holder of at most so many leases. Run has to run.
 func New(names *Names, most int) *Holder {
 	h := &Holder{names: names, most: int64(most)}
-	for i := range h.parts {
-		h.parts[i].init()
+	for i := range h.shards {
+		h.shards[i].init()
 	}
 	return h
 }
@@ -124,7 +124,7 @@ func (h *Holder) Acquire(
 		if terms.From != nil {
 			e.until = now.Add(Grace).UnixMilli()
 		}
-		h.part(e.number).add(e, now.UnixMilli())
+		h.shard(e.number).add(e, now.UnixMilli())
 		granted[i] = Granted{h.names.Name(number), number, lease, e.Open}
 	}
 	return granted, nil
@@ -181,7 +181,7 @@ func (h *Holder) find(name string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.part(number).find(number)
+	return h.shard(number).find(number)
 }
 
 // Settle settles a lease at actual, and returns it to be read. It fails as Find does, and as
@@ -225,7 +225,7 @@ func (h *Holder) alive(name string, from *Client) error {
 	if err != nil {
 		return err
 	}
-	lease := h.part(e.number).extend(e, from, time.Now().Add(Grace).UnixMilli())
+	lease := h.shard(e.number).extend(e, from, time.Now().Add(Grace).UnixMilli())
 	if lease == nil { // it holds nothing that could be lost
 		return nil
 	}
@@ -247,20 +247,20 @@ func (h *Holder) call(
 	if err != nil {
 		return nil, err
 	}
-	p := h.part(e.number)
-	if err := p.begin(ctx, e); err != nil {
+	s := h.shard(e.number)
+	if err := s.begin(ctx, e); err != nil {
 		return nil, err
 	}
 	lease, err := e.take()
 	if err != nil {
-		p.finish(e, Unknown, nil)
+		s.finish(e, Unknown, nil)
 		return nil, err
 	}
 	err = by(lease)
 	if _, invalid := errors.AsType[*runtime.InvalidError](err); invalid {
 		how = Unknown
 	}
-	if p.finish(e, how, lease); how != Unknown {
+	if s.finish(e, how, lease); how != Unknown {
 		h.ended(e, how)
 	}
 	if errors.Is(err, runtime.ErrSettled) { // its Limiter was closed

@@ -24,10 +24,10 @@ func (h *Holder) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		for last = max(last, now.Unix()-slots); last < now.Unix(); {
+		for last = max(last, now.Unix()-ticks); last < now.Unix(); {
 			last++
-			for i := range h.parts {
-				for _, e := range h.parts[i].expire(int(last%slots), now.UnixMilli()) {
+			for i := range h.shards {
+				for _, e := range h.shards[i].expire(int(last%ticks), now.UnixMilli()) {
 					turns <- struct{}{}
 					under.Go(func() {
 						defer func() { <-turns }()
