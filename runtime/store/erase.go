@@ -14,10 +14,10 @@ type Erasing struct {
 
 // Erased counts what Erase deleted of an entity, or would delete.
 type Erased struct {
-	Buckets   int // one for each resource; on a Redis cluster, one for each root as well
+	Buckets   int // one for each resource, or name of a template; on a Redis cluster, for each root as well
 	Overrides int // tombstones and regional quotas too
 	Usage     int // windows of usage
-	Other     int // the link to its parent, entries of lists, and items of unknown kinds
+	Other     int // its link and plan, entries of lists, grants, records, and items of unknown kinds
 }
 
 // NamedChildren is how many children an error names.
