@@ -76,20 +76,24 @@ func TestCatalogMistakes(t *testing.T) {
 	s, _ := newSession(t, catalogs)
 	before := s.items()
 	for text, want := range map[string]string{
-		"model: {a: {aliases: [b]}, b: {aliases: [a]}}":         ":1:23: name b is in line 1 too",
-		"model: {a: {aliases: [a]}}":                            "is in line 1 too: a name is one entry",
-		"model: {a: {aliases: [b, c]}, d: {aliases: [c]}}":      "is in line 1 too: a name is one entry",
-		"model: {a: {usages: {}}}":                              "has no usages: did you mean \"usage\"?",
-		"model: {a: {usage: {inputs: {price: 1}}}}":             "did you mean \"input\"?",
-		"model: {a: {usage: {input: {price: x}}}}":              ":1:36: price x ",
-		"model: {a: {entities: {keys: {}}}}":                    "has no kind \"keys\"",
-		"model: {a: {entities: {key: {rpm: {capacity: 0}}}}}":   "raise it",
-		"model: {a: {entities: {key: {month: {capacity: 1}}}}}": "month of model is no limit of kind key",
-		"model: {a: {plans: {gold: {}}}}":                       "has no gold",
-		"model: {'a#b': {}}":                                    "contains '#'",
-		"models: {}":                                            "has no resource \"models\": did you",
-		"model: {a: {}, a: {}}":                                 "has a twice",
-		"":                                                      "is empty",
+		"model: {a: {aliases: [b]}, b: {aliases: [a]}}":          ":1:23: name b is in line 1 too",
+		"model: {a: {aliases: [a]}}":                             "is in line 1 too: a name is one entry",
+		"model: {a: {aliases: [b, c]}, d: {aliases: [c]}}":       "is in line 1 too: a name is one entry",
+		"model: {a: {usages: {}}}":                               "has no usages: did you mean \"usage\"?",
+		"model: {a: {usage: {inputs: {price: 1}}}}":              "did you mean \"input\"?",
+		"model: {a: {usage: {input: {price: x}}}}":               ":1:36: price x ",
+		"model: {a: {entities: {keys: {}}}}":                     "has no kind \"keys\"",
+		"model: {a: {entities: {key: {rpm: {capacity: 0}}}}}":    "raise it",
+		"model: {a: {entities: {key: {month: {capacity: 1}}}}}":  "month of model is no limit of kind key",
+		"model: {a: {plans: {gold: {}}}}":                        "has no gold",
+		"model: {'a#b': {}}":                                     "contains '#'",
+		"model: {a: {buckets: old}, b: {buckets: old}}":          "a has the buckets of b already",
+		"model: {a: {}, b: {buckets: model/a}}":                  "a has the buckets of b already",
+		"model: {a: {buckets: old}}\nvoice: {b: {buckets: old}}": "a has the buckets of b already",
+		"model: {a: {buckets: voice}}":                           "buckets voice of a is a template",
+		"models: {}":                                             "has no resource \"models\": did you",
+		"model: {a: {}, a: {}}":                                  "has a twice",
+		"":                                                       "is empty",
 	} {
 		file := filepath.Join(t.TempDir(), "catalog.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -145,5 +149,56 @@ func TestCatalogInUse(t *testing.T) {
 	}
 	if code, errs := apply("model: {}", "--force"); code != 0 {
 		t.Errorf("by force: %s", errs)
+	}
+}
+
+// TestCatalogRenamed: a name becomes the alias of a new one that goes on with its buckets. If the run ends
+// after any of its writes, each name that was there still is an entry, or an alias of one.
+func TestCatalogRenamed(t *testing.T) {
+	sequential(t)
+	s, table := newSession(t, catalogs)
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	apply := func(text string) string {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := sluice(t, start, slices.Concat([]string{"catalog", "apply", file}, s.flags)...)
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		return out
+	}
+	apply("model: {gpt-5: {aliases: [latest, zuletzt]}}")
+	lim, err := gateway.New(dynamo.New(s.client, table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := lim.Model.Named(t.Context(), "gpt-5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := gateway.Key{ID: "1", Org: gateway.Org{ID: "7"}}
+	lease, err := model.Acquire(t.Context(), key, gateway.ModelCost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Release(t.Context())
+	out := apply("model: {gpt-6: {buckets: model/gpt-5, aliases: [gpt-5, latest, zuletzt]}}")
+	var order []string
+	for line := range strings.Lines(out) {
+		if row := strings.Fields(line); row[0] == "model" {
+			order = append(order, row[1])
+		}
+	}
+	if want := []string{"gpt-6", "latest", "zuletzt", "gpt-5"}; !slices.Equal(order, want) {
+		t.Errorf("written in the order %q, want %q", order, want)
+	}
+	if lim, err = gateway.New(dynamo.New(s.client, table)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gpt-5", "gpt-6", "latest", "zuletzt"} {
+		if model, err := lim.Model.Named(t.Context(), name); err != nil || model.Name() != "model/gpt-5" {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

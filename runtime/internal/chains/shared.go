@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// CheckShared returns an *store.InvalidError if two of parts charge one bucket as different resources: as one
-// of limits.yaml, and as a name of a template that goes on with its buckets. Their limits may differ, so the
-// costs cannot be added up, and no transaction has two writes of one bucket.
+// CheckShared returns an *store.InvalidError if two of parts charge one bucket as different resources. One is
+// of limits.yaml, and the other a name of a template that goes on with its buckets. Their limits may differ,
+// so the costs cannot be added up, and no transaction has two writes of one bucket.
 func CheckShared(parts []store.Part) error {
 	for i := range parts {
 		for j := range i {

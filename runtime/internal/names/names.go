@@ -164,8 +164,7 @@ func (n *Names[V]) renew(ctx context.Context, known *catalog[V], now int64) (*ca
 	return next, err
 }
 
-// refresh begins a read beside calls, unless one that refresh has begun is under way. What is known stays in
-// use until it is due.
+// refresh begins a read beside calls, unless one that refresh has begun is under way.
 func (n *Names[V]) refresh(ctx context.Context) {
 	if !n.refreshing.CompareAndSwap(false, true) {
 		return

@@ -198,8 +198,9 @@ func (c applyCommand) Run(ctx context.Context, p program.Env) error {
 	return nil
 }
 
-// compare returns how a catalog differs from what is wanted. Names that are removed come last: their aliases,
-// then the others.
+// compare returns how a catalog differs from what is wanted, in an order in which no alias is of an alias
+// meanwhile. Entries come first, then aliases, and of these last the ones that were entries. Names that are
+// removed come after them, aliases before others.
 func compare(ctx context.Context, catalog store.Catalog, w wanted) (changes []change, err error) {
 	there := map[string]store.Entry{}
 	for e, err := range catalog.List(ctx, w.spec) {
@@ -217,6 +218,13 @@ func compare(ctx context.Context, catalog store.Catalog, w wanted) (changes []ch
 			changes = append(changes, one)
 		}
 	}
+	wereEntries := func(c change) int {
+		if c.now.Alias != "" && c.was.Name != "" && c.was.Alias == "" {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return wereEntries(a) - wereEntries(b) })
 	names := slices.Sorted(maps.Keys(there))
 	slices.SortStableFunc(names, func(a, b string) int {
 		switch {
@@ -235,14 +243,20 @@ func compare(ctx context.Context, catalog store.Catalog, w wanted) (changes []ch
 }
 
 // inUse returns an error if changes remove a name, or give it other buckets, although its buckets were used
-// since an instant.
+// since an instant. It does not if another name goes on with these.
 func inUse(ctx context.Context, at bucketstore.Store, changes []change, since time.Time) error {
+	kept := map[string]bool{}
 	for _, c := range changes {
-		if c.was.Name == "" || c.was.Alias != "" || c.now.Name != "" && c.now.Alias == "" &&
-			c.now.Buckets == c.was.Buckets {
+		if c.now.Name != "" && c.now.Alias == "" {
+			kept[c.now.ResourceAt(c.spec.Resource)] = true
+		}
+	}
+	for _, c := range changes {
+		had := c.was.ResourceAt(c.spec.Resource)
+		if c.was.Name == "" || c.was.Alias != "" || kept[had] {
 			continue
 		}
-		entity, err := bucketstore.UsedSince(ctx, at, c.was.ResourceAt(c.spec.Resource), since)
+		entity, err := bucketstore.UsedSince(ctx, at, had, since)
 		if err != nil {
 			return at.Explain(err)
 		}

@@ -31,6 +31,7 @@ type reader struct {
 
 	file     string
 	problems []string
+	held     map[string]string // resources whose buckets a name has, and which does
 }
 
 // read reads a file. Its mistakes come all at once.
@@ -43,7 +44,7 @@ func read(s *schemafile.Schema, file string) ([]wanted, error) {
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return nil, fmt.Errorf("%s: %w", term.Escape(file), err)
 	}
-	r := &reader{Schema: s, file: file}
+	r := &reader{Schema: s, file: file, held: map[string]string{}}
 	if len(root.Content) == 0 {
 		return nil, fmt.Errorf("%s is empty: name a template, such as model: {gpt-5: {}}", term.Escape(file))
 	}
@@ -136,6 +137,7 @@ func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 					r.plans(spec, &e, value)
 				}
 			})
+		r.hold(spec, &e, key)
 		entries = append(entries, e)
 	})
 	for i, list := range also {
@@ -150,6 +152,22 @@ func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 		}
 	}
 	return append(entries, aliases...)
+}
+
+// hold notes whose buckets e, at n, has. Two names cannot have the same: calls would go by the numbers of
+// either in turn. Nor can a name have those of all names together.
+func (r *reader) hold(spec *store.Spec, e *store.Entry, n *yaml.Node) {
+	at := e.ResourceAt(spec.Resource)
+	if slices.ContainsFunc(r.Specs, func(s *store.Spec) bool { return s.Names && s.Resource == at }) {
+		r.add(n, "buckets %s of %s is a template, which has those of all names: write the resource that had the "+
+			"buckets before", at, term.Quote(e.Name))
+	}
+	if other, twice := r.held[at]; twice {
+		r.add(n, "%s has the buckets of %s already: make one the alias of the other, or leave buckets out", other,
+			term.Quote(e.Name))
+		return
+	}
+	r.held[at] = term.Quote(e.Name)
 }
 
 // prices reads usage, which restates prices.
