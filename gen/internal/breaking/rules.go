@@ -70,6 +70,8 @@ func stored() []Rule {
 			false, allNamesChanged},
 		{"NAMES_CHANGED", Data, "A resource has names of a catalog now, or no longer.", AtResource, false,
 			namesChanged},
+		{"USAGE_RENAMED", Data, "A usage of a template has another name: its catalog has prices by the old one.",
+			AtResource, false, usageRenamed},
 		{"RESOURCE_REMOVED", Data, "A resource is gone.", AtResource, true, resourceRemoved},
 		{"RESOURCE_RENAMED", Data, "A resource has another name, and so starts anew.", AtResource,
 			true, resourceRenamed},

@@ -79,3 +79,14 @@ func pricesNeeded(c *comparison) {
 			"change them with this", n.GoName, takes, n.Name, has)
 	}
 }
+
+func usageRenamed(c *comparison) {
+	c.usages(func(n *schema.Resource, was, is *schema.Usage) {
+		if !n.Template || was.Name == is.Name {
+			return
+		}
+		c.report(is.Pos, n.Name, "usage %s of %s is %s now, with the same field %s: prices that the catalog has "+
+			"for %[1]s do not count any more, and those of limits.yaml do; apply the catalog with %[3]s before this "+
+			"is deployed, or write %[1]s back", was.Name, n.Name, is.Name, is.GoName)
+	})
+}
