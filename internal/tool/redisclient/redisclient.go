@@ -23,10 +23,9 @@ const forms = "redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix
 // takes it for a single node. The client does not observe a context while it waits for a reply, so New closes
 // it when ctx is over.
 func New(ctx context.Context, text string) (redis.UniversalClient, error) {
-	u, err := url.Parse(text)
-	// what is wrong may be the password
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Fragment != "" {
-		return nil, &URLError{"that is no URL of a Redis"}
+	u, err := parse(text)
+	if err != nil {
+		return nil, err
 	}
 	switch options := u.Query(); {
 	case options.Has("master_name"):
@@ -65,6 +64,36 @@ func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 func until[C redis.UniversalClient](ctx context.Context, client C) C {
 	context.AfterFunc(ctx, func() { _ = client.Close() })
 	return client
+}
+
+// Check returns a *URLError for a text that New would refuse before it connects.
+func Check(text string) error {
+	u, err := parse(text)
+	if err != nil {
+		return err
+	}
+	switch options := u.Query(); {
+	case options.Has("master_name"):
+		_, err = redis.ParseFailoverURL(text)
+	case options.Has("addr"):
+		_, err = redis.ParseClusterURL(text)
+	default:
+		_, err = redis.ParseURL(text)
+	}
+	if err != nil {
+		return refused(err)
+	}
+	return nil
+}
+
+// parse reads a URL of a Redis as far as New needs it.
+func parse(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	// what is wrong may be the password
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Fragment != "" {
+		return nil, &URLError{"that is no URL of a Redis"}
+	}
+	return u, nil
 }
 
 // cluster returns a client of a cluster.

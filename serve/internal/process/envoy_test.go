@@ -112,7 +112,7 @@ func TestEnvoyFlags(t *testing.T) {
 		{[]string{"--check", "--envoy", "nowhere.yaml"}, "pass --envoy with the path of an envoy.yaml"},
 		{[]string{"--envoy", file, "--grpc", "0.0.0.0:8081"}, "--grpc 0.0.0.0:8081 is open to other machines"},
 		{[]string{"--envoy", file, "--grpc", "8081"}, `--grpc "8081" is no address`},
-		{[]string{"--lease-max", "0s"}, "--lease-max 0s is out of range: pass 1s to 24h"},
+		{[]string{"--envoy", file, "--lease-max", "0s"}, "--lease-max 0s is out of range: pass 1s to 24h"},
 	} {
 		said := &output{}
 		p := process.Process{Stdout: said, Stderr: said}

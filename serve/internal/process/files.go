@@ -42,7 +42,7 @@ type content struct {
 func (f *files) read() (c content, err error) {
 	schema, rules, err := f.flags.readRules()
 	if err == nil {
-		err = f.place.fits(f.flags.File, schema.Stores)
+		err = f.flags.fits(schema.Stores)
 	}
 	if err != nil {
 		return c, err
@@ -67,10 +67,14 @@ func (f *Flags) readRules() (*limits.Schema, *envoy.Rules, error) {
 
 // checkFiles reads the files, and opens nothing.
 func (f *Flags) checkFiles() error {
-	if _, _, err := f.readRules(); err != nil {
+	schema, _, err := f.readRules()
+	if err == nil && (f.Redis != nil || f.onTable()) {
+		err = f.fits(schema.Stores)
+	}
+	if err != nil {
 		return err
 	}
-	_, err := f.readTokens()
+	_, err = f.readTokens()
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
+	"github.com/sluice-go/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/internal/tool/secrets"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/serve/internal/peers"
@@ -87,6 +88,9 @@ func (f *Flags) choose(given func(name string) bool) error {
 			*value = nil
 		}
 	}
+	if f.Envoy == "" && (given("grpc") || given("lease-max")) {
+		return fmt.Errorf("--grpc and --lease-max are for Envoy: pass --envoy too, or leave them out")
+	}
 	table := given("table") || given("endpoint") || given("region") || given("namespace")
 	switch {
 	case given("redis") && !table:
@@ -125,6 +129,11 @@ func (f *Flags) check() error {
 	if f.Namespace != nil {
 		if err := operator.CheckNamespace(*f.Namespace); err != nil {
 			return err
+		}
+	}
+	if f.Redis != nil {
+		if err := redisclient.Check(*f.Redis); err != nil {
+			return fmt.Errorf("%w (--redis, SLUICE_REDIS_URL)", err)
 		}
 	}
 	if err := f.checkPeers(); err != nil {

@@ -23,7 +23,10 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return nil, fmt.Errorf("--%s %s is in use: choose another port, or 0 for a free one", flag, address)
 		}
-		return l, err
+		if err != nil {
+			return nil, fmt.Errorf("--%s %s: %w: pass an address of this machine and a port", flag, address, err)
+		}
+		return l, nil
 	}
 	// A socket file stays after a crash: one that refuses connections is removed. That of a process that is too
 	// busy to accept one, or is another user's, stays.
@@ -44,7 +47,7 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	}
 	l, err := config.Listen(ctx, "unix", path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--%s %s: %w: choose a path in a folder that is there", flag, address, err)
 	}
 	return l, os.Chmod(path, 0o660)
 }

@@ -23,7 +23,6 @@ import (
 // place is the store that the flags name.
 type place struct {
 	name  string
-	kind  string // as in gen: which of a schema's stores it is
 	open  func() runtime.Store
 	loses bool // what it keeps, when the process ends
 	close func()
@@ -49,7 +48,7 @@ func (f *Flags) place(ctx context.Context) (*place, error) {
 		return nil, err
 	}
 	return &place{
-		name: "this process", kind: gen.StoreDynamoDB, loses: true, close: func() {},
+		name: "this process", loses: true, close: func() {},
 		open: func() runtime.Store { return dynamo.New(client, table) },
 	}, nil
 }
@@ -74,7 +73,7 @@ func (f *Flags) inTable(ctx context.Context) (*place, error) {
 		name += " at " + secrets.URL(f.Endpoint)
 	}
 	return &place{
-		name: name, kind: gen.StoreDynamoDB, close: func() {},
+		name: name, close: func() {},
 		open: func() runtime.Store { return dynamo.New(client, table, options...) },
 	}, nil
 }
@@ -99,18 +98,19 @@ func (f *Flags) onRedis(ctx context.Context) (*place, error) {
 		prefix = *f.Prefix
 	}
 	return &place{
-		name: name + ", prefix " + prefix, kind: gen.StoreRedis, close: func() { _ = client.Close(); stop() },
+		name: name + ", prefix " + prefix, close: func() { _ = client.Close(); stop() },
 		open: func() runtime.Store { return redisstore.New(client, redisstore.Prefix(prefix)) },
 	}, nil
 }
 
-// fits returns an error unless a schema, in file, lists the store.
-func (p *place) fits(file string, stores []string) error {
-	if slices.Contains(stores, p.kind) {
+// fits returns an error unless the schema lists the store that the flags name.
+func (f *Flags) fits(stores []string) error {
+	kind, or := gen.StoreDynamoDB, "pass --redis"
+	if f.Redis != nil {
+		kind, or = gen.StoreRedis, "leave out --redis"
+	}
+	if slices.Contains(stores, kind) {
 		return nil
 	}
-	if p.kind == gen.StoreRedis {
-		return fmt.Errorf("%s does not list %s in its stores: add it, or leave out --redis", file, p.kind)
-	}
-	return fmt.Errorf("%s does not list %s in its stores: add it, or pass --redis", file, p.kind)
+	return fmt.Errorf("%s does not list %s in its stores: add it, or %s", f.File, kind, or)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/internal/tool/secrets"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/serve/internal/envoy"
@@ -83,7 +84,10 @@ func given(command *kong.Context) func(name string) bool {
 
 // fail prints an error and returns the exit code.
 func (p *Process) fail(err error, code int) int {
-	text := secrets.Web(secrets.Redis(err.Error()))
+	text := err.Error()
+	if _, shown := errors.AsType[*redisclient.URLError](err); !shown { // it shows how a URL has a password
+		text = secrets.Web(secrets.Redis(text))
+	}
 	_, asIs := errors.AsType[gen.Problems](err)
 	_, rules := errors.AsType[*envoy.FileError](err)
 	if !asIs && !rules && !strings.HasPrefix(text, "sluice: ") {

@@ -99,8 +99,8 @@ func (s *Server) route(calls http.Handler) http.Handler {
 }
 
 // programs returns next for programs alone: no page in a browser calls. A browser says so in each of its
-// requests. Such a page may look like one of this server, since whoever owns its host name may have that name
-// this machine's address (DNS rebinding).
+// requests. A page of a foreign host may look like one of this server: its owner can give the host's name the
+// address of this machine (DNS rebinding).
 func programs(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.AwaitBody(w, r)
