@@ -86,6 +86,7 @@ func (l *lease) more(ctx context.Context, cost []int64) error {
 func (r *record) again() *request {
 	of := r.resource
 	call := requestOf(of.spec, of.core.env.Clock.Now(), store.Part{Def: of.def})
+	call.Again = true
 	for _, b := range r.Part().Buckets {
 		own := b.Unfilled()
 		own.Source = b.Source

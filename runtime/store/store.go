@@ -234,6 +234,9 @@ type Call struct {
 	// Prefetch is how long before its use an Acquire may have taken a token; 0 asks the store.
 	Prefetch time.Duration
 
+	// Again says that an Acquire is for a lease that took tokens of the same buckets before.
+	Again bool
+
 	// Pooled is set by an Acquire that took all of its tokens from what this process has prefetched. The store
 	// was not asked.
 	Pooled bool

@@ -62,6 +62,7 @@ func (r *resource) ask(ctx context.Context, call *store.Call, at int) error {
 		if err != nil && q.call != nil && q.err == nil { // it became a block
 			r.observe(store.OperationTake, &q.call.Parts[0], q.call.Parts[0].Cost)
 		}
+		r.flush(q.pool)
 	}
 	if err != nil {
 		for i := range part.Buckets {
@@ -103,9 +104,9 @@ func (r *resource) question(call *store.Call, i int, now time.Duration) *questio
 	if need := q.need(); some(need) {
 		rests = p.blocks.Rests()
 		q.call = &store.Call{Parts: []store.Part{p.part(need)}, Called: call.Called, Deadline: call.Deadline}
-		p.asking++
 		p.wait(need, 1)
 	}
+	p.asking++
 	size := p.due(now)
 	p.mu.Unlock()
 	r.deferRests(p, rests, call.Called)
@@ -135,10 +136,10 @@ func (q *question) finish(part *store.Part, admitted bool, now time.Duration) {
 	p, b := q.pool, &part.Buckets[q.at]
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.asking--
 	b.After, b.Limits, b.Dropped, b.Ends, b.Epochs = p.image, p.limits, nil, nil, nil
 	if q.call != nil {
 		own, need := &q.call.Parts[0].Buckets[0], q.call.Parts[0].Cost
-		p.asking--
 		p.wait(need, -1)
 		p.seen(own, now)
 		b.After, b.Limits, b.Dropped, b.Ends = own.After, own.Limits, own.Dropped, own.Ends
@@ -165,8 +166,9 @@ func (r *resource) putBack(part *store.Part, i int, questions []*question, now t
 	b := &part.Buckets[i]
 	cost := r.spec.CostOf(b.Kind, part.Cost)
 	p := r.pool(part, b)
-	defer p.mu.Unlock()
 	p.putBack(acquires(b.Source, cost)[0].draws, now)
+	p.mu.Unlock()
+	r.flush(p)
 }
 
 // putBack gives draws back to their blocks.

@@ -39,6 +39,7 @@ func (p *pool) fetch(size []int64, prefetch time.Duration) {
 	if err == nil {
 		r.observe(store.OperationTake, &part, size)
 	}
+	r.flush(p)
 }
 
 // observe tells the observer what has become of tokens of part's bucket.

@@ -27,7 +27,7 @@ type pool struct {
 	def       store.Definition // as of the last call: a name of a template may have other numbers since
 	template  store.Bucket     // the bucket as calls name it
 	root      string           // of its chain
-	asking    int              // number of calls that wait for the store
+	asking    int              // number of calls that wait for the store, or for others with what they took here
 	waiting   []int64          // tokens that these calls ask the store for
 	fetching  bool             // the write of a block is under way
 	took      time.Duration    // how long the write of the last block took

@@ -112,7 +112,7 @@ func (r *resource) take(call *store.Call, i int, now time.Duration) bool {
 		return false
 	}
 	b.After, b.Limits, b.Dropped, b.Ends, b.Epochs = p.image, p.limits, nil, from.Ends, nil
-	if b.Source == nil {
+	if b.Source == nil && !call.Again {
 		b.Source = from
 	} else {
 		b.Source = whole(from, cost, b.Source)
@@ -192,7 +192,7 @@ func Barred(spec *store.Spec) string {
 }
 
 // whole returns the source of a call that took all of cost from one block. before is the lease's earlier
-// source.
+// source; nil if its earlier acquires took nothing of blocks.
 func whole(from *blocks.Block, cost []int64, before any) *source {
 	cost = append([]int64(nil), cost...)
 	return &source{cost: cost, draws: []blocks.Draw{{Block: from, Cost: cost}}, before: before}

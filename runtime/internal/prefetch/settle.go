@@ -56,6 +56,7 @@ func (s *session) Settle(ctx context.Context, call *store.Call) error {
 			errs = append(errs, r.giveBackNow(ctx, one.pool, one.rests))
 			one.shows(nil)
 		}
+		r.flush(one.pool)
 	}
 	if len(inner.Parts) == 0 {
 		return errors.Join(errs...)
@@ -183,13 +184,16 @@ func (p *pool) takeMore(change []int64, now time.Duration) []int64 {
 }
 
 // direct returns the charges of b that are of the bucket itself: without what all, the acquires of its lease,
-// took of blocks.
+// took of blocks. The last of all stands for all acquires before the first one that took of a block.
 func direct(b *store.Bucket, all []source) []bucket.Charge {
 	own := slices.Clone(b.Charges)
 	for i := range own { // oldest first
-		s := &all[len(own)-1-i]
-		own[i].Cost = slices.Clone(s.cost)
-		for _, d := range s.draws {
+		at := len(own) - 1 - i
+		if at >= len(all) || len(all[at].draws) == 0 {
+			continue
+		}
+		own[i].Cost = slices.Clone(all[at].cost)
+		for _, d := range all[at].draws {
 			for j, n := range d.Cost {
 				own[i].Cost[j] -= n
 			}

@@ -104,7 +104,8 @@ func (r *resource) giveBackBeside(p *pool, rests []blocks.Rest) {
 }
 
 // Close implements store.Session. It waits for blocks that are under way, and then gives back what pools
-// hold. From then on the session has no pools: calls ask the store.
+// hold. From then on the session has no pools: calls ask the store. Calls that are under way give back by
+// themselves (flush).
 func (s *session) Close(ctx context.Context) error {
 	s.wheel.mu.Lock()
 	if !s.closed.Swap(true) {
@@ -128,6 +129,19 @@ func (s *session) Close(ctx context.Context) error {
 		err = s.background.Wait(ctx)
 	}
 	return err
+}
+
+// flush gives back what p, whose lock is not held, got after the session was closed: a call or a block was
+// under way.
+func (r *resource) flush(p *pool) {
+	if !r.closed.Load() {
+		return
+	}
+	p.mu.Lock()
+	p.blocks.End(r.now())
+	rests := p.blocks.Rests()
+	p.mu.Unlock()
+	r.giveBackBeside(p, rests)
 }
 
 // end returns the pools of r, which has none then.
