@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -38,6 +39,9 @@ type history struct {
 	settles  bool // leases are settled some time later, for more or for less, or get more
 	kills    int  // processes that die
 	lost     float64
+	silent   float64 // the portion of a process's calls of its store that do not arrive, and of answers
+
+	sends, writes func(*store.Part) // break a rule, as a ledger says
 }
 
 // skewed is a clock that is off.
@@ -63,85 +67,22 @@ func (m *mortal) Do(r *http.Request) (*http.Response, error) {
 	return m.HTTPClient.Do(r)
 }
 
-// entry is tokens that a call got, after it had waited for its write, or gave back.
-type entry struct {
-	at     time.Time
-	tokens int64
-	waited time.Duration
-}
-
-// books are what the calls of a history got.
-type books struct {
-	mu       sync.Mutex
-	got      map[string][]entry // by entity, as stored
-	back     map[string][]entry
-	net      map[string]int64 // got less back
-	waited   time.Duration
-	admitted int
-	refused  int
-	others   map[string]int
-}
-
-// add books tokens of the buckets of an entity, at now; negative ones were given back.
-func (b *books) add(entity of, tokens int64, waited time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, link := range entity {
-		id := [...]string{project: "project-", user: "user-"}[link.Kind] + link.ID
-		if b.net[id] += tokens; tokens >= 0 {
-			b.got[id] = append(b.got[id], entry{time.Now(), tokens, waited})
-		} else {
-			b.back[id] = append(b.back[id], entry{time.Now(), -tokens, waited})
-		}
-	}
-}
-
-// excess returns by how many tokens a bucket's calls are beyond the bound in the worst interval, 0 or less
-// for none. For d, the bound has the longest wait of calls up to the interval's end. Tokens that were given
-// back count in the interval and for some time before it, since they may be on their way.
-func (b *books) excess(entity string, rate, burst float64, ahead time.Duration) int64 {
-	got, back := b.got[entity], b.back[entity]
-	if len(got) == 0 {
-		return math.MinInt64
-	}
-	began, longest := got[0].at, time.Duration(0)
-	refill := func(at time.Time) float64 { return at.Sub(began).Seconds() * rate }
-	var admitted, before, until float64
-	least, worst := math.Inf(1), math.Inf(-1)
-	i, j := 0, 0
-	for _, e := range got {
-		for ; i < len(back) && back[i].at.Before(e.at.Add(-3*(ahead+b.waited))); i++ {
-			before += float64(back[i].tokens)
-		}
-		for ; j < len(back) && !back[j].at.After(e.at); j++ {
-			until += float64(back[j].tokens)
-		}
-		longest = max(longest, e.waited)
-		least = min(least, admitted-before-refill(e.at))
-		admitted += float64(e.tokens)
-		worst = max(worst, admitted-until-refill(e.at)-least-rate*(ahead+longest).Seconds())
-	}
-	return int64(math.Ceil(worst - burst))
-}
-
 // world is a history under way.
 type world struct {
 	*history
-	t      *testing.T
-	engine *memdynamo.Engine
-	books  books
-	all    []*process
-	hearts []*mortal
-	calls  sync.WaitGroup
+	t       *testing.T
+	engine  *memdynamo.Engine
+	books   *books
+	all     []*process
+	hearts  []*mortal
+	ledgers []*ledger // of the processes
+	calls   sync.WaitGroup
 }
 
 // play plays h, closes the processes that live, and returns the world.
 func (h *history) play(t *testing.T, seed uint64) *world {
 	t.Helper()
-	w := &world{history: h, t: t, engine: newEngine(t, memdynamo.WithSeed(seed))}
-	w.books = books{
-		got: map[string][]entry{}, back: map[string][]entry{}, net: map[string]int64{}, others: map[string]int{},
-	}
+	w := &world{history: h, t: t, engine: newEngine(t, memdynamo.WithSeed(seed)), books: newBooks()}
 	def := prefetching(t, h.prefetch, alike(projectRate, projectBurst), alike(userRate, userBurst))
 	w.engine.Faults().Latency(memdynamo.LogNormal(2*time.Millisecond, 0.3))
 	var arriving sync.WaitGroup
@@ -151,8 +92,12 @@ func (h *history) play(t *testing.T, seed uint64) *world {
 		heart := &mortal{HTTPClient: o.HTTPClient}
 		o.HTTPClient = heart
 		clock := skewed{store.SystemClock(), time.Duration(rng.Int64N(int64(h.skew) + 1))}
-		w.hearts = append(w.hearts, heart)
-		w.all = append(w.all, open(t, dynamodb.New(o), def, runtime.WithClock(clock)))
+		l := &ledger{
+			Store: dynamo.New(dynamodb.New(o), table), dead: &heart.dead, lost: h.silent, sends: h.sends,
+			writes: h.writes, rng: rand.New(rand.NewPCG(seed, uint64(32+i))),
+		}
+		w.hearts, w.ledgers = append(w.hearts, heart), append(w.ledgers, l)
+		w.all = append(w.all, openOn(t, l, def, runtime.WithClock(clock)))
 	}
 	for i, heart := range w.hearts {
 		rng := rand.New(rand.NewPCG(seed, uint64(16+i)))
@@ -207,26 +152,18 @@ func (w *world) call(i int, entity of, rng *rand.Rand) {
 		cost = 1 + rng.Int64N(4)
 	}
 	lease, err := w.all[i].Acquire(context.WithoutCancel(w.t.Context()), entity, [2]int64{cost, cost})
-	if w.hearts[i].dead.Load() {
-		return
-	}
 	took := time.Since(called)
-	w.books.mu.Lock()
-	_, denied := errors.AsType[*runtime.DeniedError](err)
 	switch {
-	case err == nil:
-		w.books.admitted++
-		w.books.waited = max(w.books.waited, took)
-	case denied:
-		w.books.refused++
-	default:
-		w.books.others[fmt.Sprintf("%T", err)]++
-	}
-	w.books.mu.Unlock()
-	if err != nil {
+	case w.hearts[i].dead.Load():
+		if err == nil {
+			w.books.lose(entity, cost)
+		}
+		return
+	case err != nil:
+		w.books.refuse(err)
 		return
 	}
-	if w.books.add(entity, cost, took); w.settles {
+	if w.books.admit(entity, cost, took); w.settles {
 		w.settle(i, entity, cost, lease, rng)
 	}
 }
@@ -251,7 +188,7 @@ func (w *world) settle(i int, entity of, cost int64, lease *runtime.Lease[[2]int
 	case 1, 2: // less or more
 		actual = max(1, rng.Int64N(2*cost))
 		err := lease.Settle(ctx, [2]int64{actual, actual})
-		if err != nil && !w.hearts[i].dead.Load() && w.lost == 0 {
+		if err != nil && !w.hearts[i].dead.Load() && w.lost+w.silent == 0 {
 			w.t.Error("settle:", err)
 		}
 	}
@@ -294,6 +231,10 @@ func histories() map[string]history {
 			prefetch: 500 * ms, bound: 500 * ms, rates: waves, lasts: 4 * time.Second, users: 4, settles: true,
 			kills: 8,
 		},
+		"silence": {
+			prefetch: 200 * ms, bound: 200 * ms, rates: waves, lasts: 4 * time.Second, users: 4, settles: true,
+			kills: 4, silent: 0.03,
+		},
 		"lost replies": {
 			prefetch: 200 * ms, bound: 200 * ms, rates: waves, lasts: 4 * time.Second, users: 4, settles: true,
 			lost: 0.05,
@@ -302,7 +243,7 @@ func histories() map[string]history {
 }
 
 // TestHistories plays histories of 16 processes. They admit no more than the bound, in all intervals. In the
-// end, the table has charged exactly the tokens that calls used, and those that died with processes.
+// end, the table has charged exactly the tokens that calls used, and those that were lost.
 func TestHistories(t *testing.T) {
 	seeds := longform.Count[uint64](t, "seeds of each history", 12, 1)
 	for name, h := range histories() {
@@ -311,8 +252,8 @@ func TestHistories(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := h.play(t, seed)
 					worst := w.worst()
-					t.Logf("%d admitted, %d denied, %v; %d tokens beyond the bound, d %v", w.books.admitted,
-						w.books.refused, w.books.others, worst, w.books.waited)
+					t.Logf("%d admitted, %d denied, %v; %d tokens beyond the bound, d %v; %s", w.books.admitted,
+						w.books.refused, w.books.others, worst, w.books.waited, w.losses())
 					if worst > 0 {
 						t.Errorf("%d tokens beyond the bound", worst)
 					}
@@ -323,21 +264,17 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// balance compares what the table has charged with what calls used.
+// balance checks that the accounts of w balance, to the millitoken. If replies of the table get lost, the
+// processes do not know either what it has applied: it has charged at least what calls used.
 func (w *world) balance() {
 	w.t.Helper()
-	for entity := range w.entities() {
-		for _, limit := range []string{"rpm_tc", "tpm_tc"} {
-			charged, used := stored(w.t, w.engine, entity, limit), w.books.net[entity]*1000
-			beside := charged - used
-			switch {
-			case w.kills > 0 || w.lost > 0:
-				if beside < 0 {
-					w.t.Errorf("%s of %s: charged %d, less than the %d used", limit, entity, charged, used)
-				}
-			case beside != 0:
-				w.t.Errorf("%s of %s: charged %d, but %d used", limit, entity, charged, used)
-			}
+	processes, table := w.imbalance()
+	for at, n := range processes {
+		w.t.Errorf("%v: processes took %d millitokens more than they gave back and calls had", at, n)
+	}
+	for at, n := range table {
+		if n < 0 || w.lost == 0 {
+			w.t.Errorf("%v: the table charged %d millitokens more than was taken, less what came back", at, n)
 		}
 	}
 }

@@ -108,3 +108,56 @@ func TestTemplate(t *testing.T) {
 		}
 	})
 }
+
+// TestRemovedName has a name of a template that is removed while a process holds blocks of its bucket. The
+// bucket has what calls left in the end.
+func TestRemovedName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := newEngine(t)
+		spy := &spied{Store: dynamo.New(engine.Client(), table)}
+		lim, err := named.New(spy, runtime.WithLogger(slog.New(slog.DiscardHandler)),
+			runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Prefetch(life)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, catalog := t.Context(), spy.session.Catalog()
+		revision, err := catalog.Set(ctx, spy.spec, store.Entry{Name: "alto"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, rate, number := named.Key{ID: "1"}, &runtime.Rate{Capacity: 100_000}, int64(100_000)
+		rpm, day := named.VoiceLimits{RPM: rate}, named.VoiceLimits{Day: &number}
+		if _, err := lim.Config.Voice.Named("alto").Entity(key).Set(ctx, rpm, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lim.Config.Voice.Entity(key).Set(ctx, day, ""); err != nil {
+			t.Fatal(err)
+		}
+		voice, err := lim.Voice.Named(ctx, "alto")
+		if err != nil {
+			t.Fatal(err)
+		}
+		admitted := int64(0)
+		for range 100 {
+			if _, err := voice.Acquire(ctx, key, named.VoiceCost{RPM: 1, Day: 1}); err == nil {
+				admitted++
+			}
+			sleep(5 * time.Millisecond)
+		}
+		before := charged(t, engine, "voice/alto", "rpm")
+		if err := catalog.Delete(ctx, spy.spec, "alto", revision); err != nil {
+			t.Fatal(err)
+		}
+		sleep(2 * time.Minute) // caches of the name end
+		if _, err := lim.Voice.Named(ctx, "alto"); err == nil {
+			t.Error("the name is still there")
+		}
+		if err := lim.Close(context.WithoutCancel(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		after := charged(t, engine, "voice/alto", "rpm")
+		if before <= admitted || after != admitted {
+			t.Errorf("%d charged before and %d after the end, of %d admitted", before, after, admitted)
+		}
+	})
+}

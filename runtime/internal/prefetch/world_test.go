@@ -34,6 +34,14 @@ type of []store.Link
 // Chain implements store.Entity.
 func (o of) Chain(dst []store.Link) []store.Link { return append(dst, o...) }
 
+// stored returns the stored ids of o's links.
+func (o of) stored() (ids []string) {
+	for _, link := range o {
+		ids = append(ids, [...]string{project: "project-", user: "user-"}[link.Kind]+link.ID)
+	}
+	return ids
+}
+
 func hot() of { return of{{Kind: project, ID: "hot"}} }
 
 func userOf(id string) of { return of{{Kind: user, ID: id}, {Kind: project, ID: "hot"}} }
