@@ -34,8 +34,24 @@ func figures(t *testing.T, text string, patterns ...string) (all []float64) {
 	return all
 }
 
-// TestDocsPrefetch runs the command of docs/how-to/prefetch.md in virtual time, for each row of the table
-// there. The table has what it prints, as near as loads with other turns of goroutines come to it.
+// prefetched returns the line of EXPRESSIONS.md on what a limits.yaml lets be prefetched, or "".
+func prefetched(t *testing.T, file string) string {
+	t.Helper()
+	var out, errs strings.Builder
+	args := []string{"generate", "--file", file}
+	if code := (cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}).Run(t.Context(), args); code != 0 {
+		t.Fatal(code, errs.String())
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "limits", "EXPRESSIONS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(regexp.MustCompile(`(?m)^.* prefetched .*$`).FindString(string(text)), "\n")
+}
+
+// TestDocsPrefetch runs the commands of docs/how-to/prefetch.md, the load in virtual time, for each row of
+// the table there that has figures. The table has what they print, as near as loads with other turns of
+// goroutines come to it.
 func TestDocsPrefetch(t *testing.T) {
 	doc := read(t, "docs/how-to/prefetch.md")
 	schema := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(doc)[1]
@@ -55,6 +71,13 @@ func TestDocsPrefetch(t *testing.T) {
 				t.Fatal(err)
 			}
 			cells := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` \|.*$`).FindString(doc)
+			bound := prefetched(t, file)
+			if want := strings.Split(cells, " | ")[1]; own != "" && !strings.Contains(bound, ": "+want+" (") {
+				t.Errorf("the table has the bound %q, and EXPRESSIONS.md %q", want, bound)
+			}
+			if (own == "") != (bound == "") || own == key && !strings.Contains(doc, "\n"+bound+"\n```") {
+				t.Errorf("EXPRESSIONS.md has %q, and the page does not", bound)
+			}
 			want := figures(t, cells, `\| (0\.\d+) \|`, `\| ([\d.]+) ms,`, `, ([\d.]+) ms \|`, `\| ([\d.]+) % \|`)
 			synctest.Test(t, func(t *testing.T) {
 				var out, errs strings.Builder
