@@ -52,7 +52,8 @@ func (r *resource) observe(operation string, part *store.Part, tokens []int64) {
 const pausePortion = 4
 
 // add adds what a write took of p's bucket as a block. The block ends a prefetch after called, when the write
-// was asked for, since the write is guarded for that instant or a later one. It also ends with its window.
+// was asked for, since the write is guarded for that instant or a later one. It also ends some time
+// before its window.
 func (p *pool) add(
 	b *store.Bucket, size []int64, prefetch time.Duration, called time.Time, now time.Duration,
 ) {
@@ -62,7 +63,7 @@ func (p *pool) add(
 	ms := r.Session.Now(r.began.Add(now))
 	for _, end := range b.Ends {
 		if end != 0 {
-			until = min(until, now+time.Duration(end-ms)*time.Millisecond)
+			until = min(until, now+time.Duration(end-ms)*time.Millisecond-unheld(prefetch))
 		}
 	}
 	for i, dropped := range b.Dropped { // of an older shape: these were not charged

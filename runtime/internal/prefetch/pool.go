@@ -140,7 +140,8 @@ func (p *pool) due(now time.Duration) []int64 {
 		return nil
 	}
 	demand := p.meter.Demand(now)
-	if !p.blocks.Low(demand, p.prefetch, blocks.Margin(p.took, p.prefetch), now) {
+	if !p.blocks.Low(demand, p.prefetch, blocks.Margin(p.took, p.prefetch), now) ||
+		p.resource.endsSoon(p, now) {
 		return nil
 	}
 	r, left, level := p.resource, p.vectors[0], p.vectors[1]

@@ -76,8 +76,12 @@ func (p *pool) sweep(now time.Duration) (next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.blocks.Expire(now)
+	keeps := p.prefetch
+	if r.endsSoon(p, now) {
+		keeps = 0
+	}
 	switch {
-	case p.blocks.Overdue(p.prefetch, now):
+	case p.blocks.Overdue(keeps, now):
 		rests := p.blocks.Rests()
 		r.background.Start(func() { r.giveBackBeside(p, rests) })
 	case p.idle(now):
@@ -95,6 +99,25 @@ func (p *pool) sweep(now time.Duration) (next time.Duration) {
 
 // sweepsPerPrefetch is how often a pool that holds something is looked at within its prefetch.
 const sweepsPerPrefetch = 4
+
+// unheld returns for how long before the end of a window no blocks are held of it, by calls with a prefetch.
+// So the tokens that are left come back, and do not count as used, in the window that they were taken from.
+// That is time for two looks at a pool, and a write.
+func unheld(prefetch time.Duration) time.Duration { return max(prefetch/2, 4*tick) }
+
+// endsSoon reports whether a window of p's bucket has so little time left.
+func (r *resource) endsSoon(p *pool, now time.Duration) bool {
+	if p.image == nil {
+		return false
+	}
+	left := unheld(p.prefetch).Milliseconds()
+	for _, b := range p.image.Balances {
+		if b.Windowed() && b.Ends != 0 && b.Ends-left <= r.Session.Now(r.began.Add(now)) {
+			return true
+		}
+	}
+	return false
+}
 
 // giveBackBeside gives rests of p back, for no caller that waits.
 func (r *resource) giveBackBeside(p *pool, rests []blocks.Rest) {

@@ -50,9 +50,11 @@ func (p *pool) withhold(
 	level := p.vectors[1]
 	for i, b := range p.image.Balances {
 		level[i] = bucket.Spendable(b, p.image.Refilled, ms)
-		if leave := demand.Leave(i, b.Limit); leave > 0 {
+		need := cost[i] - p.blocks.LeftFor(i, p.prefetch, now)
+		// a full bucket serves a call that needs nearly all of it
+		if leave := min(demand.Leave(i, b.Limit), b.Burst-need); leave > 0 {
 			level[i] = bucket.Sub(level[i], p.waiting[i]+leave)
-			missing = missing || cost[i]-p.blocks.LeftFor(i, p.prefetch, now) > level[i]
+			missing = missing || need > level[i]
 		}
 	}
 	if !missing {
