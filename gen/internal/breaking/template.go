@@ -12,8 +12,8 @@ func namesChanged(c *comparison) {
 		case n.Template && !o.Template:
 			c.report(n.NamesPos, n.Name, "resource %s has names: catalog now: its calls need a name, so callers of "+
 				"its Acquire do not compile, each name has buckets of its own, which start full, and those of %[1]s "+
-				"are for limits of all names; keep it as it is, and add a resource with names: catalog, where an entry "+
-				"of the catalog with buckets: %[1]s goes on with them", n.Name)
+				"are for limits of all names; keep %[1]s as it is, and add a template: an entry of its catalog with "+
+				"buckets: %[1]s goes on with the buckets of %[1]s", n.Name)
 		case o.Template && !n.Template:
 			c.report(n.NamesPos, n.Name, "resource %s has no names: catalog any more: callers of its Named do not "+
 				"compile, its calls charge one bucket for each entity, and nothing reads the buckets and overrides of "+
@@ -33,14 +33,14 @@ func allNamesChanged(c *comparison) {
 			if was.AllNames == is.AllNames {
 				continue
 			}
-			from, to := "each name for itself", "all names together"
+			from, to := "each name", "all names together"
 			if was.AllNames {
 				from, to = to, from
 			}
-			c.report(is.Pos, schema.Place(n.Name, is.Name), "limit %s of %s was of %s, and is of %s: it starts full "+
-				"in other buckets, what those of before held of it is dropped, and open leases give it back to the "+
-				"wrong ones; give the new limit a name of its own, and write %[1]s into removed", is.Name, n.Name, from,
-				to)
+			c.report(is.Pos, schema.Place(n.Name, is.Name), "limit %s of %s was for %s, and is for %s: it starts "+
+				"full in other buckets, the buckets that had it drop it, and open leases give back to buckets that they "+
+				"did not charge; give the new limit a name of its own, and write %[1]s into removed",
+				is.Name, n.Name, from, to)
 		}
 	}
 }
