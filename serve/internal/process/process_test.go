@@ -463,7 +463,7 @@ func TestFlags(t *testing.T) {
 		"--token-file " + tokens:              {1, "tokens:1: a token has 5 bytes, at least 16 are needed"},
 		"--file " + folder + "/none.yaml":     {1, "pass --file"},
 		"--redis redis://127.0.0.1:1":         {1, "127.0.0.1:1 does not answer as Redis does"},
-		"--check --redis nonsense":            {2, "that is no URL of a Redis: want redis://[[user]:password@]host"},
+		"--check --redis nonsense":            {2, "no URL of a Redis: want redis://[[user]:password@]host"},
 		"--check --redis redis://:pw@h/x":     {2, "want redis://[[user]:password@]host"},
 		"--check --redis redis://h":           {1, "limits.yaml does not list redis in its stores: add it, or"},
 		"--grpc 127.0.0.1:0":                  {2, "--grpc and --lease-max are for Envoy: pass --envoy too"},
