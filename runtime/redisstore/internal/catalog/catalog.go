@@ -159,7 +159,11 @@ func (c *Catalog) write(
 	ctx context.Context, spec *store.Spec, e *store.Entry, entry string,
 ) (store.Revision, error) {
 	key := c.DB.Keys.Catalog(spec.Resource)
-	change := store.Change{At: e.Name, Resource: spec.Resource, After: e.Fields(spec)}
+	after, err := Fields(entry) // as what was before: with what spec does not have
+	if err != nil {
+		return "", err
+	}
+	change := store.Change{At: e.Name, Resource: spec.Resource, After: after}
 	record, err := audit.New(ctx, c.DB, key, change)
 	if err != nil {
 		return "", err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore/internal/audit"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/catalog"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -148,5 +149,32 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("%s: the list does not fail", name)
 		}
 		w.redis.Client.HDel(t.Context(), w.redis.Prefix+"#catalog:model", name)
+	}
+}
+
+// TestRecordOfOthers: the record of a change has what another binary's schema has of an entry before and
+// after, since the change leaves it.
+func TestRecordOfOthers(t *testing.T) {
+	w := newWorld(t)
+	e := w.set(store.Entry{Name: "a", Prices: []int64{7, 8}}, 0)
+	older := model()
+	older.Usages = []string{"output"}
+	e.Prices = []int64{9}
+	if _, err := w.Set(t.Context(), older, e); err != nil {
+		t.Fatal(err)
+	}
+	of := store.Audited{Catalog: "model"}
+	var last store.Change
+	for c, err := range audit.List(t.Context(), w.DB, of, time.Time{}, catalog.Fields) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = c
+	}
+	want := [2]map[string]string{
+		{"price input": "7", "price output": "8"}, {"price input": "7", "price output": "9"},
+	}
+	if diff := cmp.Diff(want, [2]map[string]string{last.Before, last.After}); diff != "" {
+		t.Error(diff)
 	}
 }
