@@ -11,7 +11,6 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/chart"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/money"
-	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -89,15 +88,13 @@ func limitOf(s *schemafile.Schema, entity, resource, limit string) (l bucket.Lim
 	if s == nil {
 		return l, false
 	}
-	at, kind := slices.IndexFunc(s.Specs,
-		func(spec *store.Spec) bool { return spec.Resource == resource }), s.KindOf(entity)
-	if at < 0 || kind < 0 {
+	of, err := s.Bucket(entity, resource)
+	if err != nil {
 		return l, false
 	}
-	spec := s.Specs[at]
-	i := slices.Index(spec.Limits, limit)
-	if i < 0 || !spec.Kinds[kind].Has(i) {
+	i := slices.Index(of.Spec.Limits, limit)
+	if i < 0 || !of.Own().Has(i) {
 		return l, false
 	}
-	return spec.Kinds[kind].Limits[i], true
+	return of.Own().Limits[i], true
 }
