@@ -32,7 +32,11 @@ func (p *pool) fetch(size []int64, prefetch time.Duration) {
 	p.fetching, p.took = false, now-called.Sub(r.began)
 	if err == nil {
 		p.add(b, size, prefetch, called, now)
-	} else {
+	}
+	switch {
+	case p.took >= prefetch: // the block had ended before it came, and the next one would too
+		p.notBefore = now + slowPause
+	case err != nil:
 		p.notBefore = now + prefetch/pausePortion
 	}
 	p.mu.Unlock()
@@ -46,6 +50,9 @@ func (p *pool) fetch(size []int64, prefetch time.Duration) {
 func (r *resource) observe(operation string, part *store.Part, tokens []int64) {
 	observers.Prefetched(context.Background(), r.env.Observer, operation, part.Def, &part.Buckets[0], tokens)
 }
+
+// slowPause is for how long no block is taken after one that took longer than it lives.
+const slowPause = time.Second
 
 // pausePortion is the portion of the prefetch, as a divisor, for which no block is taken after one that
 // failed.

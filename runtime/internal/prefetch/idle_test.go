@@ -38,7 +38,8 @@ func (s *slow) Settle(_ context.Context, call *store.Call) error {
 }
 
 // TestIdleBesideCall has a call that took its tokens of a user from two blocks, and waits for its project for
-// longer than those live. The user's pool is still there when the project denies the call, and gives them back.
+// longer than those live. The user's pool is still there when the project denies the call, and gives them
+// back.
 func TestIdleBesideCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []bucket.Limit{bucket.Per(10_000, time.Second)}
