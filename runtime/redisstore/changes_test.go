@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/internal/test/audited"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -141,5 +143,56 @@ func TestRecordsTogether(t *testing.T) {
 		if _, invalid := errors.AsType[*store.InvalidError](err); invalid == ok || ok && err != nil {
 			t.Errorf("%s: %v, want it stored: %t", id, err, ok)
 		}
+	}
+}
+
+// TestNoChangeWithoutRecord: if the record cannot be written, nothing changes.
+func TestNoChangeWithoutRecord(t *testing.T) {
+	server := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	s, spec, ctx := New(client), audited.Spec(), t.Context()
+	for _, list := range []string{
+		"#config:model:key-1", "#plans:model", "#catalog:model:gpt-5", "#entity:org-7",
+	} {
+		if err := server.Set("sluice:#audit:"+list, "not a list"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit := bucket.Per(5, time.Minute)
+	for _, at := range []string{"key-1", "pro.key"} {
+		_, err := s.Overrides().Set(ctx, spec, store.Stored{At: at, Limits: []*bucket.Limit{&limit, nil}})
+		stored, readErr := s.Overrides().Get(ctx, spec, at)
+		if err == nil || readErr != nil || stored[0].Overrides() || stored[0].Revision != "" {
+			t.Errorf("%s: %v, and then %+v, %v", at, err, stored, readErr)
+		}
+	}
+	_, err := s.Catalog().Set(ctx, spec, store.Entry{Name: "gpt-5"})
+	if _, found, readErr := s.Catalog().Get(ctx, spec, "gpt-5"); err == nil || found || readErr != nil {
+		t.Errorf("an entry: %v, and then %t, %v", err, found, readErr)
+	}
+	err = s.Members().SetPlan(ctx, "org-7", "pro", nil)
+	if m, _, readErr := s.Members().Get(ctx, "org-7"); err == nil || m.Plan != "" || readErr != nil {
+		t.Errorf("a plan: %v, and then %+v, %v", err, m, readErr)
+	}
+}
+
+// TestRecordsOfManyNames: a catalog that is filled at once has the record of each name.
+func TestRecordsOfManyNames(t *testing.T) {
+	w := auditedRedis(t, true, false)
+	const names = 1_001 // a place keeps 1,000
+	for i := range names {
+		if _, err := w.Catalog.Set(t.Context(), audited.Spec(), store.Entry{Name: strconv.Itoa(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	for _, err := range w.Changes(t.Context(), store.Audited{Catalog: "model"}, time.Time{}) {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != names {
+		t.Errorf("%d records, want %d", n, names)
 	}
 }

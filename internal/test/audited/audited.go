@@ -155,7 +155,7 @@ func Problems(ctx context.Context, open func() *World) (found []string) {
 			note("%s: %d records since the third, want 2", t.name, len(late))
 		}
 	}
-	return append(found, killed(ctx, open)...)
+	return append(append(found, killed(ctx, open)...), mixed(ctx, open)...)
 }
 
 // because returns ctx with a reason.

@@ -42,26 +42,26 @@ func CatalogWith(client wire.API, retrier wire.Retrier, now func() time.Time) *C
 func (c *Catalog) Get(
 	ctx context.Context, spec *store.Spec, name string,
 ) (e store.Entry, found bool, err error) {
-	e, _, found, err = c.get(ctx, spec, name)
-	return e, found, err
+	raw, err := c.read(ctx, spec, name)
+	if err != nil {
+		return store.Entry{}, false, err
+	}
+	return override.DecodeEntry(spec, raw)
 }
 
-// get is Get, and returns the item too.
-func (c *Catalog) get(
-	ctx context.Context, spec *store.Spec, name string,
-) (e store.Entry, stored codec.Item, found bool, err error) {
+// read returns the item of a name, which may be empty.
+func (c *Catalog) read(ctx context.Context, spec *store.Spec, name string) (codec.Item, error) {
 	var out *dynamodb.GetItemOutput
-	err = c.retrier.Do(ctx, func() (err error) {
+	err := c.retrier.Do(ctx, func() (err error) {
 		out, err = c.api.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName: &c.retrier.Table, Key: item.CatalogKey(spec.Resource, name), ConsistentRead: aws.Bool(true),
 		}, wire.NoRetry)
 		return err
 	})
 	if err != nil {
-		return store.Entry{}, nil, false, err
+		return nil, err
 	}
-	e, found, err = override.DecodeEntry(spec, out.Item)
-	return e, out.Item, found, err
+	return out.Item, nil
 }
 
 // Set implements store.Catalog, in one transaction: of the entry, and of the record of the change. It leaves
@@ -127,8 +127,12 @@ func (c *Catalog) write(
 	if _, ok := override.ParseRevision(e.Revision); !ok {
 		return "", conflict
 	}
-	there, stored, found, err := c.get(ctx, spec, e.Name)
+	raw, err := c.read(ctx, spec, e.Name)
+	if err != nil {
+		return "", err
+	}
 	for {
+		there, found, err := override.DecodeEntry(spec, raw)
 		switch {
 		case err != nil:
 			return "", err
@@ -145,10 +149,11 @@ func (c *Catalog) write(
 			}
 		}
 		if attributes != nil {
-			override.KeepOthers(attributes, spec, e, stored)
+			override.KeepOthers(attributes, spec, e, raw)
 		}
 		change := store.Change{
-			At: e.Name, Resource: spec.Resource, Before: there.Fields(spec), After: e.Fields(spec),
+			At: e.Name, Resource: spec.Resource, Before: override.EntryFields(raw),
+			After: override.EntryFields(attributes),
 		}
 		w := audit.Write{Put: c.put(spec, e.Name, there.Version, version, attributes)}
 		err = audit.Do(ctx, c.api, &c.retrier, w, version, now, change)
@@ -158,8 +163,7 @@ func (c *Catalog) write(
 		} else if !ok {
 			return "", err
 		}
-		stored = failed.Item
-		there, found, err = override.DecodeEntry(spec, stored)
+		raw = failed.Item
 	}
 }
 

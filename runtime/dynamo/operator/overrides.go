@@ -103,7 +103,7 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 			return "", err
 		}
 		both := audit.Write{Update: w.update, Put: w.put}
-		err = audit.Do(ctx, o.api, &o.retrier, both, w.ver, o.now(), changeOf(spec, there, s))
+		err = audit.Do(ctx, o.api, &o.retrier, both, w.ver, o.now(), changeOf(spec, there, raw, s))
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err == nil {
 			return override.FormatRevision(w.ver), nil
@@ -114,12 +114,16 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 	}
 }
 
-// changeOf returns the record of a change of there to s. A quota, which sync has stored and not an operator,
-// counts as nothing.
-func changeOf(spec *store.Spec, there, s store.Stored) store.Change {
+// changeOf returns the record of a change of there, which raw has, to s. A quota, which sync has stored and
+// not an operator, counts as nothing. A tombstone ends what another binary has written, too.
+func changeOf(spec *store.Spec, there store.Stored, raw codec.Item, s store.Stored) store.Change {
 	c := store.Change{At: s.At, Resource: spec.Resource, After: s.Fields(spec)}
-	if there.Epoch == 0 {
+	switch {
+	case there.Epoch != 0:
+	case s.Overrides():
 		c.Before = there.Fields(spec)
+	default:
+		c.Before = override.FieldsOf(raw, item.LimitsPrefix(s.At))
 	}
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -92,13 +93,16 @@ func put(
 	if pk, _ := partition.(*types.AttributeValueMemberS); pk != nil && pk.Value == item.EntityPrefix+c.At {
 		c.At = "" // List fills it in; an id may be long
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
+	var text strings.Builder
+	as := json.NewEncoder(&text)
+	as.SetEscapeHTML(false) // it would make six bytes of one
+	if err := as.Encode(c); err != nil {
 		return nil, fmt.Errorf("record of a change: %w", err)
 	}
 	record := codec.Item{
 		item.PK: partition, item.SK: codec.S(item.AuditSort(version) + "#" + wire.NewOp()),
-		changeAttribute: codec.S(string(text)), item.TTL: codec.N(now.Add(store.ChangesKept).Unix()),
+		changeAttribute: codec.S(strings.TrimSpace(text.String())),
+		item.TTL:        codec.N(now.Add(store.ChangesKept).Unix()),
 	}
 	return &types.Put{
 		TableName: &table, Item: record, ConditionExpression: aws.String("attribute_not_exists(PK)"),

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -28,7 +30,7 @@ func DecodeEntry(spec *store.Spec, raw codec.Item) (e store.Entry, found bool, e
 	if err != nil {
 		return store.Entry{}, false, &store.SetupError{
 			What: fmt.Sprintf("an entry of the catalog of %s is malformed", cmp.Or(spec.Template, spec.Resource)),
-			Do:   "run `sluice catalog apply`, or delete the item " + item.NameOf(raw), Err: err,
+			Do:   "delete the item " + item.NameOf(raw) + ", and run `sluice catalog apply`", Err: err,
 		}
 	}
 	return e, found, nil
@@ -118,4 +120,22 @@ func KeepOthers(to codec.Item, spec *store.Spec, e *store.Entry, stored codec.It
 			to[attr] = value
 		}
 	}
+}
+
+// EntryFields returns what an item of a catalog has, as records of changes have it: nothing of a tombstone.
+// Fields of other binaries are among it.
+func EntryFields(raw codec.Item) map[string]string {
+	fields := FieldsOf(raw, item.LimitsPrefix(""))
+	for field, attr := range map[string]string{"alias": aliasAttribute, "buckets": bucketsAttribute} {
+		if d := (&codec.Decoder{Item: raw}); raw[attr] != nil {
+			fields[field] = d.Text(attr)
+		}
+	}
+	for attr := range raw {
+		usage, isPrice := strings.CutPrefix(attr, item.PriceAttribute(""))
+		if d := (&codec.Decoder{Item: raw}); isPrice {
+			fields["price "+usage] = strconv.FormatInt(d.Int(attr), 10)
+		}
+	}
+	return fields
 }

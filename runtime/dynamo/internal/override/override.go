@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -129,6 +130,25 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	}
 	stored.Revision = FormatRevision(version)
 	return stored, version, nil
+}
+
+// FieldsOf returns the limits of a config item whose attributes have a prefix, as records of changes have
+// them. Those that this binary does not have, since another wrote them, are among them.
+func FieldsOf(raw codec.Item, prefix string) map[string]string {
+	fields := map[string]string{}
+	for attr := range raw {
+		name, isCapacity := strings.CutSuffix(attr, "_cp")
+		name, isLimit := strings.CutPrefix(name, prefix)
+		d := codec.Decoder{Item: raw}
+		var numbers [4]any
+		for i, field := range [...]string{"cp", "bx", "ra", "rp"} {
+			numbers[i] = d.Int(prefix + name + "_" + field)
+		}
+		if isCapacity && isLimit && d.Err() == nil {
+			fields[name] = fmt.Sprintf("%d %d %d %d", numbers[:]...)
+		}
+	}
+	return fields
 }
 
 // decodeLimit decodes the i-th limit of a config item from attrs. It returns nil if the item has none of

@@ -34,6 +34,9 @@ func New(ctx context.Context, db *database.DB, key string, c store.Change) (Reco
 			Reason: "contains '}' and no hash tag: a cluster keeps no record of a change beside it",
 		}
 	}
+	if key == db.Keys.Catalog(c.Resource) { // many change at once: each name has a list of its own
+		list += ":" + c.At
+	}
 	if c.By, c.Reason = store.ActorOf(ctx); c.By == "" {
 		c.By = user(ctx, db)
 	}

@@ -163,8 +163,7 @@ func (c *Catalog) write(
 	if err != nil {
 		return "", err
 	}
-	change := store.Change{At: e.Name, Resource: spec.Resource, After: after}
-	record, err := audit.New(ctx, c.DB, key, change)
+	record, err := audit.New(ctx, c.DB, key, store.Change{At: e.Name, Resource: spec.Resource, After: after})
 	if err != nil {
 		return "", err
 	}
@@ -209,8 +208,8 @@ func (c *Catalog) decode(spec *store.Spec, name, value string) (e store.Entry, f
 	if err != nil {
 		return store.Entry{}, false, &store.SetupError{
 			What: fmt.Sprintf("the entry %s of the catalog of %s is malformed", store.Quote(name), spec.Resource),
-			Do: "run `sluice catalog apply`, or delete the field of the hash " +
-				store.Quote(c.DB.Keys.Catalog(spec.Resource)), Err: err,
+			Do: "delete the field of the hash " + store.Quote(c.DB.Keys.Catalog(spec.Resource)) +
+				", and run `sluice catalog apply`", Err: err,
 		}
 	}
 	return e, found, nil

@@ -15,8 +15,9 @@ end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 ver = string.format('%.0f', math.max(now, tonumber(ver) + 1))
-redis.call('HSET', KEYS[1], ARGV[1], ver .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])
+-- first the record: if it fails, for want of a right for example, nothing changes
 redis.call('RPUSH', KEYS[2], ver .. '\n' .. (entry or '') .. '\n' .. ARGV[5])
 redis.call('LTRIM', KEYS[2], -1000, -1)
 redis.call('EXPIRE', KEYS[2], 34560000)
+redis.call('HSET', KEYS[1], ARGV[1], ver .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])
 return ver

@@ -23,7 +23,8 @@ import (
 //	sluice:#catalog:model                    the names of a template
 //	sluice:#entity:user-123                  an entity: its parent, and its plan
 //	sluice:#audit:#entity:user-123           the records of its changes; of key #x they are at #audit:#x, and
-//	                                         where the client spreads keys, at #audit:{tag of x}#x
+//	                                         where the client spreads keys, at #audit:{tag of x}#x. Each name
+//	                                         of #catalog:model has its own: #audit:#catalog:model:gpt-5
 //	sluice:#audits:user-123                  the set of those of an entity, or of a kind; of #plans:gpt-4 and
 //	                                         #catalog:model too
 //	sluice:#children:project-p1              the set of entities that ever had this parent

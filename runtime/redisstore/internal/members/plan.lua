@@ -16,12 +16,13 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local pv = math.max(now, tonumber(redis.call('HGET', key, 'pv') or 0) + 1)
 pv = string.format('%.0f', pv)
-redis.call('HSET', key, 'plan', ARGV[1], 'pv', pv)
 local before = {}
 if old ~= '' then
   before.plan = old
 end
+-- first the record: if it fails, for want of a right for example, nothing changes
 redis.call('RPUSH', KEYS[2], pv .. '\n' .. (next(before) and cjson.encode(before) or '') .. '\n' .. ARGV[2])
 redis.call('LTRIM', KEYS[2], -1000, -1)
 redis.call('EXPIRE', KEYS[2], 34560000)
+redis.call('HSET', key, 'plan', ARGV[1], 'pv', pv)
 return 1
