@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	gateway "github.com/sluice-go/sluice/gen/testdata/golden/templates/out"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/redisstore"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestCatalog: a file becomes the catalog, on both stores; the second time nothing changes.
@@ -76,24 +79,39 @@ func TestCatalogMistakes(t *testing.T) {
 	s, _ := newSession(t, catalogs)
 	before := s.items()
 	for text, want := range map[string]string{
-		"model: {a: {aliases: [b]}, b: {aliases: [a]}}":          ":1:23: name b is in line 1 too",
-		"model: {a: {aliases: [a]}}":                             "is in line 1 too: a name is one entry",
-		"model: {a: {aliases: [b, c]}, d: {aliases: [c]}}":       "is in line 1 too: a name is one entry",
-		"model: {a: {usages: {}}}":                               "has no usages: did you mean \"usage\"?",
-		"model: {a: {usage: {inputs: {price: 1}}}}":              "did you mean \"input\"?",
-		"model: {a: {usage: {input: {price: x}}}}":               ":1:36: price x ",
-		"model: {a: {entities: {keys: {}}}}":                     "has no kind \"keys\"",
-		"model: {a: {entities: {key: {rpm: {capacity: 0}}}}}":    "raise it",
-		"model: {a: {entities: {key: {month: {capacity: 1}}}}}":  "month of model is no limit of kind key",
-		"model: {a: {plans: {gold: {}}}}":                        "has no gold",
-		"model: {'a#b': {}}":                                     "contains '#'",
-		"model: {a: {buckets: old}, b: {buckets: old}}":          "a has the buckets of b already",
-		"model: {a: {}, b: {buckets: model/a}}":                  "a has the buckets of b already",
-		"model: {a: {buckets: old}}\nvoice: {b: {buckets: old}}": "a has the buckets of b already",
-		"model: {a: {buckets: voice}}":                           "buckets voice of a is a template",
-		"models: {}":                                             "has no resource \"models\": did you",
-		"model: {a: {}, a: {}}":                                  "has a twice",
-		"":                                                       "is empty",
+		"model: {a: {aliases: [b]}, b: {aliases: [a]}}":         ":1:23: name b is in line 1 too",
+		"model: {a: {aliases: [a]}}":                            "is in line 1 too: a name is one entry",
+		"model: {a: {aliases: [b, c]}, d: {aliases: [c]}}":      "is in line 1 too: a name is one entry",
+		"model: {a: {usages: {}}}":                              "has no usages: did you mean \"usage\"?",
+		"model: {a: {usage: {inputs: {price: 1}}}}":             "did you mean \"input\"?",
+		"model: {a: {usage: {input: {price: x}}}}":              ":1:36: price x ",
+		"model: {a: {entities: {keys: {}}}}":                    "has no kind \"keys\"",
+		"model: {a: {entities: {key: {rpm: {capacity: 0}}}}}":   "raise it",
+		"model: {a: {entities: {key: {month: {capacity: 1}}}}}": "month of model is no limit of kind key",
+		"model: {a: {plans: {gold: {}}}}":                       "has no gold",
+		"model: {'a#b': {}}":                                    "contains '#'",
+		"models: {}":                                            "has no resource \"models\": did you",
+		"model: {a: {}, a: {}}":                                 "has a twice",
+		"":                                                      "is empty",
+		"# nothing\n":                                           "is empty",
+		"model: {a: {}}\n---\nvoice: {b: {}}":                   ":2:1: a second document starts here",
+		"model: {a: {usage: {input: {price: [1]}}}}":            "price of input is no single value",
+		"model: {a: {aliases: [~]}}":                            "alias of a is no single value",
+		"model: {a: &x {}, b: *x}":                              ":1:22: b is no mapping",
+		"model: {a: {buckets: model}}":                          "buckets model are those of all names",
+		"model: {a: {buckets: voice}}":                          "buckets voice are those of all names",
+		"model: {a: {buckets: gpt-4}, b: {buckets: gpt-4}}":     "a and b both have the buckets of gpt-4",
+		"model: {a: {}, b: {buckets: model/a}}":                 "a and b both have the buckets of model/a",
+		"model: {a: {}}\nvoice: {b: {buckets: model/a}}":        "a and b both have the buckets of model/a",
+		"model: {a: {buckets: [gpt-4]}}":                        "buckets is no single value",
+		"{a: &a [1,1], b: &b [*a,*a], c: &c [*b,*b]}":           "has no resource",
+		"model: " + strings.Repeat("[", 20_000):                 "exceeded max depth",
+		"model: {\"a\\u001b[2J\": {}}":                          "name \"a\\x1b[2J\"",
+
+		"model: {a: {entities: {key: {rpm: {capacity: 9, every: [1m]}}}}}": "every of rpm is no single value",
+		"model: {a: {entities: {key: {rpm: {capacity: 9, burst: }}}}}":     "burst of rpm is no single value",
+		"model: {a: {entities: {key: {rpm: {capacity: unlimited, burst: 5}}}}}": "burst and refill of rpm go " +
+			"with a number",
 	} {
 		file := filepath.Join(t.TempDir(), "catalog.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -109,46 +127,127 @@ func TestCatalogMistakes(t *testing.T) {
 	}
 }
 
-// TestCatalogInUse: a name whose bucket was used in the last day is removed by force alone.
+// TestCatalogInUse: a name whose bucket was used in the last day is removed by force alone, on both stores.
 func TestCatalogInUse(t *testing.T) {
 	sequential(t)
 	s, table := newSession(t, catalogs)
-	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	apply := func(text string, flags ...string) (int, string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	r := newRedis(t, catalogs)
+	for name, at := range map[string]struct {
+		store store.Store
+		run   func(args ...string) (int, string, string)
+	}{
+		"table": {dynamo.New(s.client, table), func(args ...string) (int, string, string) {
+			return sluice(t, start, slices.Concat(args, s.flags)...)
+		}},
+		"redis": {redisstore.New(r.client), func(args ...string) (int, string, string) {
+			var out, errs strings.Builder
+			code := (cli.Program{Stdout: &out, Stderr: &errs, Now: fixed{start}.Now}).Run(t.Context(),
+				slices.Concat(args, r.flags))
+			return code, out.String(), errs.String()
+		}},
+	} {
+		file := filepath.Join(t.TempDir(), "catalog.yaml")
+		apply := func(text string, flags ...string) (int, string) {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errs := at.run(append([]string{"catalog", "apply", file}, flags...)...)
+			return code, out + errs
+		}
+		if code, errs := apply("model: {gpt-5: {}, idle: {}}"); code != 0 {
+			t.Fatal(errs)
+		}
+		lim, err := gateway.New(at.store)
+		if err != nil {
 			t.Fatal(err)
 		}
-		code, _, errs := sluice(t, start, slices.Concat([]string{"catalog", "apply", file}, s.flags, flags)...)
-		return code, errs
-	}
-	if code, errs := apply("model: {gpt-5: {}, idle: {}}"); code != 0 {
-		t.Fatal(errs)
-	}
-	lim, err := gateway.New(dynamo.New(s.client, table))
-	if err != nil {
-		t.Fatal(err)
-	}
-	model, err := lim.Model.Named(t.Context(), "gpt-5")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := gateway.Key{ID: "1", Org: gateway.Org{ID: "7"}}
-	lease, err := model.Acquire(t.Context(), key, gateway.ModelCost{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease.Release(t.Context())
-	const inUse = "name gpt-5 of model is in use: key-1 has used its bucket in the last day; nothing was written"
-	for _, text := range []string{"model: {idle: {}}", "model: {gpt-5: {buckets: gpt-5}, idle: {}}"} {
-		if code, errs := apply(text); code != 1 || !strings.Contains(errs, inUse) {
-			t.Errorf("%s: exit code %d: %s", text, code, errs)
+		model, err := lim.Model.Named(t.Context(), "gpt-5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := gateway.Key{ID: "1", Org: gateway.Org{ID: "7"}}
+		lease, err := model.Acquire(t.Context(), key, gateway.ModelCost{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Release(t.Context())
+		const inUse = "name gpt-5 of model is in use: key-1 has used its bucket in the last day; nothing was " +
+			"written"
+		for _, text := range []string{"model: {idle: {}}", "model: {gpt-5: {buckets: gpt-5}, idle: {}}"} {
+			for _, flag := range []string{"--reason=x", "--dry-run"} {
+				if code, said := apply(text, flag); code != 1 || !strings.Contains(said, inUse) {
+					t.Errorf("%s: %s %s: exit code %d: %s", name, text, flag, code, said)
+				}
+			}
+		}
+		if code, said := apply("model: {gpt-5: {}}"); code != 0 {
+			t.Errorf("%s: a name that nobody used: %s", name, said)
+		}
+		code, said := apply("model: {}", "--force", "--dry-run")
+		if code != 0 || !contains(said, "would write 1 name") {
+			t.Errorf("%s: by force, dry: exit code %d, %s", name, code, said)
+		}
+		if _, said, _ := at.run("catalog", "list", "model"); !contains(said, "gpt-5") {
+			t.Errorf("%s: a dry run has removed it: %s", name, said)
+		}
+		if code, said := apply("model: {}", "--force"); code != 0 || !contains(said, "wrote 1 name") {
+			t.Errorf("%s: by force: exit code %d, %s", name, code, said)
+		}
+		const empty = "the catalog of model has no name\n"
+		if _, said, errs := at.run("catalog", "list", "model"); said != "" || errs != empty {
+			t.Errorf("%s: the name is still there: %s%s", name, said, errs)
+		}
+		if _, err := lim.Model.Named(t.Context(), "gpt-5"); err != nil {
+			t.Errorf("%s: a process that remembers the name: %v", name, err)
 		}
 	}
-	if code, errs := apply("model: {gpt-5: {}}"); code != 0 {
-		t.Errorf("a name that nobody used: %s", errs)
+}
+
+// TestAuditOfCatalog: prices are shown as a catalog's list shows them. An alias that looks like a limit is
+// none. A name that limits.yaml does not have is no silence.
+func TestAuditOfCatalog(t *testing.T) {
+	sequential(t)
+	s, _ := newSession(t, catalogs)
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	const text = "model: {gpt-5: {usage: {input: {price: 8/1M}, output: {price: 0}}}, 1 2 3 4: {aliases: [a]}}"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if code, errs := apply("model: {}", "--force"); code != 0 {
-		t.Errorf("by force: %s", errs)
+	run := func(args ...string) string {
+		code, out, errs := sluice(t, start, slices.Concat(args, s.flags)...)
+		if code != 0 {
+			t.Errorf("%v: exit code %d", args, code)
+		}
+		return out + errs
+	}
+	run("catalog", "apply", file)
+	audit := run("audit", "--catalog", "model", "--since", "36500d")
+	for _, want := range []string{"price input - 8/1M", "price output - 0", "a alias - 1 2 3 4"} {
+		if !contains(audit, want) {
+			t.Errorf("no %s in\n%s", want, audit)
+		}
+	}
+	list := run("catalog", "list", "model")
+	if !contains(list, "price input 8/1M") || !contains(list, "alias 1 2 3 4") {
+		t.Error(list)
+	}
+	all := run("audit", "--catalog", "model", "--since", "36500d", "--json")
+	if !contains(all, `"alias":"1 2 3 4"`) {
+		t.Error(all)
+	}
+	for what, want := range map[string]string{
+		"--catalog=voices": "has no resource \"voices\": did you mean \"voice\"?",
+		"--plans=voices":   "has no resource \"voices\": did you mean \"voice\"?",
+		"--kind=kye":       "has no kind \"kye\": it can be key, org or team",
+		"kye-1":            "is of kind kye, which limits.yaml does not have",
+	} {
+		if said := run("audit", what); !strings.HasPrefix(said, "no change is recorded since ") ||
+			!contains(said, want) {
+			t.Errorf("%s: %s", what, said)
+		}
+	}
+	if said := run("audit", "--kind=key"); strings.Contains(said, "has no") {
+		t.Error(said)
 	}
 }
 

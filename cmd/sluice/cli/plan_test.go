@@ -74,6 +74,7 @@ func TestPlan(t *testing.T) {
 			{"plan show user-1 --json", 0, `{"entity":"user-1","follows":"project-7","plan":"pro","known":true,` +
 				`"since":"2026-03-01T12:00:00Z"}` + "\n", ""},
 			{"plan show user-2", 0, "user-2: no parent of user-2 is stored, so calls say whose plan it has\n", ""},
+			{"plan show user-2 --json", 0, `{"entity":"user-2","plan":"","known":false,"orphan":"user-2"}` + "\n", ""},
 			{"plan set project-8 pro", 0, "project-8: now on plan pro, was on no plan\n" + later, ""},
 			{"plan set project-9 free", 0, "project-9: now on plan free, was on no plan\n" + later, ""},
 			{"plan move --from pro --to free --dry-run", 0, "would move 2 projects from plan pro to plan free\n", ""},

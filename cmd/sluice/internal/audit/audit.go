@@ -108,7 +108,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return nil
 	}
 	if len(rows) == 1 {
-		p.Note("no change is recorded since %s\n", format.Instant(p.Now().Add(-age)))
+		p.Note("no change is recorded since %s%s\n", format.Instant(p.Now().Add(-age)), schema.Without(of))
 		return nil
 	}
 	return texttable.Write(p.Stdout, "", "lllllll", rows)
@@ -148,12 +148,7 @@ func rowsOf(schema *schemafile.Schema, of store.Audited, c store.Change) (rows [
 
 // valueOf returns a stored value as text.
 func valueOf(schema *schemafile.Schema, resource, name, value string) string {
-	limit, ok := bucketstore.LimitOf(value)
-	if !ok {
-		return term.Escape(cmp.Or(value, "-"))
-	}
-	resource, _, _ = strings.Cut(resource, "/") // of a name, the template
-	return bucketstore.LimitText(limit, schema.Unit(resource, name[strings.LastIndex(name, ".")+1:]))
+	return bucketstore.FieldText(name, value, schema.Unit(resource, name[strings.LastIndex(name, ".")+1:]))
 }
 
 // jsonOf returns a record for programs.
@@ -162,7 +157,7 @@ func jsonOf(c store.Change) recordJSON {
 		all := map[string]any{}
 		for name, value := range fields {
 			all[name] = value
-			if l, ok := bucketstore.LimitOf(value); ok {
+			if l, ok := bucketstore.LimitOf(name, value); ok {
 				all[name] = bucketstore.LimitJSON(l)
 			}
 		}

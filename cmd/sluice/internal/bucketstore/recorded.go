@@ -9,14 +9,20 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
+
+	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// LimitOf returns the limit that a value of a record is, if it is one.
-func LimitOf(value string) (l bucket.Limit, ok bool) {
+// LimitOf returns the limit that a field of a record has as its value, if it is one.
+func LimitOf(field, value string) (l bucket.Limit, ok bool) {
+	if field == "alias" || field == "buckets" { // names, which may be numbers
+		return l, false
+	}
 	words := strings.Fields(value)
 	into := [...]*int64{&l.Capacity, &l.Burst, &l.Refill, &l.Period}
 	if len(words) != len(into) {
@@ -31,8 +37,26 @@ func LimitOf(value string) (l bucket.Limit, ok bool) {
 	return l, true
 }
 
-// LimitText writes a limit on one line. unit is its currency, "" for tokens.
-func LimitText(l bucket.Limit, unit string) string {
+// FieldText writes the value of a field of a record, or of an entry of a catalog. unit is the currency of the
+// limit that it is of, "" for tokens.
+func FieldText(field, value, unit string) string {
+	l, isLimit := LimitOf(field, value)
+	picos, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case value == "":
+		return "-"
+	case isLimit:
+		return limitText(l, unit)
+	case !strings.HasPrefix(field, "price ") || err != nil:
+		return term.Escape(value)
+	case picos == 0:
+		return "0"
+	}
+	return gen.PriceText(picos)
+}
+
+// limitText writes a limit on one line.
+func limitText(l bucket.Limit, unit string) string {
 	columns := format.Limit(l, unit)
 	if columns[0] == columns[1] {
 		columns = slices.Delete(columns, 1, 2)

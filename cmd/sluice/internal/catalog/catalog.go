@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
-	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -99,23 +97,11 @@ func (c listCommand) Run(ctx context.Context, p program.Env) error {
 
 // valueOf returns the value of a field as text.
 func valueOf(spec *store.Spec, field, value string) string {
-	if picos, err := strconv.ParseInt(value, 10, 64); err == nil && strings.HasPrefix(field, "price ") {
-		if picos == 0 {
-			return "0"
-		}
-		return gen.PriceText(picos)
+	unit := ""
+	if i := slices.Index(spec.Limits, field[strings.LastIndex(field, ".")+1:]); i >= 0 {
+		unit = spec.Unit(i)
 	}
-	if l, ok := bucketstore.LimitOf(value); ok {
-		unit := ""
-		if i := slices.Index(spec.Limits, field[strings.LastIndex(field, ".")+1:]); i >= 0 {
-			unit = spec.Unit(i)
-		}
-		return bucketstore.LimitText(l, unit)
-	}
-	if value == "" {
-		return "-"
-	}
-	return term.Escape(value)
+	return bucketstore.FieldText(field, value, unit)
 }
 
 type applyCommand struct {
@@ -157,7 +143,9 @@ func (c applyCommand) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
-	at, err := c.OpenToWrite(ctx, p.Now, c.Flag, "")
+	open, end := program.Finishing(ctx, !c.DryRun)
+	defer end()
+	at, err := c.OpenToWrite(open, p.Now, c.Flag, "")
 	if err != nil {
 		return err
 	}
@@ -271,6 +259,11 @@ func inUse(ctx context.Context, at bucketstore.Store, changes []change, since ti
 
 // write writes c.
 func (c change) write(ctx context.Context, catalog store.Catalog) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	ctx, done := program.Finish(ctx)
+	defer done()
 	var err error
 	if c.now.Name == "" {
 		err = catalog.Delete(ctx, c.spec, c.was.Name, c.was.Revision)

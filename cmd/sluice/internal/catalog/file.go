@@ -1,8 +1,10 @@
 package catalog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -31,7 +33,7 @@ type reader struct {
 
 	file     string
 	problems []string
-	held     map[string]string // resources whose buckets a name has, and which does
+	owners   map[string]string // of buckets: the name that has them
 }
 
 // read reads a file. Its mistakes come all at once.
@@ -40,13 +42,20 @@ func read(s *schemafile.Schema, file string) ([]wanted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; pass a file as docs/how-to/models.md describes it", err)
 	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
+	var root, second yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	if err := documents.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", term.Escape(file), err)
 	}
-	r := &reader{Schema: s, file: file, held: map[string]string{}}
+	r := &reader{Schema: s, file: file, owners: map[string]string{}}
 	if len(root.Content) == 0 {
 		return nil, fmt.Errorf("%s is empty: name a template, such as model: {gpt-5: {}}", term.Escape(file))
+	}
+	switch err := documents.Decode(&second); {
+	case err == nil:
+		r.add(&second, "a second document starts here: a file has one, so remove the line ---")
+	case !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: %w", term.Escape(file), err)
 	}
 	var all []wanted
 	r.each(root.Content[0], "the file", nil, func(name string, key, value *yaml.Node) {
@@ -70,6 +79,15 @@ func read(s *schemafile.Schema, file string) ([]wanted, error) {
 func (r *reader) add(n *yaml.Node, text string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf("%s:%d:%d: ", term.Escape(r.file), n.Line, n.Column)+
 		fmt.Sprintf(text, args...))
+}
+
+// one reports whether n is one value: a number or a text.
+func (r *reader) one(n *yaml.Node, what string) bool {
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		return true
+	}
+	r.add(n, "%s is no single value: write one there, or leave it out", what)
+	return false
 }
 
 // each calls do with the keys of a mapping, each once. known are those that there are, nil for any.
@@ -125,10 +143,7 @@ func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 				case "aliases":
 					also, of = append(also, value), append(of, text)
 				case "buckets":
-					if e.Buckets = value.Value; schemafile.CheckResource(value.Value) != nil {
-						r.add(value, "buckets %s is no name of a resource: write the one that had the buckets before",
-							term.Quote(value.Value))
-					}
+					e.Buckets = r.buckets(value)
 				case "usage":
 					r.prices(spec, &e, value)
 				case "entities":
@@ -137,8 +152,8 @@ func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 					r.plans(spec, &e, value)
 				}
 			})
-		r.hold(spec, &e, key)
 		entries = append(entries, e)
+		r.owns(key, text, e.ResourceAt(spec.Resource))
 	})
 	for i, list := range also {
 		if list.Kind != yaml.SequenceNode {
@@ -146,7 +161,7 @@ func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 			continue
 		}
 		for _, alias := range list.Content {
-			if name(alias, alias.Value) {
+			if r.one(alias, "alias of "+term.Quote(of[i])) && name(alias, alias.Value) {
 				aliases = append(aliases, store.Entry{Name: alias.Value, Alias: of[i]})
 			}
 		}
@@ -154,20 +169,29 @@ func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 	return append(entries, aliases...)
 }
 
-// hold notes whose buckets e, at n, has. Two names cannot have the same: calls would go by the numbers of
-// either in turn. Nor can a name have those of all names together.
-func (r *reader) hold(spec *store.Spec, e *store.Entry, n *yaml.Node) {
-	at := e.ResourceAt(spec.Resource)
-	if slices.ContainsFunc(r.Specs, func(s *store.Spec) bool { return s.Names && s.Resource == at }) {
-		r.add(n, "buckets %s of %s is a template, which has those of all names: write the resource that had the "+
-			"buckets before", at, term.Quote(e.Name))
+// buckets reads the resource that had the buckets of an entry before.
+func (r *reader) buckets(n *yaml.Node) string {
+	if !r.one(n, "buckets") {
+		return ""
 	}
-	if other, twice := r.held[at]; twice {
-		r.add(n, "%s has the buckets of %s already: make one the alias of the other, or leave buckets out", other,
-			term.Quote(e.Name))
-		return
+	switch {
+	case schemafile.CheckResource(n.Value) != nil:
+		r.add(n, "buckets %s is no name of a resource: write the one that had the buckets before",
+			term.Quote(n.Value))
+	case slices.ContainsFunc(r.Specs, func(s *store.Spec) bool { return s.Names && s.Resource == n.Value }):
+		r.add(n, "buckets %s are those of all names of the template: write the resource that had the buckets "+
+			"before, or leave it out", term.Quote(n.Value))
 	}
-	r.held[at] = term.Quote(e.Name)
+	return n.Value
+}
+
+// owns notes that a name has the buckets of a resource. Two names would give a bucket each other's numbers.
+func (r *reader) owns(key *yaml.Node, name, resource string) {
+	if other, twice := r.owners[resource]; twice {
+		r.add(key, "%s and %s both have the buckets of %s: make one an alias of the other, or take buckets out",
+			term.Quote(other), term.Quote(name), term.Quote(resource))
+	}
+	r.owners[resource] = name
 }
 
 // prices reads usage, which restates prices.
@@ -179,6 +203,9 @@ func (r *reader) prices(spec *store.Spec, e *store.Entry, n *yaml.Node) {
 	e.Prices = slices.Repeat([]int64{-1}, len(spec.Usages))
 	r.each(n, "usage of "+term.Quote(e.Name), spec.Usages, func(usage string, _, value *yaml.Node) {
 		r.each(value, "usage "+usage, []string{"price"}, func(_ string, _, value *yaml.Node) {
+			if !r.one(value, "price of "+usage) {
+				return
+			}
 			picos, why := gen.ParsePrice(value.Value)
 			if value.Value == "0" {
 				picos, why = 0, ""
@@ -221,12 +248,15 @@ func (r *reader) entities(spec *store.Spec, e *store.Entry, plan string, n *yaml
 		}
 		numbers := store.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
 		r.each(value, at, nil, func(limit string, key, value *yaml.Node) {
+			before := len(r.problems)
 			i, l, err := r.limit(scope, limit, value)
-			if err != nil {
+			switch {
+			case len(r.problems) > before:
+			case err != nil:
 				r.add(key, "%s", strings.TrimPrefix(err.Error(), "sluice: "))
-				return
+			default:
+				numbers.Limits[i] = &l
 			}
-			numbers.Limits[i] = &l
 		})
 		if numbers.Overrides() {
 			e.Numbers = append(e.Numbers, numbers)
@@ -238,8 +268,16 @@ func (r *reader) entities(spec *store.Spec, e *store.Entry, plan string, n *yaml
 func (r *reader) limit(scope schemafile.Scope, name string, n *yaml.Node) (int, bucket.Limit, error) {
 	values := map[string]string{}
 	r.each(n, "limit "+name, []string{"capacity", "burst", "refill", "every"},
-		func(field string, _, value *yaml.Node) { values[field] = value.Value })
+		func(field string, _, value *yaml.Node) {
+			if r.one(value, field+" of "+name) {
+				values[field] = value.Value
+			}
+		})
 	if values["capacity"] == "unlimited" {
+		if values["burst"] != "" || values["refill"] != "" {
+			r.add(n, "burst and refill of %s go with a number as capacity: an unlimited one has the largest there "+
+				"are, so remove them", name)
+		}
 		return unlimited(scope, name)
 	}
 	text := name + "=" + values["capacity"]

@@ -63,7 +63,9 @@ func (c moveCommand) Run(ctx context.Context, p program.Env) error {
 		return program.Usagef("--rate %d is below 0: pass the most entities a second, or leave the flag out",
 			c.Rate)
 	}
-	at, err := c.OpenToWrite(ctx, p.Now, c.Flag, "")
+	open, end := program.Finishing(ctx, !c.DryRun)
+	defer end()
+	at, err := c.OpenToWrite(open, p.Now, c.Flag, "")
 	if err != nil {
 		return err
 	}
@@ -117,6 +119,9 @@ func (m *mover) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		m.note(0, page.Read)
 		if m.dry {
 			m.note(len(page.Entities), 0)
@@ -129,7 +134,8 @@ func (m *mover) all(ctx context.Context) error {
 	return nil
 }
 
-// page moves entities, several at a time. An entity that is on another plan by now stays there.
+// page moves entities, several at a time. An entity that is on another plan by now stays there. After an error
+// or an interrupt, those under way are moved all the same: the count is right.
 func (m *mover) page(ctx context.Context, entities []string) error {
 	group, together := errgroup.WithContext(ctx)
 	group.SetLimit(movesAtOnce)
@@ -138,7 +144,9 @@ func (m *mover) page(ctx context.Context, entities []string) error {
 			break
 		}
 		group.Go(func() error {
-			err := m.at.Members().SetPlan(together, entity, m.to, &m.from)
+			call, done := program.Finish(ctx)
+			defer done()
+			err := m.at.Members().SetPlan(call, entity, m.to, &m.from)
 			if _, changed := errors.AsType[*store.ConflictError](err); changed {
 				return nil
 			}

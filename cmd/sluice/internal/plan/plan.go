@@ -95,6 +95,8 @@ type shownJSON struct {
 	Plan    string    `json:"plan"`              // empty for none
 	Known   bool      `json:"known"`             // limits.yaml has it
 	Since   time.Time `json:"since,omitzero"`
+	// Orphan is the entity at or above Entity whose parent is not stored. Only calls say whose plan it has.
+	Orphan string `json:"orphan,omitempty"`
 }
 
 // Run prints the plan.
@@ -120,7 +122,11 @@ func (c showCommand) Run(ctx context.Context, p program.Env) error {
 		return at.Explain(err)
 	}
 	of := m.Of
-	if !m.Found {
+	switch {
+	case m.Found:
+	case c.JSON:
+		return p.JSONLine(shownJSON{Entity: c.Entity, Orphan: of})
+	default:
 		p.Say("%s: no parent of %s is stored, so calls say whose plan it has\n", term.Quote(c.Entity),
 			term.Quote(of))
 		return nil

@@ -1,10 +1,14 @@
 package schemafile
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+
+	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -47,4 +51,24 @@ func CheckResource(resource string) error {
 		return program.Usagef("name %q of %s %s", name, template, reason)
 	}
 	return nil
+}
+
+// Without says which name of what is audited the schema does not have, as the end of a sentence: it may be
+// mistyped, or from before. It returns "" if there is none, and for a nil Schema.
+func (s *Schema) Without(of store.Audited) string {
+	var err error
+	switch {
+	case s == nil:
+	case of.Entity != "":
+		_, err = s.Entity(of.Entity)
+	case slices.Contains(s.kindNames(), of.Kind):
+	case of.Kind != "":
+		err = program.Usagef("%s has no kind %q: %s", s.File, of.Kind, gen.Cure(of.Kind, s.kindNames()))
+	default:
+		_, err = s.Resource(cmp.Or(of.Plans, of.Catalog))
+	}
+	if err == nil {
+		return ""
+	}
+	return ": " + strings.TrimPrefix(err.Error(), "sluice: ")
 }
