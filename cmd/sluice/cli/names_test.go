@@ -152,7 +152,7 @@ org-7 on model
 }
 
 // TestNamesElsewhere: the error for a kind without such a bucket says under which name it has one. Commands
-// on overrides do not take a name for a resource.
+// that grant do not take a name for a resource.
 func TestNamesElsewhere(t *testing.T) {
 	r := newRedis(t, templates)
 	for line, want := range map[string]string{
@@ -162,13 +162,9 @@ func TestNamesElsewhere(t *testing.T) {
 		"peek org-7 job": "job has no bucket for kind org",
 		"peek key-1 model/a#b": "name \"a#b\" of model contains '#', which separates the parts of a key: " +
 			"replace or encode it",
-		"override get key-1 model/gpt-5": "model/gpt-5 is a name of the template model, and this command takes " +
-			"the resources of " + templates + " alone",
+		"grant key-1 model/gpt-5 rpm=5 --id 1": "model/gpt-5 is a name of the template model, and this command " +
+			"takes the resources of " + templates + " alone",
 	} {
-		name := strings.Fields(line)[0]
-		if name == "override" {
-			name = "override get"
-		}
-		r.run(line, 2, "", "sluice: "+want+"; run `sluice "+name+" --help`\n")
+		r.run(line, 2, "", "sluice: "+want+"; run `sluice "+strings.Fields(line)[0]+" --help`\n")
 	}
 }

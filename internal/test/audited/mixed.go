@@ -24,7 +24,7 @@ func older() *store.Spec {
 }
 
 // mixed returns what is wrong with records of what two binaries change, of which the older one knows less.
-// What a record does not name stays as it is.
+// Fields that a record does not name stay as they are.
 func mixed(ctx context.Context, open func() *World) (found []string) {
 	rpm, month := bucket.Per(5, time.Minute), bucket.InWindows(7, 30*24*time.Hour)
 	both, one := []*bucket.Limit{&rpm, &month}, []*bucket.Limit{&rpm}

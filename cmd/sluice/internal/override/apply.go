@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
@@ -41,7 +43,7 @@ func check(s *schemafile.Schema, rows []row) (fit []imported, wrong problems) {
 			continue
 		}
 		first[key] = r.line
-		l, err := s.Scope(r.At, r.Resource)
+		l, err := s.Override(r.At, r.Resource)
 		if err != nil {
 			wrong.add(r.line, "%s", term.Escape(err.Error()))
 			continue
@@ -96,7 +98,7 @@ func compare(
 			wrong.add(r.line, "%s", term.Escape(err.Error()))
 		case changed && !overwrite:
 			wrong.add(r.line, "%s on %s is at revision %s, not %s: export it again, or pass --overwrite",
-				term.Quote(r.At), r.Spec.Resource, shown(r.stored.Revision), shown(r.row.Revision))
+				term.Quote(r.At), schemafile.Resource(r.Spec), shown(r.stored.Revision), shown(r.row.Revision))
 		default:
 			changes = append(changes, r)
 		}
@@ -131,6 +133,9 @@ func readStored(ctx context.Context, p program.Env, from store.OverrideStore, ro
 					rows[index].stored.Limits = make([]*bucket.Limit, len(spec.Limits))
 				}
 			}
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
 			done += len(indexes)
 			progress.show("%d of %d compared", done, len(rows))
 		}
@@ -152,7 +157,8 @@ func printDiff(p program.Env, changes []imported) error {
 			was, now := r.stored.Limits[i], r.row.Limits[i]
 			if !sameLimit(was, now) {
 				unit := r.Spec.Unit(i)
-				rows = append(rows, append([]string{r.At, r.Spec.Resource, name, "was"}, columns(was, unit)...),
+				at := []string{r.At, schemafile.Resource(r.Spec)}
+				rows = append(rows, append(at, append([]string{name, "was"}, columns(was, unit)...)...),
 					append([]string{"", "", "", "now"}, columns(now, unit)...))
 			}
 		}
@@ -178,26 +184,29 @@ func apply(
 	progress := newProgress(p)
 	defer progress.end()
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
+	group, together := errgroup.WithContext(ctx) // those under way end, whatever becomes of others
 	group.SetLimit(writesAtOnce)
-	for _, r := range changes {
-		if limiter.Wait(ctx) != nil {
+	for _, chunk := range inOrder(changes) {
+		if limiter.Wait(together) != nil {
 			break
 		}
 		group.Go(func() error {
-			r.row.Revision = r.stored.Revision
-			_, err := to.Set(ctx, r.Spec, r.row)
-			if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
-				err = fmt.Errorf("line %d: %s on %s has been changed by another write", r.line, term.Quote(r.At),
-					r.Spec.Resource)
+			for i, r := range chunk {
+				if i > 0 && limiter.Wait(together) != nil {
+					return context.Cause(together)
+				}
+				revision, err := write(ctx, to, r)
+				if err != nil {
+					return err
+				}
+				if i+1 < len(chunk) {
+					chunk[i+1].stored.Revision = revision
+				}
+				mu.Lock()
+				written++
+				progress.show("%d of %d written", written, len(changes))
+				mu.Unlock()
 			}
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			written++
-			progress.show("%d of %d written", written, len(changes))
 			return nil
 		})
 	}
@@ -205,4 +214,59 @@ func apply(
 		err = context.Cause(ctx)
 	}
 	return written, err
+}
+
+// inOrder returns the rows that are written one after the other: those of the plans of a resource, which have
+// one revision. Each other row is for itself.
+func inOrder(changes []imported) (chunks [][]imported) {
+	plans := map[*store.Spec]int{}
+	for _, r := range changes {
+		at, more := plans[r.Spec]
+		switch _, _, ofPlan := store.SplitPlanAt(r.At); {
+		case ofPlan && more:
+			chunks[at] = append(chunks[at], r)
+			continue
+		case ofPlan:
+			plans[r.Spec] = len(chunks)
+		}
+		chunks = append(chunks, []imported{r})
+	}
+	return chunks
+}
+
+// write writes one row, and returns its new revision.
+func write(ctx context.Context, to store.OverrideStore, r imported) (store.Revision, error) {
+	ctx, done := program.Finish(ctx)
+	defer done()
+	r.row.Revision = r.stored.Revision
+	revision, err := to.Set(ctx, r.Spec, r.row)
+	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
+		err = fmt.Errorf("line %d: %s on %s has been changed by another write", r.line, term.Quote(r.At),
+			schemafile.Resource(r.Spec))
+	}
+	return revision, err
+}
+
+// resolve goes by the catalog for names of templates: a name may have the buckets of another resource.
+func resolve(
+	ctx context.Context, catalog store.Catalog, rows []imported,
+) (known []imported, wrong problems, err error) {
+	specs := map[string]*store.Spec{}
+	for _, r := range rows {
+		if r.Spec.Template != "" {
+			name := schemafile.Resource(r.Spec)
+			if specs[name] == nil {
+				if specs[name], err = bucketstore.Named(ctx, catalog, r.Spec); err != nil {
+					return nil, nil, err
+				}
+			}
+			if r.Spec = specs[name]; r.Spec.Entry.Revision == "" {
+				wrong.add(r.line, "%s", strings.TrimPrefix((&store.UnknownNameError{Resource: r.Spec.Template,
+					Name: r.Spec.Entry.Name}).Error(), "sluice: "))
+				continue
+			}
+		}
+		known = append(known, r)
+	}
+	return known, wrong, nil
 }

@@ -28,7 +28,7 @@ type exportCommand struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
 
-	Resources []string `arg:"" optional:"" name:"resource" help:"Resources to export. The default is all."`
+	Resources []string `arg:"" optional:"" name:"resource" help:"What to export, such as gpt-4 or model/gpt-5."`
 	Format    string   `default:"jsonl" enum:"jsonl,csv" help:"Format: jsonl or csv."`
 }
 
@@ -51,7 +51,7 @@ func (c exportCommand) Run(ctx context.Context, p program.Env) error {
 		specs = nil
 	}
 	for _, name := range c.Resources {
-		spec, err := s.Resource(name)
+		spec, err := s.Overridden(name)
 		if err != nil {
 			return err
 		}
@@ -62,6 +62,9 @@ func (c exportCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
+	if specs, err = withNames(ctx, at.Catalog(), specs); err != nil {
+		return at.Explain(err)
+	}
 	progress := newProgress(p)
 	if p.Screen() { // the rows are on it
 		progress = newProgress(program.Env{Stderr: io.Discard, Now: p.Now})
@@ -77,6 +80,38 @@ func (c exportCommand) Run(ctx context.Context, p program.Env) error {
 	}
 	p.Note("\n")
 	return nil
+}
+
+// withNames returns specs, with the names of each template. A name that has the buckets of one of the
+// resources has its overrides, too.
+func withNames(
+	ctx context.Context, catalog store.Catalog, specs []*store.Spec,
+) (all []*store.Spec, err error) {
+	add := func(spec *store.Spec) {
+		if !slices.ContainsFunc(all, func(s *store.Spec) bool { return s.Resource == spec.Resource }) {
+			all = append(all, spec)
+		}
+	}
+	for _, spec := range specs {
+		if spec, err = bucketstore.Named(ctx, catalog, spec); err != nil {
+			return nil, err
+		}
+		add(spec)
+	}
+	for _, spec := range specs {
+		if !spec.Names || spec.Template != "" {
+			continue
+		}
+		for e, err := range catalog.List(ctx, spec) {
+			if err != nil {
+				return nil, err
+			}
+			if e.Alias == "" {
+				add(schemafile.Named(spec, &e))
+			}
+		}
+	}
+	return all, nil
 }
 
 // writeRows writes the operators' overrides of specs in a format. It also returns how many regional quotas it
@@ -144,13 +179,22 @@ func (c importCommand) Run(ctx context.Context, p program.Env) error {
 	if err := problems.err(c.From); err != nil {
 		return err
 	}
-	at, err := c.OpenToWrite(ctx, p.Now, c.Flag, "")
+	open, end := program.Finishing(ctx, !c.DryRun)
+	defer end()
+	at, err := c.OpenToWrite(open, p.Now, c.Flag, "")
 	if err != nil {
 		return err
 	}
 	defer at.Close()
 	if ctx, err = c.Recorded(ctx, at); err != nil {
 		return err
+	}
+	changes, problems, err = resolve(ctx, at.Catalog(), changes)
+	if err == nil {
+		err = problems.err(c.From)
+	}
+	if err != nil {
+		return at.Explain(err)
 	}
 	changes, unchanged, problems, err := compare(ctx, p, at.Overrides(), changes, c.Overwrite)
 	if err == nil {

@@ -129,8 +129,8 @@ func (o explanation) showBuckets(
 // FlagHelp returns the help texts that are too long for a tag.
 func (Command) FlagHelp() kong.Vars {
 	return kong.Vars{
-		"scope": "Entity, such as user-123, or a kind, such as user. In double quotes it is a Go string, as " +
-			"commands print an id with control characters: '\"user-\\x1b\"'.",
+		"scope": "Entity, such as user-123, a kind, such as user, or a kind on a plan, such as pro.user. In " +
+			"double quotes it is a Go string, as commands print an id with control characters: '\"user-\\x1b\"'.",
 	}
 }
 
@@ -185,11 +185,12 @@ func (o overrides) origins(stored []store.Stored) []store.Stored {
 
 // inForce returns the columns of limit i that overrides lead to, and their origin.
 func (o overrides) inForce(overriding []store.Stored, i int) []string {
-	if !o.Own().Has(i) {
+	kind := o.KindWith(i)
+	if kind == store.NoKind {
 		return []string{"-", "-", "-", ""}
 	}
 	overriding = o.deciding(overriding)
-	inForce := store.Resolve(o.Own().Limits, overriding...)[i]
+	inForce := store.Resolve(o.Spec.Kinds[kind].Limits, overriding...)[i]
 	return append(format.Limit(inForce, o.Spec.Unit(i)), decides(overriding, i))
 }
 

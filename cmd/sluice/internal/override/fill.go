@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 )
 
 // fill fills the entity's buckets with the limits in force, if it is asked to.
@@ -13,7 +14,7 @@ func (o overrides) fill(ctx context.Context, p program.Env, asked bool) error {
 	if !asked {
 		return nil
 	}
-	all, err := o.store.Inspect(ctx, o.At, o.Spec.Resource, "")
+	all, err := o.store.Inspect(ctx, o.At, schemafile.Resource(o.Spec), "")
 	if err != nil {
 		return err
 	}
@@ -30,7 +31,7 @@ func (o overrides) fill(ctx context.Context, p program.Env, asked bool) error {
 		}
 	}
 	if len(all) == 0 {
-		p.Say("%s\n", bucketstore.NotStored(o.At, o.Spec.Resource))
+		p.Say("%s\n", bucketstore.NotStored(o.At, schemafile.Resource(o.Spec)))
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type target struct {
 	schemafile.Flag
 
 	At       string `arg:"" name:"scope" type:"entity" help:"${scope}"`
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	Resource string `arg:"" help:"${resource}"`
 }
 
 // scope reads the schema and finds the scope in it.
@@ -44,7 +44,7 @@ func (c target) scope() (schemafile.Scope, error) {
 	if err != nil {
 		return schemafile.Scope{}, err
 	}
-	return s.Scope(c.At, c.Resource)
+	return s.Override(c.At, c.Resource)
 }
 
 type getCommand struct {
@@ -67,6 +67,9 @@ func (c getCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
+	if l.Spec, err = bucketstore.Named(ctx, at.Catalog(), l.Spec); err != nil {
+		return at.Explain(err)
+	}
 	o := overrides{Scope: l, store: at}
 	stored, err := o.read(ctx, p)
 	if err != nil {
@@ -112,6 +115,8 @@ func (setCommand) Help() string {
 		"that are not named do not change.\n\n" +
 		"After a lower capacity of a limit in flight, running calls go on, and new ones are denied until there " +
 		"is room.\n\n" +
+		"Of a template, an override is of each of its names; for an entity it may be of one: model/gpt-5. What " +
+		"all entities have on a name is in the catalog.\n\n" +
 		"Example: sluice override set user-123 gpt-4 rpm=200,burst=300 tpm=20_000/1m"
 }
 
@@ -137,83 +142,16 @@ func (c setCommand) Run(ctx context.Context, p program.Env) error {
 		limits[i] = &limit
 		named = append(named, i)
 	}
-	if c.Refill && l.At == l.Own().Name {
+	switch {
+	case c.Refill && !l.OfEntity():
 		return program.Usagef("--refill fills the bucket of one entity, and %s is a kind: leave it out, and run "+
 			"`sluice reset` for each entity that cannot wait", l.At)
+	case c.Refill && l.Spec.Names && l.Spec.Template == "":
+		return program.Usagef("--refill fills one bucket, and %s has one for each name: leave it out, and run "+
+			"`sluice reset` for those that cannot wait", c.Resource)
 	}
 	c.refill = c.Refill
 	return c.write(ctx, p, l, named, limits)
-}
-
-type listCommand struct {
-	bucketstore.TableOrRedis
-	schemafile.Flag
-
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
-	JSON     bool   `name:"json" help:"Print a JSON object per entity or kind on a line, in millitokens."`
-}
-
-// Help is an example.
-func (listCommand) Help() string { return "Example: sluice override list gpt-4" }
-
-// listed is the number of rows that are aligned and printed together.
-const listed = 100
-
-// Run prints all overrides of the resource, also those of entities and kinds that are no longer in the
-// schema.
-func (c listCommand) Run(ctx context.Context, p program.Env) error {
-	s, err := c.Read()
-	if err != nil {
-		return err
-	}
-	spec, err := s.Resource(c.Resource)
-	if err != nil {
-		return err
-	}
-	at, err := c.Open(ctx, p.Now, c.Flag)
-	if err != nil {
-		return err
-	}
-	defer at.Close()
-	if c.JSON {
-		return c.print(ctx, p, at, spec)
-	}
-	var rows [][]string
-	flush := func() error {
-		written := rows
-		rows = nil
-		return texttable.Write(p.Stdout, "", "llrrlll", written)
-	}
-	none := true
-	for stored, err := range at.Overrides().List(ctx, spec) {
-		if err != nil {
-			return errors.Join(flush(), at.Explain(err))
-		}
-		if none {
-			rows = append(rows, []string{"AT", "LIMIT", "CAPACITY", "BURST", "REFILL", "REVISION"})
-			if none = false; spec.Regions != nil {
-				rows[0] = append(rows[0], "BY")
-			}
-		}
-		for i, limit := range stored.Limits {
-			if limit != nil {
-				row := append([]string{stored.At, spec.Limits[i]}, format.Limit(*limit, spec.Unit(i))...)
-				if row = append(row, shown(stored.Revision)); spec.Regions != nil {
-					row = append(row, by(stored))
-				}
-				rows = append(rows, row)
-			}
-		}
-		if len(rows) >= listed {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	if none {
-		p.Note("nothing is overridden on %s\n", spec.Resource)
-	}
-	return flush()
 }
 
 // overrideJSON is an override in JSON.
@@ -226,31 +164,14 @@ type overrideJSON struct {
 }
 
 func jsonOf(spec *store.Spec, s store.Stored) overrideJSON {
-	out := overrideJSON{s.At, spec.Resource, shown(s.Revision), s.Epoch, map[string]bucketstore.LimitJSON{}}
+	out := overrideJSON{s.At, schemafile.Resource(spec), shown(s.Revision), s.Epoch,
+		map[string]bucketstore.LimitJSON{}}
 	for i, limit := range s.Limits {
 		if limit != nil {
 			out.Limits[spec.Limits[i]] = bucketstore.LimitJSON(*limit)
 		}
 	}
 	return out
-}
-
-// print prints each override as JSON as soon as it is read.
-func (c listCommand) print(
-	ctx context.Context, p program.Env, at bucketstore.Store, spec *store.Spec,
-) error {
-	for stored, err := range at.Overrides().List(ctx, spec) {
-		if err != nil {
-			return at.Explain(err)
-		}
-		if !stored.Overrides() {
-			continue
-		}
-		if err := p.JSONLine(jsonOf(spec, stored)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type deleteCommand struct {
@@ -294,7 +215,7 @@ type overrides struct {
 }
 
 // String names the scope.
-func (o overrides) String() string { return term.Quote(o.At) + " on " + o.Spec.Resource }
+func (o overrides) String() string { return term.Quote(o.At) + " on " + schemafile.Resource(o.Spec) }
 
 // read returns the overrides that apply to the scope, in order of precedence.
 func (o *overrides) read(ctx context.Context, p program.Env) ([]store.Stored, error) {
@@ -333,54 +254,52 @@ func (c change) write(
 	if ctx, err = c.Recorded(ctx, at); err != nil {
 		return err
 	}
+	if l.Spec, err = bucketstore.Named(ctx, at.Catalog(), l.Spec); err != nil {
+		return at.Explain(err)
+	}
+	if e := l.Spec.Entry; e != nil && e.Revision == "" && slices.ContainsFunc(limits, isLimit) {
+		return &store.UnknownNameError{Resource: l.Spec.Template, Name: e.Name}
+	}
 	o := overrides{Scope: l, store: at}
-	before, err := o.read(ctx, p)
+	was, err := o.rank(ctx, p)
 	if err != nil {
 		return err
 	}
-	if c.Revision != nil && *c.Revision != shown(before[0].Revision) {
-		return o.lost(fmt.Sprintf("is at revision %s, not %s", shown(before[0].Revision), *c.Revision))
+	before := was.own()
+	if c.Revision != nil && *c.Revision != shown(before.Revision) {
+		return o.lost(fmt.Sprintf("is at revision %s, not %s", shown(before.Revision), *c.Revision))
 	}
-	after := slices.Clone(before)
-	was := before[0].Limits
-	if before[0].Epoch > 0 { // a quota, which sync has stored and not an operator
-		was = make([]*bucket.Limit, len(was))
+	after, old := before, before.Limits
+	if before.Epoch > 0 { // a quota, which sync has stored and not an operator
+		old = make([]*bucket.Limit, len(old))
 	}
-	after[0].Limits, after[0].Epoch = slices.Clone(was), 0
+	after.Limits, after.Epoch = slices.Clone(old), 0
 	for _, i := range named {
-		after[0].Limits[i] = limits[i]
+		after.Limits[i] = limits[i]
 	}
-	if slices.EqualFunc(was, after[0].Limits, sameLimit) {
-		p.Say("%s: nothing to change, revision %s%s\n", o, shown(before[0].Revision), managed(before[0]))
+	if slices.EqualFunc(old, after.Limits, sameLimit) {
+		p.Say("%s: nothing to change, revision %s%s\n", o, shown(before.Revision), managed(before))
 		return o.fill(ctx, p, c.refill)
 	}
-	after[0].Revision, err = o.store.Overrides().Set(ctx, o.Spec, after[0])
+	after.Revision, err = o.store.Overrides().Set(ctx, o.Spec, after)
 	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
 		return o.lost("has been changed by another write")
 	}
 	if err != nil {
 		return o.store.Explain(err)
 	}
-	p.Say("%s: revision %s, was %s\n", o, shown(after[0].Revision), shown(before[0].Revision))
-	rows := [][]string{{"LIMIT", "", "CAPACITY", "BURST", "REFILL", "FROM"}}
-	for i, name := range o.Spec.Limits {
-		if !slices.Equal(o.inForce(before, i), o.inForce(after, i)) || !sameLimit(was[i], after[0].Limits[i]) {
-			rows = append(rows,
-				append([]string{name, "was"}, o.inForce(before, i)...),
-				append([]string{"", "now"}, o.inForce(after, i)...))
-		}
-	}
-	if err := texttable.Write(p.Stdout, "  ", "llrrll", rows); err != nil {
+	p.Say("%s: revision %s, was %s\n", o, shown(after.Revision), shown(before.Revision))
+	if err := o.printChange(p, was, old, after); err != nil {
 		return err
 	}
-	p.Say("%s\n%s", o.takenUp(), o.toRegions(before[0], after[0]))
+	p.Say("%s\n%s", o.takenUp(), o.toRegions(before, after))
 	return o.fill(ctx, p, c.refill)
 }
 
 // lost returns the error of a write that another write came before.
 func (o overrides) lost(how string) error {
 	return fmt.Errorf("the override of %s at %s %s: nothing was written; run `sluice override get %s %[1]s`",
-		o.Spec.Resource, term.Quote(o.At), how, term.Argument(o.At))
+		schemafile.Resource(o.Spec), term.Quote(o.At), how, term.Argument(o.At))
 }
 
 // schemaLevel names the origin of limits that are not overridden.
@@ -393,6 +312,8 @@ func decides(overriding []store.Stored, i int) string {
 	}
 	return schemaLevel
 }
+
+func isLimit(l *bucket.Limit) bool { return l != nil }
 
 func sameLimit(a, b *bucket.Limit) bool {
 	return a == b || a != nil && b != nil && *a == *b

@@ -29,8 +29,8 @@ func (o *explanation) sources(ctx context.Context, p program.Env) ([]store.Store
 	own.Spec = template
 	stored, err := own.read(ctx, p)
 	o.beat, o.now = own.beat, own.now
-	if err != nil || len(stored) < 2 { // a kind alone
-		return stored, err
+	if err != nil || len(stored) < 2 { // a kind alone, or on a plan
+		return append(stored, o.ofPlan()...), err
 	}
 	before, after := stored[:1:1], stored[1:] // of what is inserted: the entity's override, the kind's
 	if o.Spec.OnPlans(o.Kind) {
@@ -49,6 +49,16 @@ func (o *explanation) sources(ctx context.Context, p program.Env) ([]store.Store
 		before = append(append(named, before...), o.Spec.Entry.Sources(o.Spec, o.plan.Plan, o.Kind)...)
 	}
 	return append(before, after...), nil
+}
+
+// ofPlan returns the numbers that limits.yaml has for a kind on a plan, if the scope is one.
+func (o *explanation) ofPlan() []store.Stored {
+	plan, _, ok := store.SplitPlanAt(o.At)
+	if !ok {
+		return nil
+	}
+	numbers, _ := o.Spec.Plans.NumbersOf(o.Spec, plan, o.Kind)
+	return []store.Stored{numbers}
 }
 
 // planned returns the numbers of the entity's plan: as changed at run time, then those of the schema.

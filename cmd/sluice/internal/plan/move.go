@@ -134,8 +134,8 @@ func (m *mover) all(ctx context.Context) error {
 	return nil
 }
 
-// page moves entities, several at a time. An entity that is on another plan by now stays there. After an error
-// or an interrupt, those under way are moved all the same: the count is right.
+// page moves entities, several at a time. An entity that is on another plan by now stays there. Those under
+// way when an error or an interrupt comes are moved all the same: the count is right.
 func (m *mover) page(ctx context.Context, entities []string) error {
 	group, together := errgroup.WithContext(ctx)
 	group.SetLimit(movesAtOnce)

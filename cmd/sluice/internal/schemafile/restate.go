@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/money"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Parse reads LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N] and returns the index of the limit. As in
@@ -29,13 +30,13 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	if err := l.Has(i); err != nil {
 		return 0, bucket.Limit{}, err
 	}
-	own := l.Own().Limits[i]
+	own, perCall := l.own(i)
 	limit, wrong := restate(own, value)
 	if beside := noRefill(own); beside != "" {
 		limit, wrong = l.capacityOf(i, beside, value)
 	}
 	if wrong == "" {
-		wrong = l.Spec.CheckLimit(i, limit, l.Own().PerCall[i])
+		wrong = l.Spec.CheckLimit(i, limit, perCall)
 	}
 	if wrong != "" {
 		return 0, bucket.Limit{}, program.Usagef("%q: %s", text, wrong)
@@ -59,7 +60,8 @@ func noRefill(l bucket.Limit) string {
 // capacityOf returns the i-th limit, which does not refill because of beside, with value, a CAPACITY. That is
 // an amount for a limit of money. A non-empty text says what is wrong with value.
 func (l Scope) capacityOf(i int, beside, value string) (limit bucket.Limit, wrong string) {
-	name, own, parse := l.Spec.Limits[i], l.Own().Limits[i], gen.ParseCount
+	own, _ := l.own(i)
+	name, parse := l.Spec.Limits[i], gen.ParseCount
 	if l.Spec.Unit(i) != "" {
 		parse = gen.ParseAmount
 	}
@@ -86,7 +88,10 @@ func (l Scope) capacityOf(i int, beside, value string) (limit bucket.Limit, wron
 
 // Fits says why limit, such as one of a file, cannot override the i-th limit, or returns an empty string.
 func (l Scope) Fits(i int, limit bucket.Limit) string {
-	own := l.Own().Limits[i]
+	if l.KindWith(i) == store.NoKind {
+		return "kind " + l.Own().Name + " does not have it: leave it out"
+	}
+	own, perCall := l.own(i)
 	beside, restated := noRefill(own),
 		bucket.Limit{Capacity: limit.Capacity, Burst: limit.Capacity, Period: own.Period}
 	switch {
@@ -97,7 +102,7 @@ func (l Scope) Fits(i int, limit bucket.Limit) string {
 		return "refill 0 is for limits with windows or of calls in flight, and it refills: write the refill, " +
 			"such as the capacity"
 	}
-	return l.Spec.CheckLimit(i, limit, l.Own().PerCall[i])
+	return l.Spec.CheckLimit(i, limit, perCall)
 }
 
 // restate returns own with the numbers of value, CAPACITY[/EVERY][,burst=N][,refill=N]. A non-empty text
@@ -153,12 +158,12 @@ func (l Scope) Restate(i int, limit bucket.Limit) (text, wrong string) {
 				" is not a whole number of tokens"
 		}
 	}
-	own := l.Own()
 	if wrong := l.Fits(i, limit); wrong != "" {
 		return "", wrong
 	}
+	own, _ := l.own(i)
 	text = fmt.Sprintf("%s=%d", l.Spec.Limits[i], limit.Capacity/bucket.Milli)
-	if limit.Period != own.Limits[i].Period {
+	if limit.Period != own.Period {
 		text += "/" + format.Period(limit.Period)
 	}
 	if limit.Burst != limit.Capacity {

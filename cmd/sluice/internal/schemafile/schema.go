@@ -171,8 +171,10 @@ func (f Flag) Unknown(entity, resource string) string {
 type Scope struct {
 	Spec *store.Spec
 	Kind int
-	// At is an entity, such as user-123, or the name of a kind.
+	// At is an entity, such as user-123, or the name of a kind. Of an override it may be a kind on a plan.
 	At string
+
+	override bool // Override has returned it
 }
 
 // Scope returns the scope of an entity or a kind on a resource. Unknown names are usage errors.
@@ -209,7 +211,7 @@ func (l Scope) charged() error {
 
 // Writable returns a usage error for an entity that no call may name. Its override can be read and deleted.
 func (l Scope) Writable() error {
-	if l.At == l.Own().Name {
+	if !l.OfEntity() {
 		return nil
 	}
 	if err := (store.Member{Entity: l.At}).Check(l.Spec.Kinds); err != nil {
@@ -223,8 +225,8 @@ func (l Scope) Own() *store.Kind { return &l.Spec.Kinds[l.Kind] }
 
 // Up returns the scopes of overrides that apply, in order of precedence: an entity, then its kind.
 func (l Scope) Up() []string {
-	if name := l.Own().Name; l.At != name {
-		return []string{l.At, name}
+	if l.OfEntity() {
+		return []string{l.At, l.Own().Name}
 	}
 	return []string{l.At}
 }
@@ -240,8 +242,12 @@ func (l Scope) Limit(name string) (int, error) {
 
 // Has returns a usage error if buckets of the kind do not have the limit with index i.
 func (l Scope) Has(i int) error {
-	if l.Own().Has(i) {
+	if l.KindWith(i) != store.NoKind {
 		return nil
+	}
+	if l.Spec.Template != "" && l.Spec.KindWith(l.Kind, i) != store.NoKind {
+		return program.Usagef("all names of %s have %s together: override it on %[1]s", l.Spec.Template,
+			l.Spec.Limits[i])
 	}
 	return program.Usagef("%s of %s is no limit of kind %s, but of %s: leave it out, or see its kinds in "+
 		"limits.yaml",
