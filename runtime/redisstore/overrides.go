@@ -110,16 +110,14 @@ func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]
 // cluster no script can write both keys. So List may find no override at an entry of the set, but misses
 // none.
 func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
+	if err := o.Check(spec, s); err != nil {
+		return "", err
+	}
 	fields := text.LimitFields(s.At)
 	var args []any
 	for i, name := range spec.Limits {
 		limit := ""
 		if s.Limits[i] != nil {
-			if wrong := text.CheckLimit(spec, i, *s.Limits[i]); wrong != "" {
-				return "", &store.InvalidError{
-					Resource: spec.Resource, Field: "limit " + name + " of " + s.At, Reason: "is not possible: " + wrong,
-				}
-			}
 			limit = text.Limit(*s.Limits[i])
 		}
 		args = append(args, fields+name, limit)
@@ -146,6 +144,22 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 		return "", &store.ConflictError{Resource: spec.Resource, At: s.At}
 	}
 	return store.Revision(revision), nil
+}
+
+// Check returns the *runtime.InvalidError with which Set refuses limits of s, or nil.
+func (o *Overrides) Check(spec *store.Spec, s store.Stored) error {
+	for i, l := range s.Limits {
+		if l == nil {
+			continue
+		}
+		if wrong := text.CheckLimit(spec, i, *l); wrong != "" {
+			return &store.InvalidError{
+				Resource: spec.Resource, Field: "limit " + spec.Limits[i] + " of " + s.At,
+				Reason: "is not possible: " + wrong,
+			}
+		}
+	}
+	return nil
 }
 
 // Fill implements store.OverrideStore.

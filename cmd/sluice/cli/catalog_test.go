@@ -95,18 +95,21 @@ func TestCatalogMistakes(t *testing.T) {
 		"":                                                      "is empty",
 		"# nothing\n":                                           "is empty",
 		"model: {a: {}}\n---\nvoice: {b: {}}":                   ":2:1: a second document starts here",
-		"model: {a: {usage: {input: {price: [1]}}}}":            "price of input is no single value",
-		"model: {a: {aliases: [~]}}":                            "alias of a is no single value",
-		"model: {a: &x {}, b: *x}":                              ":1:22: b is no mapping",
-		"model: {a: {buckets: model}}":                          "buckets model are those of all names",
-		"model: {a: {buckets: voice}}":                          "buckets voice are those of all names",
-		"model: {a: {buckets: gpt-4}, b: {buckets: gpt-4}}":     "a and b both have the buckets of gpt-4",
-		"model: {a: {}, b: {buckets: model/a}}":                 "a and b both have the buckets of model/a",
-		"model: {a: {}}\nvoice: {b: {buckets: model/a}}":        "a and b both have the buckets of model/a",
-		"model: {a: {buckets: [gpt-4]}}":                        "buckets is no single value",
-		"{a: &a [1,1], b: &b [*a,*a], c: &c [*b,*b]}":           "has no resource",
-		"model: " + strings.Repeat("[", 20_000):                 "exceeded max depth",
-		"model: {\"a\\u001b[2J\": {}}":                          "name \"a\\x1b[2J\"",
+		"model: {a: {entities: {org: {}}}}": "model has no bucket by name for kind org: pass an entity or a " +
+			"kind of key, team",
+		"model: {a: {entities: {key: {rpm: {capacity: '5,burst=7'}}}}}": "capacity of rpm is 5,burst=7: write one",
+		"model: {a: {usage: {input: {price: [1]}}}}":                    "price of input is no single value",
+		"model: {a: {aliases: [~]}}":                                    "alias of a is no single value",
+		"model: {a: &x {}, b: *x}":                                      ":1:22: b is no mapping",
+		"model: {a: {buckets: model}}":                                  "buckets model are those of all names",
+		"model: {a: {buckets: voice}}":                                  "buckets voice are those of all names",
+		"model: {a: {buckets: gpt-4}, b: {buckets: gpt-4}}":             "a and b both have the buckets of gpt-4",
+		"model: {a: {}, b: {buckets: model/a}}":                         "a and b both have the buckets of model/a",
+		"model: {a: {}}\nvoice: {b: {buckets: model/a}}":                "a and b both have the buckets of model/a",
+		"model: {a: {buckets: [gpt-4]}}":                                "buckets is no single value",
+		"{a: &a [1,1], b: &b [*a,*a], c: &c [*b,*b]}":                   "has no resource",
+		"model: " + strings.Repeat("[", 20_000):                         "exceeded max depth",
+		"model: {\"a\\u001b[2J\": {}}":                                  "name \"a\\x1b[2J\"",
 
 		"model: {a: {entities: {key: {rpm: {capacity: 9, every: [1m]}}}}}": "every of rpm is no single value",
 		"model: {a: {entities: {key: {rpm: {capacity: 9, burst: }}}}}":     "burst of rpm is no single value",
@@ -299,5 +302,46 @@ func TestCatalogRenamed(t *testing.T) {
 		if model, err := lim.Model.Named(t.Context(), name); err != nil || model.Name() != "model/gpt-5" {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestTooMuchForRedis: if Redis cannot have one of the numbers of a file, none is written.
+func TestTooMuchForRedis(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	r := newRedis(t, file("limits.yaml", `version: 1
+owner: acme
+revision: 1
+go: {package: limits, out: ./out}
+stores: [dynamodb, redis]
+entities: {key: {}}
+resources:
+  model:
+    names: catalog
+    limits: {day: {money: USD, capacity: 5, window: day}}
+    entities: {key: {}}
+    on_unavailable: deny
+`))
+	catalog := file("catalog.yaml", "model: {a: {}, b: {entities: {key: {day: {capacity: 9_000_001}}}}}")
+	rows := file("rows.csv", "at,resource,revision,limit,capacity_milli,burst_milli,refill_milli,period_ms\n"+
+		"key-1,model,,day,6000000000,6000000000,0,86400000\n"+
+		"key-2,model,,day,9000001000000000,9000001000000000,0,86400000\n")
+	for _, args := range [][]string{{"catalog", "apply", catalog}, {"override", "import", rows}} {
+		for _, flags := range [][]string{nil, {"--dry-run"}} {
+			code, out, errs := command(t.Context(), slices.Concat(args, flags, r.flags)...)
+			if code != 1 || out != "" || !contains(errs, "is not possible: ") ||
+				!contains(errs, "nothing was written") {
+				t.Errorf("%v: exit code %d\n%s%s", args, code, out, errs)
+			}
+		}
+	}
+	if keys := r.server.Keys(); len(keys) > 0 {
+		t.Errorf("it wrote %q", keys)
 	}
 }

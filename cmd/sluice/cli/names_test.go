@@ -152,7 +152,7 @@ org-7 on model
 }
 
 // TestNamesElsewhere: the error for a kind without such a bucket says under which name it has one. Commands
-// that grant do not take a name for a resource.
+// that grant take what they can add to.
 func TestNamesElsewhere(t *testing.T) {
 	r := newRedis(t, templates)
 	for line, want := range map[string]string{
@@ -162,9 +162,35 @@ func TestNamesElsewhere(t *testing.T) {
 		"peek org-7 job": "job has no bucket for kind org",
 		"peek key-1 model/a#b": "name \"a#b\" of model contains '#', which separates the parts of a key: " +
 			"replace or encode it",
-		"grant key-1 model/gpt-5 rpm=5 --id 1": "model/gpt-5 is a name of the template model, and this command " +
-			"takes the resources of " + templates + " alone",
+		"grant key-1 model rpm=5 --id 1": "model has no bucket for kind key, which has a bucket for each name: " +
+			"pass model/NAME",
+		"grant key-1 model/gpt-5 rpm=5 --id 1": "model/gpt-5: grant of rpm \"5\" has no window",
 	} {
 		r.run(line, 2, "", "sluice: "+want+"; run `sluice "+strings.Fields(line)[0]+" --help`\n")
+	}
+}
+
+// TestGrantOfAllNames: a grant adds to the bucket of all names of a template, once for each id.
+func TestGrantOfAllNames(t *testing.T) {
+	sequential(t)
+	for name, at := range placesOf(t, templates) {
+		for _, test := range []struct {
+			line string
+			code int
+			want string
+		}{
+			{"grant org-7 model month=5.50 --id a", 0, "month 5.5 USD 10.5 USD"},
+			{"grant org-7 model month=5.50 --id a", 0, "month 5.5 USD 10.5 USD"},
+			{"grant org-7 model month=6 --id a", 1, "differs from the 5.5 USD that this id has granted"},
+			{"grant key-1 voice day=3 --id a", 0, "day 3 23"},
+			{"grant key-1 voice/never rpm=3 --id b", 2, "has no window to add to"},
+			{"peek org-7 model", 0, "month 10.5 USD 5 USD"},
+			{"peek key-1 voice", 0, "day 23 20"},
+		} {
+			code, out, errs := at.run(strings.Fields(test.line)...)
+			if code != test.code || !contains(out+errs, test.want) {
+				t.Errorf("%s: %s: exit code %d\n%s%s", name, test.line, code, out, errs)
+			}
+		}
 	}
 }

@@ -92,6 +92,14 @@ func (s *Table) usedSince(ctx context.Context, resource string, since int64) (st
 	return "", nil
 }
 
+// Check returns why at cannot store limits of s, although another store could.
+func Check(at Store, spec *store.Spec, s store.Stored) error {
+	if redis, ok := at.(*Redis); ok {
+		return redis.Buckets.Overrides().Check(spec, s)
+	}
+	return nil
+}
+
 // inRedis is the part of Redis that lists records and entities on plans.
 type inRedis struct{ from *redisstore.Store }
 

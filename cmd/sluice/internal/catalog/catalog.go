@@ -155,6 +155,9 @@ func (c applyCommand) Run(ctx context.Context, p program.Env) error {
 	}
 	var changes []change
 	for _, w := range all {
+		if err := w.check(at); err != nil {
+			return err
+		}
 		some, err := compare(ctx, at.Catalog(), w)
 		if err != nil {
 			return at.Explain(err)
@@ -182,6 +185,18 @@ func (c applyCommand) Run(ctx context.Context, p program.Env) error {
 	p.Say("wrote %s\n", format.Quantity(len(changes), "name"))
 	if len(changes) > 0 {
 		p.Note("%s\n", bucketstore.TakenUp())
+	}
+	return nil
+}
+
+// check returns why at cannot store one of the entries: then nothing is written.
+func (w wanted) check(at bucketstore.Store) error {
+	for _, e := range w.entries {
+		for _, numbers := range e.Numbers {
+			if err := bucketstore.Check(at, w.spec, numbers); err != nil {
+				return fmt.Errorf("name %s: %w; nothing was written", term.Quote(e.Name), err)
+			}
+		}
 	}
 	return nil
 }

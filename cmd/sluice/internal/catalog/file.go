@@ -269,7 +269,12 @@ func (r *reader) limit(scope schemafile.Scope, name string, n *yaml.Node) (int, 
 	values := map[string]string{}
 	r.each(n, "limit "+name, []string{"capacity", "burst", "refill", "every"},
 		func(field string, _, value *yaml.Node) {
-			if r.one(value, field+" of "+name) {
+			switch {
+			case !r.one(value, field+" of "+name):
+			case strings.ContainsAny(value.Value, ",/="):
+				r.add(value, "%s of %s is %s: write one number, or a period such as 1m", field, name,
+					term.Quote(value.Value))
+			default:
 				values[field] = value.Value
 			}
 		})

@@ -23,7 +23,7 @@ type Command struct {
 	bucketstore.OneBucket
 
 	Entity   string   `arg:"" type:"entity" help:"${entity}"`
-	Resource string   `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	Resource string   `arg:"" help:"${resource}"`
 	Amounts  []string `arg:"" name:"limit=amount" help:"Amount to add, such as credits=500 or budget=12.50."`
 	ID       string   `name:"id" required:"" placeholder:"ID" help:"Id of the grant, such as an invoice's."`
 	JSON     bool     `name:"json" help:"Print a JSON object, in millitokens."`
@@ -36,7 +36,8 @@ func (Command) Help() string {
 		"opened.\n\n" +
 		"A grant counts once for each --id of an entity and resource, for 400 days. Run it again if its " +
 		"outcome is not known. The same id with other amounts is an error. Other processes see the " +
-		"balance within a second.\n\n" +
+		"balance within a second. RESOURCE may be a name of a template, such as model/gpt-5, or the template for " +
+		"the buckets of all its names.\n\n" +
 		"On a Redis cluster, the key of a bucket contains its root: the last entity that a call on it charges. " +
 		"That is --root. Without it, it is the entity itself if no kind above it is charged; else the stored " +
 		"parents have to lead to it.\n\n" +
@@ -49,7 +50,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
-	l, err := s.Scope(c.Entity, c.Resource)
+	l, err := s.Bucket(c.Entity, c.Resource)
 	if err != nil {
 		return err
 	}
@@ -69,6 +70,12 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	defer at.Close()
+	if l.Spec, err = bucketstore.Named(ctx, at.Catalog(), l.Spec); err != nil {
+		return at.Explain(err)
+	}
+	if e := l.Spec.Entry; e != nil && e.Name != "" && e.Revision == "" {
+		return &store.UnknownNameError{Resource: l.Spec.Template, Name: e.Name}
+	}
 	if g.Root, err = at.Root(ctx, l, root); err != nil {
 		return err
 	}

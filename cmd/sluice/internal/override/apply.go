@@ -247,16 +247,17 @@ func write(ctx context.Context, to store.OverrideStore, r imported) (store.Revis
 	return revision, err
 }
 
-// resolve goes by the catalog for names of templates: a name may have the buckets of another resource.
+// resolve goes by the catalog for names of templates: a name may have the buckets of another resource. Rows
+// that the store cannot have are problems, too.
 func resolve(
-	ctx context.Context, catalog store.Catalog, rows []imported,
+	ctx context.Context, at bucketstore.Store, rows []imported,
 ) (known []imported, wrong problems, err error) {
 	specs := map[string]*store.Spec{}
 	for _, r := range rows {
 		if r.Spec.Template != "" {
 			name := schemafile.Resource(r.Spec)
 			if specs[name] == nil {
-				if specs[name], err = bucketstore.Named(ctx, catalog, r.Spec); err != nil {
+				if specs[name], err = bucketstore.Named(ctx, at.Catalog(), r.Spec); err != nil {
 					return nil, nil, err
 				}
 			}
@@ -265,6 +266,9 @@ func resolve(
 					Name: r.Spec.Entry.Name}).Error(), "sluice: "))
 				continue
 			}
+		}
+		if err := bucketstore.Check(at, r.Spec, r.row); err != nil {
+			wrong.add(r.line, "%s", strings.TrimPrefix(err.Error(), "sluice: "))
 		}
 		known = append(known, r)
 	}

@@ -189,7 +189,7 @@ func (c importCommand) Run(ctx context.Context, p program.Env) error {
 	if ctx, err = c.Recorded(ctx, at); err != nil {
 		return err
 	}
-	changes, problems, err = resolve(ctx, at.Catalog(), changes)
+	changes, problems, err = resolve(ctx, at, changes)
 	if err == nil {
 		err = problems.err(c.From)
 	}

@@ -201,12 +201,16 @@ func (l Scope) charged() error {
 	}
 	var others []string
 	for _, k := range l.Spec.Kinds {
-		if k.Limits != nil {
+		if k.Limits != nil && !k.AllNames {
 			others = append(others, k.Name)
 		}
 	}
-	return program.Usagef("%s has no bucket for kind %s: pass an entity or a kind of %s",
-		l.Spec.Resource, l.Own().Name, strings.Join(others, ", "))
+	which := "bucket"
+	if l.Spec.Names {
+		which = "bucket by name"
+	}
+	return program.Usagef("%s has no %s for kind %s: pass an entity or a kind of %s", l.Spec.Resource, which,
+		l.Own().Name, strings.Join(others, ", "))
 }
 
 // Writable returns a usage error for an entity that no call may name. Its override can be read and deleted.
