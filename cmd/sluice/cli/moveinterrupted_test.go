@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"iter"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -108,15 +113,11 @@ func TestMoveInterrupted(t *testing.T) {
 	if dynamotest.OnLocal(t) {
 		t.Skip("it interrupts the engine in memory")
 	}
-	step := 7
-	if longform.Wanted() {
-		step = 1
-	}
 	for name, open := range map[string]func(*testing.T) interrupted{
 		"table": interruptedTable, "redis": interruptedRedis,
 	} {
 		cut := 0
-		for n := 1; ; n += step {
+		for n := 1; ; n += interruptStep() {
 			at := open(t)
 			move := func(n int) (code, moved int, said string) {
 				ctx, interrupt := context.WithCancel(t.Context())
@@ -149,4 +150,91 @@ func TestMoveInterrupted(t *testing.T) {
 		}
 		t.Logf("%s: interrupted at %d requests", name, cut)
 	}
+}
+
+// TestFilesInterrupted: a catalog and overrides are written from a file, interrupted at one of the requests,
+// and repeated. Each has one record, and both runs together say how many there are.
+func TestFilesInterrupted(t *testing.T) {
+	sequential(t)
+	if dynamotest.OnLocal(t) {
+		t.Skip("it interrupts the engine in memory")
+	}
+	dir := t.TempDir()
+	names, rows := filepath.Join(dir, "names.yaml"), filepath.Join(dir, "rows.csv")
+	catalog, csv := "model: {", "at,resource,revision,limit,capacity_milli,burst_milli,refill_milli,period_ms\n"
+	for id := range movedOrgs {
+		catalog += fmt.Sprintf("n%d: {}, ", id)
+		csv += fmt.Sprintf("key-%d,gpt-4,none,rpm,5000,5000,1000,86400000\n", id)
+	}
+	for path, text := range map[string]string{names: catalog + "}", rows: csv} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, open := range map[string]func(*testing.T) interrupted{
+		"table": interruptedTable, "redis": interruptedRedis,
+	} {
+		for _, line := range [][]string{{"catalog", "apply", names}, {"override", "import", rows}} {
+			n := 1
+			for ; interruptFile(t, name, open(t), n, line); n += interruptStep() {
+				continue
+			}
+			t.Logf("%s: %s was interrupted at up to %d requests", name, line[:2], n)
+		}
+	}
+}
+
+// interruptStep is how many requests apart the interrupts of a test are.
+func interruptStep() int {
+	if longform.Wanted() {
+		return 1
+	}
+	return 11
+}
+
+// written is what a command says of what it wrote.
+var written = regexp.MustCompile(`(\d+) of \d+ are written|wrote (\d+)`)
+
+// interruptFile interrupts a command at its n-th request, and repeats it. It reports whether the command has
+// as many.
+func interruptFile(t *testing.T, name string, at interrupted, n int, line []string) bool {
+	t.Helper()
+	run := func(n int, line ...string) (code, wrote int, said string) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		at.at(n, interrupt)
+		var out, errs strings.Builder
+		code = (cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}).Run(ctx,
+			slices.Concat(line, []string{"--file", templates}, at.flags))
+		said = out.String() + errs.String()
+		if found := written.FindStringSubmatch(said); found != nil {
+			wrote, _ = strconv.Atoi(found[1] + found[2])
+		}
+		return code, wrote, said
+	}
+	code, first, said := run(n, line...)
+	if code == 0 && n > 2*movedOrgs {
+		return false
+	}
+	again, second, more := run(0, line...)
+	if again != 0 || first+second != movedOrgs {
+		t.Errorf("%s, request %d of %s: wrote %d and %d of %d:\n%s%s", name, n, line, first, second, movedOrgs,
+			said, more)
+	}
+	listed := [][]string{{"audit", "--catalog", "model"}}
+	if line[0] == "override" {
+		listed = nil
+		for id := range movedOrgs {
+			listed = append(listed, []string{"audit", fmt.Sprint("key-", id)})
+		}
+	}
+	records := -len(listed) // the lines of titles
+	for _, audit := range listed {
+		_, _, said := run(0, audit...)
+		records += strings.Count(said, "\n")
+	}
+	if records != movedOrgs {
+		t.Errorf("%s, request %d of %s: %d records, want %d", name, n, line, records, movedOrgs)
+	}
+	return true
 }
