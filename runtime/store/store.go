@@ -329,16 +329,26 @@ func (b *Bucket) Calendars(spec *Spec) []*bucket.Calendar {
 	return spec.Kinds[b.Kind].Windows
 }
 
-// InForce returns the parameters in force for b, as far as they are known, else those of spec. If regions
-// divide those, it is the part that each region keeps.
+// InForce returns the parameters in force for b, as far as they are known, else those of spec: of its entry
+// and of the plan in limits.yaml, before those of the kind. If regions divide those, it is the part that each
+// region keeps.
 func (b *Bucket) InForce(spec *Spec) []bucket.Limit {
+	limits := spec.Kinds[b.Kind].Limits
 	switch {
 	case b.Limits != nil:
 		return b.Limits
 	case spec.Regions != nil:
-		return spec.Regions.KeepsOf(spec.Kinds[b.Kind].Limits)
+		return spec.Regions.KeepsOf(limits)
 	}
-	return spec.Kinds[b.Kind].Limits
+	var order []Stored
+	if spec.ByName(b.Kind) && spec.Entry != nil {
+		order = spec.Entry.Sources(spec, b.Plan.Name, b.Kind)
+	}
+	if spec.Plans != nil && b.Plan.Name != "" {
+		numbers, _ := spec.Plans.NumbersOf(spec, b.Plan.Name, b.Kind)
+		order = append(order, numbers)
+	}
+	return Resolve(limits, order...)
 }
 
 // Defaults of a Limiter's options.

@@ -241,7 +241,11 @@ func nameCrowd(w *nameWorld) {
 // nameOutage: without a catalog no name is known, whatever the failure policy. One that was read stays.
 func nameOutage(w *nameWorld) {
 	w.enter(store.Entry{Name: "gpt-5"})
+	w.enter(entryOf("gpt-6", map[string]amounts{"key": {3, 0, 0}, "pro.key": {6, 0, 0}}))
+	w.put(w.here, "7", "pro")
 	w.call(w.here, "gpt-5", k1, amounts{1, 1, 1})
+	alone := w.gateway(w.store.Clock)
+	w.call(alone, "gpt-5", k1, amounts{1, 1, 1})
 	w.store.Break()
 	_, err := w.elsewhere.Model.Named(w.Context(), "gpt-5")
 	if _, down := errors.AsType[*store.UnavailableError](err); !down {
@@ -253,10 +257,36 @@ func nameOutage(w *nameWorld) {
 	if _, down := errors.AsType[*store.UnavailableError](err); !down {
 		w.Errorf("in an outage: %v, want an UnavailableError", err)
 	}
+	w.locally(alone)
 	w.store.Repair()
 	w.later()
 	w.call(w.here, "gpt-5", k1, amounts{1, 1, 1})
 	w.call(w.elsewhere, "gpt-5", k1, amounts{1, 1, 1})
+}
+
+// locally holds which numbers decide by the policy Local on buckets of gpt-6 that the process has never seen:
+// those of the name's entry, then those of the org's plan, as far as it knows that.
+func (w *nameWorld) locally(p *gateway) {
+	w.Helper()
+	r := w.named(p, "gpt-6")
+	for _, test := range []struct {
+		org  string
+		cost named.ModelCost
+		want string
+	}{
+		{"7", named.ModelCost{RPM: 7}, "too large"}, {"7", named.ModelCost{RPM: 6, TPM: 2500}, "admitted"},
+		{"7", named.ModelCost{}, "denied"}, {"never-seen", named.ModelCost{RPM: 4}, "too large"},
+		{"never-seen", named.ModelCost{RPM: 3, TPM: 1000}, "admitted"},
+	} {
+		lease, err := r.Acquire(w.Context(), keyOf("of-"+test.org, test.org), test.cost,
+			runtime.OnUnavailable(runtime.Local))
+		if got := outcome(err); got != test.want {
+			w.Errorf("%+v of a key of org %s in an outage: %s (%v), want %s", test.cost, test.org, got, err, test.want)
+		}
+		if err == nil {
+			lease.Keep(w.Context())
+		}
+	}
 }
 
 // nameOthers: a binary that does not know a limit, a plan and a usage leaves what an entry has of them.
