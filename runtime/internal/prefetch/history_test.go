@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -36,6 +37,7 @@ type history struct {
 	lasts    time.Duration
 	users    int // of the project; 0 for calls on the project alone
 	skew     time.Duration
+	windows  bool // tpm has windows, and no bound that is reached
 	settles  bool // leases are settled some time later, for more or for less, or get more
 	kills    int  // processes that die
 	lost     float64
@@ -84,6 +86,15 @@ func (h *history) play(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{history: h, t: t, engine: newEngine(t, memdynamo.WithSeed(seed)), books: newBooks()}
 	def := prefetching(t, h.prefetch, alike(projectRate, projectBurst), alike(userRate, userBurst))
+	if h.windows {
+		alike := def
+		def = windowedBy(t, 1_000_000)
+		def.Numbers.Prefetch = h.prefetch
+		for i := range def.Numbers.Kinds {
+			k := &def.Numbers.Kinds[i]
+			k.Limits = []bucket.Limit{alike.Numbers.Kinds[i].Limits[0], k.Limits[1]}
+		}
+	}
 	w.engine.Faults().Latency(memdynamo.LogNormal(2*time.Millisecond, 0.3))
 	var arriving sync.WaitGroup
 	for i := range 16 {
@@ -230,6 +241,10 @@ func histories() map[string]history {
 		"kills": {
 			prefetch: 500 * ms, bound: 500 * ms, rates: waves, lasts: 4 * time.Second, users: 4, settles: true,
 			kills: 8,
+		},
+		"windows": {
+			prefetch: 300 * ms, bound: 300 * ms, rates: waves, lasts: 7 * time.Second, users: 4, settles: true,
+			kills: 4, windows: true,
 		},
 		"silence": {
 			prefetch: 200 * ms, bound: 200 * ms, rates: waves, lasts: 4 * time.Second, users: 4, settles: true,
