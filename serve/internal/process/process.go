@@ -183,7 +183,7 @@ func (p *Process) run(ctx context.Context, f *files, s *server.Server, serve ...
 	case failed = <-served:
 		drain = 0
 	case <-ctx.Done():
-		f.log.Info("ending: nothing more is admitted", slog.Duration("drain", drain))
+		f.log.Info("ending: nothing more is admitted", slog.String("drain", drain.String()))
 	}
 	unwatch()
 	watch.Wait() // no limits are opened any more

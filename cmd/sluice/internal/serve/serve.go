@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -35,7 +33,7 @@ func (Command) Help() string {
 // install is how to get the program.
 const install = "go install github.com/sluice-go/sluice/serve/sluice-serve@latest"
 
-// Run runs the program until ctx or the program ends.
+// Run runs the program until that ends.
 func (c Command) Run(ctx context.Context, command *kong.Context, p program.Env) error {
 	if len(c.Args) == 1 && (c.Args[0] == "--help" || c.Args[0] == "-h") {
 		return command.PrintUsage(false)
@@ -44,41 +42,20 @@ func (c Command) Run(ctx context.Context, command *kong.Context, p program.Env) 
 	if err != nil {
 		return err
 	}
-	// The program ends by itself on SIGTERM. It drains before that, for as long as its own flag says.
-	child := exec.CommandContext(ctx, path, c.Args...)
-	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
-	child.WaitDelay = longest
-	child.Stdin, child.Stdout, child.Stderr = os.Stdin, p.Stdout, p.Stderr
-	if err := child.Start(); err != nil {
+	// The program takes the place of this process. Ctrl-C and service managers signal all processes, so one that
+	// passed signals on would send it a second one, which ends it at once, with all leases.
+	err = syscall.Exec(path, append([]string{name}, c.Args...), os.Environ())
+	if !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("run %s: %w", path, err)
 	}
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, syscall.SIGHUP)
-	defer signal.Stop(reload)
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		for {
-			select {
-			case s := <-reload:
-				_ = child.Process.Signal(s) // it has ended
-			case <-ended:
-				return
-			}
-		}
-	}()
-	err = child.Wait()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() > 0 {
-		return fmt.Errorf("%s has ended with exit code %d: see above", name, failed.ExitCode())
+	// On Windows it is a process of its own, which the console tells of Ctrl-C.
+	child := exec.CommandContext(context.WithoutCancel(ctx), path, c.Args...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, p.Stdout, p.Stderr
+	if err := child.Run(); err != nil {
+		return fmt.Errorf("run %s: %w", path, err)
 	}
-	if ctx.Err() != nil && child.ProcessState.Success() {
-		return nil
-	}
-	return err
+	return nil
 }
-
-// longest is how long the program may take to end.
-const longest = time.Hour + time.Minute
 
 // find returns the path of the program: beside this one, or on PATH.
 func find() (string, error) {
