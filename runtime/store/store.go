@@ -329,9 +329,9 @@ func (b *Bucket) Calendars(spec *Spec) []*bucket.Calendar {
 	return spec.Kinds[b.Kind].Windows
 }
 
-// InForce returns the parameters in force for b, as far as they are known, else those of spec: of its entry
-// and of the plan in limits.yaml, before those of the kind. If regions divide those, it is the part that each
-// region keeps.
+// InForce returns the parameters in force for b, as far as they are known. Else they are those of the entry
+// of spec, then of the plan in limits.yaml, then of the kind. If regions divide those, it is the part that
+// each region keeps.
 func (b *Bucket) InForce(spec *Spec) []bucket.Limit {
 	limits := spec.Kinds[b.Kind].Limits
 	switch {

@@ -73,8 +73,8 @@ func TestUsageOfNames(t *testing.T) {
 	if code, _, errs := sluice(t, time.Now(), "aggregate", "--once", "--table", table); code != 0 {
 		t.Fatal(errs)
 	}
-	code, out, errs := sluice(t, time.Now(), "usage", "key-1", "--resource", "model/gpt-5", "--by", "day", "--plot",
-		"--file", templates, "--table", table)
+	code, out, errs := sluice(t, time.Now(), "usage", "key-1", "--resource", "model/gpt-5", "--by", "day",
+		"--plot", "--file", templates, "--table", table)
 	if code != 0 || !strings.Contains(out, "model/gpt-5 tpm, tokens per day; | is what refills in a day: 1") {
 		t.Errorf("a chart of a name: exit code %d\n%s%s", code, out, errs)
 	}

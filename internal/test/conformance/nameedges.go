@@ -264,8 +264,8 @@ func nameOutage(w *nameWorld) {
 	w.call(w.elsewhere, "gpt-5", k1, amounts{1, 1, 1})
 }
 
-// locally holds which numbers decide by the policy Local on buckets of gpt-6 that the process has never seen:
-// those of the name's entry, then those of the org's plan, as far as it knows that.
+// locally holds which numbers decide by the policy Local on buckets of gpt-6 that the process has never seen.
+// They are those of the name's entry, then those of the org's plan, as far as it knows that.
 func (w *nameWorld) locally(p *gateway) {
 	w.Helper()
 	r := w.named(p, "gpt-6")
