@@ -94,6 +94,7 @@ type rig struct {
 	current *limits.Current
 	both    *envoy.Current
 	leases  *leases.Holder
+	listen  *pipenet.Listener
 	conn    *grpc.ClientConn
 	client  ratelimit.RateLimitServiceClient
 	drain   context.CancelFunc
@@ -152,12 +153,12 @@ func (r *rig) start(o options) {
 			r.counts[what]++
 		}}}
 	server := envoy.NewServer(s, nil, func() []string { return o.tokens })
-	listen := pipenet.Listen()
+	r.listen = pipenet.Listen()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(buffered{listen}) }()
+	go func() { served <- server.Serve(buffered{r.listen}) }()
 	running, stop := context.WithCancel(context.Background())
 	go r.leases.Run(running)
-	r.conn = dial(r.T, listen)
+	r.conn = dial(r.T, r.listen)
 	r.client = ratelimit.NewRateLimitServiceClient(r.conn)
 	r.Cleanup(func() {
 		drain()
@@ -182,9 +183,9 @@ func (b buffered) Accept() (net.Conn, error) {
 }
 
 // dial connects to a service.
-func dial(t *testing.T, l *pipenet.Listener) *grpc.ClientConn {
+func dial(t *testing.T, l *pipenet.Listener, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()),
+	opts = append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			c, err := l.Dial(ctx)
 			if err != nil {
@@ -192,6 +193,7 @@ func dial(t *testing.T, l *pipenet.Listener) *grpc.ClientConn {
 			}
 			return pipenet.Buffered(c), nil
 		}))
+	conn, err := grpc.NewClient("passthrough:///pipe", opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

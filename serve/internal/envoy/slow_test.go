@@ -3,13 +3,16 @@ package envoy_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -56,6 +59,23 @@ func TestEndlessStreams(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKeepalive: a connection without streams whose client asks each ten seconds whether it lives stays open,
+// as Envoy does with connection_keepalive.
+func TestKeepalive(t *testing.T) {
+	bubble(t, options{}, func(r *rig) {
+		conn := dial(r.T, r.listen, grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: 10 * time.Second, Timeout: time.Second, PermitWithoutStream: true}))
+		defer func() { _ = conn.Close() }()
+		conn.Connect()
+		synctest.Wait()
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		if state := conn.GetState(); state != connectivity.Ready {
+			r.Errorf("after 5 minutes the connection is %v", state)
+		}
+	})
 }
 
 // TestPanic: a panic fails its call alone. The log has its place, and not what it says.
