@@ -67,6 +67,16 @@ type Answer struct {
 // Forward sends a request to a replica, and returns its answer. token is the header Authorization. After
 // ErrUnknown and ErrUnsent, nothing was done. After any other error, the replica may have done it.
 func (p *Peers) Forward(ctx context.Context, replica, path, token string, body []byte) (*Answer, error) {
+	answer, err := p.forward(ctx, replica, path, token, body)
+	if err == nil && answer.Status == http.StatusMisdirectedRequest {
+		// It has done nothing: another replica has the address by now, and this one may have another.
+		return p.forward(ctx, replica, path, token, body)
+	}
+	return answer, err
+}
+
+// forward is Forward to where the replica was last.
+func (p *Peers) forward(ctx context.Context, replica, path, token string, body []byte) (*Answer, error) {
 	at, err := p.find(ctx, replica, token)
 	if err != nil {
 		return nil, err

@@ -66,6 +66,22 @@ func TestPeers(t *testing.T) {
 	})
 }
 
+// TestPeersMove: replicas that have changed their addresses are found there by the first call.
+func TestPeersMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, net := memdynamo.New(), &network{hosts: map[string]*pipenet.Listener{}}
+		known := peers.New([]string{"http://one", "http://two"}, &http.Client{Transport: net})
+		one, two := newPeer(t, engine, "one", known), newPeer(t, engine, "two", known)
+		here := newPeer(t, engine, "here", peers.New([]string{"http://one", "http://two"},
+			&http.Client{Transport: net}))
+		net.hosts["one"], net.hosts["two"] = one.listen, two.listen
+		lease := "/v1/leases/" + one.acquire("300").Lease
+		here.want(here.post(lease+"/alive", ""), http.StatusNoContent)
+		net.hosts["one"], net.hosts["two"] = two.listen, one.listen
+		here.want(here.post(lease+"/keep", ""), http.StatusNoContent)
+	})
+}
+
 // newPeer is newRig with peers.
 func newPeer(t *testing.T, engine *memdynamo.Engine, replica string, all *peers.Peers) *rig {
 	t.Helper()
