@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -237,4 +238,37 @@ func interruptFile(t *testing.T, name string, at interrupted, n int, line []stri
 		t.Errorf("%s, request %d of %s: %d records, want %d", name, n, line, records, movedOrgs)
 	}
 	return true
+}
+
+// TestMoveByTwo: if two people move the same entities at once, each entity is moved once.
+func TestMoveByTwo(t *testing.T) {
+	sequential(t)
+	if dynamotest.OnLocal(t) {
+		t.Skip("it asks the engine in memory")
+	}
+	for name, open := range map[string]func(*testing.T) interrupted{
+		"table": interruptedTable, "redis": interruptedRedis,
+	} {
+		at := open(t)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				var out, errs strings.Builder
+				code := (cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}).Run(t.Context(), append([]string{
+					"plan", "move", "--from", "pro", "--to", "free", "--file", planned,
+				}, at.flags...))
+				if code != 0 {
+					t.Errorf("%s: exit code %d, %s", name, code, errs.String())
+				}
+			})
+		}
+		both.Wait()
+		for id := range movedOrgs {
+			entity := fmt.Sprint("project-", id)
+			m, _, err := at.members.Get(t.Context(), entity)
+			if n := at.records(entity); err != nil || m.Plan != "free" || n != 1 {
+				t.Errorf("%s: %s is on %q with %d records, %v", name, entity, m.Plan, n, err)
+			}
+		}
+	}
 }
