@@ -1,5 +1,5 @@
-// Command bench measures what the server adds to the same calls in Go, in one run, on the engine in the
-// process with a round trip of 4 ms, by the client that sluice-serve has.
+// Command bench measures what the server adds to the same calls in Go, in one run. Both call the engine in
+// the process with a round trip of 4 ms, by the client that sluice-serve has.
 //
 //	go run ./internal/bench
 package main
