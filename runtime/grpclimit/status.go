@@ -24,6 +24,7 @@ import (
 //     unless the limit is of money. It is not OUT_OF_RANGE, which tells callers that page through results
 //     that they have reached the end.
 //   - A *runtime.InvalidError: INVALID_ARGUMENT.
+//   - A *runtime.UnknownNameError: NOT_FOUND, or UNAVAILABLE with RetryInfo if the name was not looked up.
 //   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or
 //     runtime.ErrMaxWait: UNAVAILABLE with RetryInfo.
 //   - A *runtime.SetupError: INTERNAL.
@@ -62,6 +63,8 @@ func codeFor(reason edge.Reason) codes.Code {
 		return codes.ResourceExhausted
 	case edge.Exceeds, edge.Invalid:
 		return codes.InvalidArgument
+	case edge.Unknown:
+		return codes.NotFound
 	case edge.Setup:
 		return codes.Internal
 	case edge.Late:

@@ -18,6 +18,7 @@ import (
 //     status for some limits. A limit with window: never has no Retry-After: time does not fill it.
 //   - A *runtime.CostTooLargeError or *runtime.InvalidError: 400 without Retry-After, since repeating
 //     does not help.
+//   - A *runtime.UnknownNameError: 404, or 503 with Retry-After if the name was not looked up.
 //   - A *runtime.UnavailableError, *runtime.ContendedError or *runtime.QueueFullError, or
 //     runtime.ErrMaxWait: 503 with Retry-After.
 //   - A *runtime.SetupError: 500.
@@ -124,6 +125,8 @@ func statusOf(reason edge.Reason) int {
 		return http.StatusTooManyRequests
 	case edge.Exceeds, edge.Invalid:
 		return http.StatusBadRequest
+	case edge.Unknown:
+		return http.StatusNotFound
 	case edge.Setup:
 		return http.StatusInternalServerError
 	default:

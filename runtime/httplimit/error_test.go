@@ -67,6 +67,11 @@ func TestWriteError(t *testing.T) {
 		{"denied", nil, denied, 429, "5", deniedBody},
 		{"wrapped", nil, fmt.Errorf("chat: %w", denied), 429, "5", deniedBody},
 		{"denied, time up", late, denied, 429, "5", deniedBody},
+		{"a name that there is not", nil, &runtime.UnknownNameError{Resource: "model", Name: "secret"}, 404, "",
+			`{"type":"about:blank","title":"Not Found","status":404,"detail":"There is no model of this name.",` +
+				`"resource":"model"}` + "\n"},
+		{"a name that was not looked up", nil, &runtime.UnknownNameError{Resource: "gpt-4", Unread: true}, 503, "1",
+			failedBody},
 		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), 503, "1",
 			strings.Replace(failedBody, `"resource":"gpt-4",`, "", 1)},
 		{"denied until a grant", nil, &runtime.DeniedError{Resource: "r", Limit: "l", RetryAfter: math.MaxInt64},

@@ -26,6 +26,7 @@ const (
 	Denied      Reason = iota // tokens are missing: later
 	Exceeds                   // it costs more than its limit ever holds: repeating does not help
 	Invalid                   // something is wrong with it: repeating does not help
+	Unknown                   // it is for a name that there is not: repeating does not help
 	Unavailable               // its limits could not be looked up, or too many wait for them: soon
 	Setup                     // the service has to be fixed
 	Late                      // its own deadline has passed
@@ -95,6 +96,14 @@ func of(err error, spread time.Duration) (Answer, bool) {
 	if invalid, ok := errors.AsType[*store.InvalidError](err); ok {
 		return Answer{
 			Reason: Invalid, Resource: invalid.Resource, Detail: "The request's " + invalid.Field + " is not valid.",
+		}, true
+	}
+	if unknown, ok := errors.AsType[*store.UnknownNameError](err); ok {
+		if unknown.Unread {
+			return unavailable(unknown.Resource), true
+		}
+		return Answer{
+			Reason: Unknown, Resource: unknown.Resource, Detail: "There is no " + unknown.Resource + " of this name.",
 		}, true
 	}
 	if down, ok := errors.AsType[*store.UnavailableError](err); ok {
