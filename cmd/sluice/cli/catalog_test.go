@@ -89,12 +89,16 @@ func TestCatalogMistakes(t *testing.T) {
 		"model: {a: {entities: {key: {rpm: {capacity: 0}}}}}":   "raise it",
 		"model: {a: {entities: {key: {month: {capacity: 1}}}}}": "month of model is no limit of kind key",
 		"model: {a: {plans: {gold: {}}}}":                       "has no gold",
-		"model: {'a#b': {}}":                                    "contains '#'",
-		"models: {}":                                            "has no resource \"models\": did you",
-		"model: {a: {}, a: {}}":                                 "has a twice",
-		"":                                                      "is empty",
-		"# nothing\n":                                           "is empty",
-		"model: {a: {}}\n---\nvoice: {b: {}}":                   ":2:1: a second document starts here",
+		"model: {a: {entities: {key: {parallel: {capacity: 1}}}}}": "all names of model have parallel together: " +
+			"leave it out",
+		"image: {a: {entities: {key: {day: {capacity: 1}}}}}": "all names of image have its limits together: " +
+			"leave key out",
+		"model: {'a#b': {}}":                  "contains '#'",
+		"models: {}":                          "has no resource \"models\": did you",
+		"model: {a: {}, a: {}}":               "has a twice",
+		"":                                    "is empty",
+		"# nothing\n":                         "is empty",
+		"model: {a: {}}\n---\nvoice: {b: {}}": ":2:1: a second document starts here",
 		"model: {a: {entities: {org: {}}}}": "model has no bucket by name for kind org: pass an entity or a " +
 			"kind of key, team",
 		"model: {a: {entities: {key: {rpm: {capacity: '5,burst=7'}}}}}": "capacity of rpm is 5,burst=7: write one",

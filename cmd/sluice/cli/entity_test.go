@@ -316,3 +316,32 @@ func TestEntityLookedUp(t *testing.T) {
 		}
 	}
 }
+
+// TestEntityOfTemplate: a template has kinds of buckets beyond the kinds of entities. An entity below those
+// on plans needs its parent, even if no bucket of theirs is charged.
+func TestEntityOfTemplate(t *testing.T) {
+	sequential(t)
+	s, _ := newSession(t, catalogs)
+	s.run("entity put key-1", 2, "", "sluice: --parent is missing, and look-ups for model, voice need it: run "+
+		"`sluice entity put key-1 --parent org-<id>`, or pass --no-cascade; run `sluice entity put --help`\n")
+	s.run("entity put key-1 --parent org-7", 0, `stored key-1
+  ENTITY  PARENT  CASCADE
+  key-1   org-7   yes
+  org-7   -       -        not stored (not needed)
+`+takenUp, "")
+	s, _ = newSession(t, schemaFile(t, `version: 1
+owner: acme
+revision: 1
+go: {package: limits}
+plans: {kind: org, names: [pro]}
+entities: {org: {}, key: {parent: org}}
+resources:
+  api:
+    limits: {rps: {capacity: 1, every: 1s}}
+    entities: {key: {}}
+    plans: {pro: {key: {rps: {capacity: 2}}}}
+`))
+	s.run("entity put key-1", 2, "", "sluice: --parent is missing, and look-ups for api need it: run "+
+		"`sluice entity put key-1 --parent org-<id>`, or pass --no-cascade; run `sluice entity put --help`\n")
+	s.run("entity put org-7", 0, "stored org-7\n  ENTITY  PARENT  CASCADE\n  org-7   -       yes\n"+takenUp, "")
+}

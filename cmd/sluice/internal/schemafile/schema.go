@@ -103,19 +103,21 @@ func Ancestors(kinds []store.Kind, kind int) []int {
 	return above
 }
 
-// Needing returns the resources whose calls need the parent of entities of this kind. They charge a kind
-// above it, and this kind or one below it.
+// Needing returns the resources whose calls need the parent of entities of this kind. They charge this kind
+// or one below it, and a kind above it is charged too, or is put on plans.
 func (s *Schema) Needing(kind int) []string {
 	var names []string
 	for _, spec := range s.Specs {
 		above, below := false, false
 		for k := range spec.Kinds {
 			if spec.Kinds[k].Limits != nil {
-				above = above || slices.Contains(Ancestors(s.Kinds, kind), k)
-				below = below || k == kind || slices.Contains(Ancestors(s.Kinds, k), kind)
+				of := spec.EntityKind(k)
+				above = above || slices.Contains(Ancestors(s.Kinds, kind), of)
+				below = below || of == kind || slices.Contains(Ancestors(s.Kinds, of), kind)
 			}
 		}
-		if above && below && spec.Cascade != store.CascadeNone {
+		planned := spec.OnPlans(kind) && kind != spec.Plans.Kind
+		if below && (planned || above && spec.Cascade != store.CascadeNone) {
 			names = append(names, spec.Resource)
 		}
 	}
@@ -205,6 +207,10 @@ func (l Scope) charged() error {
 			others = append(others, k.Name)
 		}
 	}
+	if len(others) == 0 {
+		return program.Usagef("all names of %s have its limits together: leave %s out, and change them in "+
+			"limits.yaml or by `sluice override set`", l.Spec.Resource, l.Own().Name)
+	}
 	which := "bucket"
 	if l.Spec.Names {
 		which = "bucket by name"
@@ -252,6 +258,10 @@ func (l Scope) Has(i int) error {
 	if l.Spec.Template != "" && l.Spec.KindWith(l.Kind, i) != store.NoKind {
 		return program.Usagef("all names of %s have %s together: override it on %[1]s", l.Spec.Template,
 			l.Spec.Limits[i])
+	}
+	if slices.Contains(l.Spec.KindsWith(i), l.Own().Name) {
+		return program.Usagef("all names of %s have %s together: leave it out, and change it in limits.yaml or by "+
+			"`sluice override set`", l.Spec.Resource, l.Spec.Limits[i])
 	}
 	return program.Usagef("%s of %s is no limit of kind %s, but of %s: leave it out, or see its kinds in "+
 		"limits.yaml",
