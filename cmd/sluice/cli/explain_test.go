@@ -18,7 +18,8 @@ import (
 
 // explained are the parts of an explanation that this file compares.
 type explained struct {
-	Limits []struct {
+	Resource string
+	Limits   []struct {
 		Limit   string
 		Origins []struct {
 			At       string
@@ -128,6 +129,22 @@ func TestExplainAll(t *testing.T) {
 				[]string{"org-7", "pro.org", "[schema.pro.org]", "org", "schema"}) ||
 				inForce != int64(50*money.Unit) {
 				t.Errorf("month: %v, %d", origins, inForce)
+			}
+			const made = "the next acquire makes a full one"
+			for line, want := range map[string]string{
+				"key-1 model/gpt-5": made + " with the limits in force a call on kind key charges its org too: run " +
+					"`sluice override explain org-<id> model`",
+				"org-7 model": "org-7 on model: org-7 is on plan pro",
+			} {
+				if out := run("override explain " + line); !contains(out, want) {
+					t.Errorf("%s: %swant %s", line, out, want)
+				}
+			}
+			if out := run("override explain key-1 model/gpt-9"); strings.Contains(out, made) {
+				t.Errorf("a name that the catalog lacks gets a bucket: %s", out)
+			}
+			if e := explain("org-7 model"); e.Resource != "model" {
+				t.Errorf("resource %q", e.Resource)
 			}
 			gpt5, err := lim.Model.Named(ctx, "gpt-5")
 			if err != nil {

@@ -89,7 +89,7 @@ func (o explanation) explain(
 	if o.Spec.Shadow {
 		p.Say("in shadow: these limits are charged but never deny a call\n")
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && !o.nameless() {
 		p.Say("no bucket is stored: the next acquire makes a full one with the limits in force\n")
 	}
 	if err := o.showBuckets(p, all, stored, file); err != nil {
@@ -98,12 +98,24 @@ func (o explanation) explain(
 	if above := o.Charges(); len(above) > 0 {
 		commands := make([]string, len(above))
 		for i, kind := range above {
-			commands[i] = fmt.Sprintf("`sluice override explain %s-<id> %s`", kind, o.Spec.Resource)
+			commands[i] = fmt.Sprintf("`sluice override explain %s-<id> %s`", kind, o.resourceOf(kind))
 		}
 		p.Say("a call on kind %s charges its %s too: run %s\n",
 			o.Own().Name, strings.Join(above, " and its "), strings.Join(commands, " and "))
 	}
 	return nil
+}
+
+// resourceOf returns the argument with which explain shows what a kind above is charged: a name of a
+// template, or the template if the kind has buckets of all names alone.
+func (o explanation) resourceOf(kind string) string {
+	byName := slices.ContainsFunc(o.Spec.Kinds, func(k store.Kind) bool {
+		return k.Name == kind && !k.AllNames && k.Limits != nil
+	})
+	if o.Spec.Template != "" && !byName {
+		return o.Spec.Template
+	}
+	return schemafile.Resource(o.Spec)
 }
 
 // showBuckets prints each bucket of the entity.

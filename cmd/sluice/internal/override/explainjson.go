@@ -2,6 +2,7 @@ package override
 
 import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -33,7 +34,7 @@ type (
 
 // explained returns what JSON has of the overrides that apply, the limits in force and the buckets.
 func (o explanation) explained(all []bucketstore.Bucket, stored []store.Stored) explainedJSON {
-	out := explainedJSON{Entity: o.At, Resource: o.Spec.Resource, Shadow: o.Spec.Shadow,
+	out := explainedJSON{Entity: o.At, Resource: schemafile.Resource(o.Spec), Shadow: o.Spec.Shadow,
 		Limits: []explainedLimitJSON{}, Buckets: []explainedBucket{}}
 	for i, name := range o.Spec.Limits {
 		limit := explainedLimitJSON{Limit: name}

@@ -85,9 +85,15 @@ func (o *explanation) planned(ctx context.Context, template *store.Spec) ([]stor
 	}
 }
 
+// nameless reports whether the catalog lacks the name, so that no acquire makes a bucket.
+func (o explanation) nameless() bool {
+	e := o.Spec.Entry
+	return e != nil && e.Name != "" && e.Revision == ""
+}
+
 // follows says whose plan the entity has, and whether the catalog has the name.
 func (o explanation) follows() (said string) {
-	if e := o.Spec.Entry; e != nil && e.Name != "" && e.Revision == "" {
+	if o.nameless() {
 		said = ": the catalog has no such name, so calls on it are refused"
 	}
 	switch {

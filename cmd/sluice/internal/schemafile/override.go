@@ -96,8 +96,11 @@ func (l Scope) own(i int) (limit bucket.Limit, perCall int64) {
 
 // Resource returns the name of a resource as users write it: of a name of a template, model/gpt-5.
 func Resource(spec *store.Spec) string {
-	if spec.Entry != nil && spec.Entry.Name != "" {
-		return spec.Template + "/" + spec.Entry.Name
+	switch {
+	case spec.Entry == nil:
+		return spec.Resource
+	case spec.Entry.Name == "": // the buckets of all names
+		return spec.Template
 	}
-	return spec.Resource
+	return spec.Template + "/" + spec.Entry.Name
 }
