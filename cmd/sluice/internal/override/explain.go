@@ -106,8 +106,8 @@ func (o explanation) explain(
 	return nil
 }
 
-// resourceOf returns the argument with which explain shows what a kind above is charged: a name of a
-// template, or the template if the kind has buckets of all names alone.
+// resourceOf returns the argument for a kind above: a name of a template, or the template if the kind has
+// buckets of all names alone.
 func (o explanation) resourceOf(kind string) string {
 	byName := slices.ContainsFunc(o.Spec.Kinds, func(k store.Kind) bool {
 		return k.Name == kind && !k.AllNames && k.Limits != nil

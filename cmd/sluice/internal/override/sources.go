@@ -85,7 +85,7 @@ func (o *explanation) planned(ctx context.Context, template *store.Spec) ([]stor
 	}
 }
 
-// nameless reports whether the catalog lacks the name, so that no acquire makes a bucket.
+// nameless reports whether the catalog is without the name, so that no acquire makes a bucket.
 func (o explanation) nameless() bool {
 	e := o.Spec.Entry
 	return e != nil && e.Name != "" && e.Revision == ""
