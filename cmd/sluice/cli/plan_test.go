@@ -80,6 +80,8 @@ func TestPlan(t *testing.T) {
 			{"plan move --from pro --to free --dry-run", 0, "would move 2 projects from plan pro to plan free\n", ""},
 			{"plan move --from pro --to free", 0, "moved 2 projects from plan pro to plan free\n", later},
 			{"plan move --from pro --to free", 0, "moved 0 projects from plan pro to plan free\n", ""},
+			{"plan move --from old --to free", 0, "moved 0 projects from plan old (not in " +
+				"../../../internal/test/conformance/planned/limits.yaml) to plan free\n", ""},
 			{"plan set project-9 none", 0, "project-9: now on no plan, was on plan free\n" + later, ""},
 			{"plan set user-1 pro", 2, "", "sluice: user-1 cannot be on a plan: entities of kind project are, such " +
 				"as project-7\n"},
@@ -123,8 +125,8 @@ func auditedOn(t *testing.T, name string, run func(args ...string) (int, string,
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		for i, line := range lines {
 			words := strings.Fields(line)
-			if i > 0 && len(words) > 2 {
-				words = words[2:] // without the time
+			if i > 0 && len(words) > 3 && words[2] == "UTC" {
+				words = words[3:] // without the time
 			}
 			if i >= len(want) || strings.Join(words, " ") != want[i] {
 				t.Errorf("%s: audit %s: line %q, want %q", name, what, strings.Join(words, " "), want)

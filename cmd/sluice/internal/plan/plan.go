@@ -68,7 +68,7 @@ func (p plans) named(plan string) string {
 	case plan == "":
 		return "no plan"
 	case !slices.Contains(p.Names, plan):
-		return "plan " + term.Quote(plan) + ", which " + p.File + " does not have"
+		return "plan " + term.Quote(plan) + " (not in " + p.File + ")"
 	}
 	return "plan " + plan
 }
