@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -54,6 +56,10 @@ func (c *call) acquireAll() error {
 		on, err := c.in.Resource(all[i].resource)
 		if err == nil {
 			claims[i], err = all[i].claim(c.r.Context(), on)
+		}
+		if invalid, ok := errors.AsType[*runtime.InvalidError](err); ok {
+			return &problem{Status: http.StatusBadRequest, Resource: invalid.Resource,
+				Detail: fmt.Sprintf("Claim %d: %s", i+1, sentence(err))}
 		}
 		if err != nil {
 			return err

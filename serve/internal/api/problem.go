@@ -45,6 +45,11 @@ func (p problem) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
+// RefusePage answers a request that a page in a browser has sent.
+func RefusePage(w http.ResponseWriter) {
+	answer(http.StatusForbidden, "A page in a browser has sent the request: send it from a program.").write(w)
+}
+
 // Answers that are always the same.
 var (
 	errDraining = &problem{Status: http.StatusServiceUnavailable, RetryAfter: 1,

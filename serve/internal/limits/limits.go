@@ -93,9 +93,11 @@ func (l *Limits) Resource(name string) (*Resource, error) {
 
 // unknown returns the error for the name of a resource that is none of names.
 func unknown(name string, names []string) error {
-	return &runtime.InvalidError{
-		Field: "resource", Value: name, Reason: "is none of limits.yaml: " + gen.Cure(name, names),
+	reason := "is none of limits.yaml: "
+	if name == "" {
+		reason = "is missing: "
 	}
+	return &runtime.InvalidError{Field: "resource", Value: name, Reason: reason + gen.Cure(name, names)}
 }
 
 // Resource returns the resource of a name for a check of what names it: it reads entities and costs, and

@@ -94,7 +94,10 @@ func TestPages(t *testing.T) {
 			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-origin"}, {"Origin", "http://sluice"},
 			{"Origin", "http://page"}, {"Origin", "null"},
 		} {
-			r.want(r.post("/v1/api/acquire", `{"entity": `+user+`}`, headers...), http.StatusForbidden)
+			a := r.want(r.post("/v1/api/acquire", `{"entity": `+user+`}`, headers...), http.StatusForbidden)
+			if !strings.Contains(a.body, `"detail":"A page in a browser has sent the request: `) {
+				r.Errorf("no problem: %s", a.body)
+			}
 		}
 		if left := r.left("api", user, "rpm"); left != 10. {
 			t.Errorf("left %v: a page has spent", left)

@@ -109,7 +109,7 @@ func programs(next http.Handler) http.Handler {
 		case r.Method == http.MethodGet || r.Method == http.MethodHead: // they change nothing
 		case r.Header.Get("Origin") != "" || site != "" && site != "none":
 			api.AwaitReader(w)
-			http.Error(w, "requests of pages in a browser are refused", http.StatusForbidden)
+			api.RefusePage(w)
 			return
 		}
 		next.ServeHTTP(w, r)

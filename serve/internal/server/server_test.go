@@ -84,6 +84,10 @@ func TestRefused(t *testing.T) {
 			{"a budget is exhausted", "model/acquire", `{"entity": ` + user + `, "cost": {"month": "0.5"}}`, 402,
 				`"currency":"USD"`},
 			{"no claims", "acquire", `[]`, 400, "at least one"},
+			{"no resource", "acquire", `[{"resource": "api", "entity": ` + user + `}, {"entity": ` + user + `}]`,
+				400, `"Claim 2: resource is missing: it can be `},
+			{"a claim's entity", "acquire", `[{"resource": "api", "entity": {"usr": "1"}}]`, 400,
+				`"Claim 1: api: entity \"usr\" is no kind of limits.yaml: did you mean \"user\"?"`},
 			{"large", "api/acquire", `{"entity": {"user": "` + strings.Repeat("x", 70_000) + `"}}`, 413, "64 KiB"},
 			{"a path", "api/acquires", `{}`, 404, "openapi.json"},
 		} {
