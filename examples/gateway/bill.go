@@ -75,7 +75,7 @@ func (s *simulation) checkBudgets(out *strings.Builder, got consumption) error {
 	}
 	if open > 0 {
 		fmt.Fprintf(out, "ok: Projects have what their users were charged, and budgets the provider's bill: %v "+
-			"USD, give or take %v.\n", sum, open)
+			"USD,\ngive or take %v of calls that failed.\n", sum, open)
 		return nil
 	}
 	fmt.Fprintf(out, "ok: Projects have what their users were charged, and budgets the provider's bill: %v "+
