@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -51,6 +52,18 @@ type books struct {
 	contended        int
 	negative         string // the first bucket that was left with less than nothing
 	failure          error
+}
+
+// settle books how a settle or release ended. The pauses of a crowd's processes take no time, so a contended
+// one may give up: its lease then stands for what was asked.
+func (b *books) settle(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, contended := errors.AsType[*store.ContendedError](err); contended {
+		b.contended++
+	} else if err != nil && b.failure == nil {
+		b.failure = err
+	}
 }
 
 // note books what became of a call on who's chain: change is what it took more.
@@ -134,20 +147,27 @@ func (c crowd) turn(w *world, l *limits.Limiter, b *books, rng *rand.Rand, who l
 		lease.Release(w.Context()) // nothing
 		err = lease.Shadowed()
 	default:
+		var kept error // why the lease stands for what was asked
+		ctx := context.WithValue(w.Context(), settled{}, &kept)
+		after := change
 		switch what := rng.IntN(4); {
 		case what == 0:
-			lease.Release(w.Context())
-			change = make([]int64, len(names))
+			lease.Release(ctx)
+			after = make([]int64, len(names))
 		case what == 1:
 			actual := cost(1+rng.Int64N(asked.RPM), rng.Int64N(asked.TPM+1))
 			if c.debts {
 				actual = cost(1+rng.Int64N(10), rng.Int64N(80))
 			}
-			err = lease.Settle(w.Context(), actual)
-			change = milli(actual)
+			_ = lease.Settle(ctx, actual)
+			after = milli(actual)
 		case what == 2:
 			w.store.Advance(time.Duration(1+rng.Int64N(20)) * time.Millisecond)
 		}
+		if kept == nil {
+			change = after
+		}
+		b.settle(kept)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -94,8 +94,15 @@ func (s *spied) Settle(ctx context.Context, call *store.Call) error {
 	if !lazy {
 		s.spy.note(call)
 	}
+	if end, ok := ctx.Value(settled{}).(*error); ok {
+		*end = err
+	}
 	return err
 }
+
+// settled is the key of a *error in a context: how the settle or release with it ended, which Release does
+// not tell.
+type settled struct{}
 
 // Extend implements store.Session.
 func (s *spied) Extend(ctx context.Context, call *store.Call) error {
