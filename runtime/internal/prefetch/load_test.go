@@ -117,6 +117,7 @@ func TestUnits(t *testing.T) {
 // the 15 asks for less than a fair share, and gets what it asks, within 2 %. Without prefetch the 15 get
 // little: an empty bucket goes to the process that writes most often.
 func TestNoStarving(t *testing.T) {
+	longform.NoRace(t, "it measures who gets tokens")
 	for _, times := range []float64{1.1, 3} {
 		t.Run(fmt.Sprint(times, " times the limit"), func(t *testing.T) {
 			if times < 2 {
@@ -141,6 +142,7 @@ func TestNoStarving(t *testing.T) {
 // for no more units. Once the burst is used up, next to no call is denied while another process holds a
 // token.
 func TestExhausted(t *testing.T) {
+	longform.NoRace(t, "it measures what is denied")
 	seconds := longform.Count(t, "seconds of demand", 10, 4)
 	exact, _ := exhausted(t, 0, seconds)
 	pooled, beside := exhausted(t, 200*time.Millisecond, seconds)

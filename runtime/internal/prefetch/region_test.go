@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -56,6 +57,7 @@ type place struct {
 // ones. Together the regions admit no more than the bound of the whole limit, and each table has charged what
 // calls have of it.
 func TestQuotaMoves(t *testing.T) {
+	longform.NoRace(t, "TestRegion and TestHistories run the same goroutines")
 	for _, divided := range []bool{true, false} {
 		t.Run(fmt.Sprint("divided ", divided), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
