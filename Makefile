@@ -171,7 +171,7 @@ fuzz: ## fuzz every fuzz target, FUZZTIME inputs each (200000x)
 	done
 
 .PHONY: bench
-bench: ## measure the hot path, and open-loop traffic, against their goals: 12 minutes (BENCHFLAGS='-run hot -n 3')
+bench: ## measure the hot path, and open-loop traffic, against their goals: 14 minutes (BENCHFLAGS='-run hot -n 3')
 	@cd internal/test/bench && go run . $(BENCHFLAGS)
 
 .PHONY: bench-go

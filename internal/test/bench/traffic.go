@@ -13,12 +13,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// trafficExperiments offer the loads of package traffic, in virtual time, each with its bars. A load that is
-// compared is also offered to the seeds' limiter and to a bare write.
+// trafficExperiments offer the loads of package traffic, in virtual time, each with its bars. Open loads
+// are also offered with prefetch. A load that is compared is offered to the seeds' limiter and to a
+// bare write, too.
 func trafficExperiments(c conditions) []experiment {
 	var all []experiment
 	for _, row := range traffic.Rows() {
 		all = append(all, offered(row.Name, row, traffic.Sluice, true, c))
+		if row.Prefetched {
+			all = append(all, offered(row.Name+": prefetch 200 ms", row, traffic.Prefetched, false, c))
+		}
 		if row.Compared {
 			all = append(all,
 				offered(row.Name+": the seeds' Retry", row, openSeeds, false, c),

@@ -37,10 +37,11 @@ func (b *Bar) miss(r *Result) string {
 
 // Row is a load and what it has to reach.
 type Row struct {
-	Name     string
-	Load     Load
-	Bars     []Bar
-	Compared bool // with other limiters, by the benchmark
+	Name       string
+	Load       Load
+	Bars       []Bar
+	Compared   bool // with other limiters, by the benchmark
+	Prefetched bool // with prefetch, too, by the benchmark
 }
 
 // Missed lists the bars that r misses, as text; it is empty if r reaches all.

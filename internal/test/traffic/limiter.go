@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	"github.com/sluice-go/sluice/internal/test/traffic/generated"
@@ -44,9 +45,16 @@ type Process interface {
 type Open func(engine *memdynamo.Engine, load *Load) (Process, error)
 
 // Sluice starts a process of this project's limiter.
-func Sluice(engine *memdynamo.Engine, load *Load) (Process, error) {
+func Sluice(engine *memdynamo.Engine, load *Load) (Process, error) { return open(engine, load) }
+
+// Prefetched is Sluice with prefetch: 200ms.
+func Prefetched(engine *memdynamo.Engine, load *Load) (Process, error) {
+	return open(engine, load, runtime.Prefetch(200*time.Millisecond))
+}
+
+func open(engine *memdynamo.Engine, load *Load, defaults ...runtime.CallOption) (Process, error) {
 	opts := []runtime.Option{
-		runtime.WithCallDefaults(runtime.OnUnavailable(load.Policy)),
+		runtime.WithCallDefaults(append(defaults, runtime.OnUnavailable(load.Policy))...),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if load.Resource == inflight.Calls {

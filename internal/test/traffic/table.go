@@ -59,9 +59,9 @@ func openRows() []Row {
 		load.For = time.Duration(max(2.5, min(40, 4000/(l.rate*float64(l.processes)))) * float64(time.Second))
 		name := fmt.Sprintf("open: %d x %.0f/s, %s bucket, %d ms", l.processes, l.rate, l.resource, l.roundTrip)
 		bars := func(last Bar) []Bar { return []Bar{exact(), failed(0), slowest(0.95), units(l.units), last} }
-		rows = append(rows, Row{name, load, bars(p99(6)), l.compared})
+		rows = append(rows, Row{name, load, bars(p99(6)), l.compared, true})
 		load.Sigma = 0.7
-		rows = append(rows, Row{name + ", lognormal", load, bars(p99OverBare(3)), false})
+		rows = append(rows, Row{name + ", lognormal", load, bars(p99OverBare(3)), false, true})
 	}
 	cold := rows[len(rows)-4]
 	cold.Name, cold.Load.Cold = cold.Name+", a cold start", true
@@ -73,7 +73,7 @@ func openRows() []Row {
 				Resource: generated.Large, Processes: processes, Rate: 100, OneWay: 2 * time.Millisecond,
 				PartitionUnits: 1000, Policy: runtime.Deny, For: 4 * time.Second,
 			},
-			Bars: []Bar{exact(), failed(0), slowest(0.95), p99ms(500)},
+			Bars: []Bar{exact(), failed(0), slowest(0.95), p99ms(500)}, Prefetched: true,
 		})
 	}
 	return rows
@@ -116,7 +116,7 @@ func siblingRows() []Row {
 				OneWay: roundTrip * time.Millisecond / 2, Hold: time.Duration(hold) * time.Millisecond,
 				Policy: runtime.Deny, For: 10 * time.Second,
 			},
-			Bars: append([]Bar{exact(), failed(0), slowest(0.95)}, bars...),
+			Bars: append([]Bar{exact(), failed(0), slowest(0.95)}, bars...), Prefetched: true,
 		})
 	}
 	for _, rate := range []float64{50, 200, 400} {
