@@ -115,8 +115,8 @@ func (setCommand) Help() string {
 		"that are not named do not change.\n\n" +
 		"After a lower capacity of a limit in flight, running calls go on, and new ones are denied until there " +
 		"is room.\n\n" +
-		"Of a template, an override is of each of its names; for an entity it may be of one: model/gpt-5. What " +
-		"all entities have on a name is in the catalog.\n\n" +
+		"An override of a template is of each of its names. For an entity it may be of one name: model/gpt-5. " +
+		"The catalog has the numbers of a name for all entities.\n\n" +
 		"Example: sluice override set user-123 gpt-4 rpm=200,burst=300 tpm=20_000/1m"
 }
 
