@@ -134,6 +134,26 @@ func TestCatalogMistakes(t *testing.T) {
 	}
 }
 
+// used has key 1 call gpt-5, and returns the limiter that was asked.
+func used(t *testing.T, at store.Store) *gateway.Limiter {
+	t.Helper()
+	lim, err := gateway.New(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := lim.Model.Named(t.Context(), "gpt-5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := gateway.Key{ID: "1", Org: gateway.Org{ID: "7"}}
+	lease, err := model.Acquire(t.Context(), key, gateway.ModelCost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Release(t.Context())
+	return lim
+}
+
 // TestCatalogInUse: a name whose bucket was used in the last day is removed by force alone, on both stores.
 func TestCatalogInUse(t *testing.T) {
 	sequential(t)
@@ -164,20 +184,7 @@ func TestCatalogInUse(t *testing.T) {
 		if code, errs := apply("model: {gpt-5: {}, idle: {}}"); code != 0 {
 			t.Fatal(errs)
 		}
-		lim, err := gateway.New(at.store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		model, err := lim.Model.Named(t.Context(), "gpt-5")
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := gateway.Key{ID: "1", Org: gateway.Org{ID: "7"}}
-		lease, err := model.Acquire(t.Context(), key, gateway.ModelCost{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease.Release(t.Context())
+		lim := used(t, at.store)
 		const inUse = "name gpt-5 of model is in use: key-1 has used its bucket in the last day; nothing was " +
 			"written"
 		for _, text := range []string{"model: {idle: {}}", "model: {gpt-5: {buckets: gpt-5}, idle: {}}"} {
@@ -275,20 +282,7 @@ func TestCatalogRenamed(t *testing.T) {
 		return out
 	}
 	apply("model: {gpt-5: {aliases: [latest, zuletzt]}}")
-	lim, err := gateway.New(dynamo.New(s.client, table))
-	if err != nil {
-		t.Fatal(err)
-	}
-	model, err := lim.Model.Named(t.Context(), "gpt-5")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := gateway.Key{ID: "1", Org: gateway.Org{ID: "7"}}
-	lease, err := model.Acquire(t.Context(), key, gateway.ModelCost{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease.Release(t.Context())
+	used(t, dynamo.New(s.client, table))
 	out := apply("model: {gpt-6: {buckets: model/gpt-5, aliases: [gpt-5, latest, zuletzt]}}")
 	var order []string
 	for line := range strings.Lines(out) {
@@ -299,7 +293,8 @@ func TestCatalogRenamed(t *testing.T) {
 	if want := []string{"gpt-6", "latest", "zuletzt", "gpt-5"}; !slices.Equal(order, want) {
 		t.Errorf("written in the order %q, want %q", order, want)
 	}
-	if lim, err = gateway.New(dynamo.New(s.client, table)); err != nil {
+	lim, err := gateway.New(dynamo.New(s.client, table)) // it remembers nothing
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"gpt-5", "gpt-6", "latest", "zuletzt"} {

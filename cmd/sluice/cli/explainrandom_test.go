@@ -21,14 +21,23 @@ import (
 )
 
 // restate puts random numbers, of some limits or of none, into one of these places.
-func restate(t *testing.T, dice *rand.Rand, places ...*runtime.Override[named.ModelLimits]) {
+func restate(
+	t *testing.T, dice *rand.Rand, random func(*rand.Rand) named.ModelLimits,
+	places ...*runtime.Override[named.ModelLimits],
+) {
 	t.Helper()
 	o := places[dice.IntN(len(places))]
 	_, rev, err := o.Get(t.Context())
+	if err == nil {
+		_, err = o.Set(t.Context(), random(dice), rev)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var numbers named.ModelLimits
+}
+
+// rates are random numbers of a key.
+func rates(dice *rand.Rand) (numbers named.ModelLimits) {
 	rate := func() *runtime.Rate { return &runtime.Rate{Capacity: 2 + dice.Int64N(3_000), Refill: 1} }
 	if dice.IntN(2) == 0 {
 		numbers.RPM = rate()
@@ -36,26 +45,15 @@ func restate(t *testing.T, dice *rand.Rand, places ...*runtime.Override[named.Mo
 	if dice.IntN(2) == 0 {
 		numbers.TPM = rate()
 	}
-	if _, err := o.Set(t.Context(), numbers, rev); err != nil {
-		t.Fatal(err)
-	}
+	return numbers
 }
 
-// budget is restate for the limit of orgs.
-func budget(t *testing.T, dice *rand.Rand, places ...*runtime.Override[named.ModelLimits]) {
-	t.Helper()
-	o := places[dice.IntN(len(places))]
-	_, rev, err := o.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var numbers named.ModelLimits
+// budget has a random number of an org.
+func budget(dice *rand.Rand) (numbers named.ModelLimits) {
 	if dice.IntN(3) > 0 {
 		numbers.Month = new(money.Amount(1+dice.IntN(900)) * money.Unit)
 	}
-	if _, err := o.Set(t.Context(), numbers, rev); err != nil {
-		t.Fatal(err)
-	}
+	return numbers
 }
 
 // TestExplainIsWhatCallsGet: whatever is set where, explain says the numbers that the next call's buckets
@@ -110,10 +108,10 @@ func TestExplainIsWhatCallsGet(t *testing.T) {
 				}
 				of, pro, enterprise := lim().Config.Model, named.PlanPro, named.PlanEnterprise
 				for range 4 {
-					restate(t, dice, of.Named(name).Entity(key), of.Entity(key), of.Named(name).Kind(key),
+					restate(t, dice, rates, of.Named(name).Entity(key), of.Entity(key), of.Named(name).Kind(key),
 						of.Named(name).Plan(pro, key), of.Named(name).Plan(enterprise, key), of.Plan(pro, key),
 						of.Plan(enterprise, key), of.Kind(key))
-					budget(t, dice, of.Entity(key.Org), of.Plan(pro, key.Org), of.Plan(enterprise, key.Org),
+					restate(t, dice, budget, of.Entity(key.Org), of.Plan(pro, key.Org), of.Plan(enterprise, key.Org),
 						of.Kind(key.Org))
 				}
 				model, err := lim().Model.Named(t.Context(), name)

@@ -107,6 +107,11 @@ func recordsIn(t *testing.T, all iter.Seq2[store.Change, error]) (n int) {
 	return n
 }
 
+// interruptible has both stores.
+func interruptible() map[string]func(*testing.T) interrupted {
+	return map[string]func(*testing.T) interrupted{"table": interruptedTable, "redis": interruptedRedis}
+}
+
 // TestMoveInterrupted: a move is interrupted at one of its requests, and repeated. Each entity is moved once,
 // and both runs together say how many. In long form that is each request.
 func TestMoveInterrupted(t *testing.T) {
@@ -114,9 +119,7 @@ func TestMoveInterrupted(t *testing.T) {
 	if dynamotest.OnLocal(t) {
 		t.Skip("it interrupts the engine in memory")
 	}
-	for name, open := range map[string]func(*testing.T) interrupted{
-		"table": interruptedTable, "redis": interruptedRedis,
-	} {
+	for name, open := range interruptible() {
 		cut := 0
 		for n := 1; ; n += interruptStep() {
 			at := open(t)
@@ -172,9 +175,7 @@ func TestFilesInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, open := range map[string]func(*testing.T) interrupted{
-		"table": interruptedTable, "redis": interruptedRedis,
-	} {
+	for name, open := range interruptible() {
 		for _, line := range [][]string{{"catalog", "apply", names}, {"override", "import", rows}} {
 			n := 1
 			for ; interruptFile(t, name, open(t), n, line); n += interruptStep() {
@@ -246,9 +247,7 @@ func TestMoveByTwo(t *testing.T) {
 	if dynamotest.OnLocal(t) {
 		t.Skip("it asks the engine in memory")
 	}
-	for name, open := range map[string]func(*testing.T) interrupted{
-		"table": interruptedTable, "redis": interruptedRedis,
-	} {
+	for name, open := range interruptible() {
 		at := open(t)
 		var both sync.WaitGroup
 		for range 2 {

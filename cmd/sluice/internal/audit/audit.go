@@ -108,14 +108,11 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return nil
 	}
 	if len(rows) == 1 {
-		p.Note("no change is recorded since %s%s\n", instant(p.Now().Add(-age)), schema.Without(of))
+		p.Note("no change is recorded since %s%s\n", format.UTC(p.Now().Add(-age)), schema.Without(of))
 		return nil
 	}
 	return texttable.Write(p.Stdout, "", "lllllll", rows)
 }
-
-// instant writes a time as sluice plan show does.
-func instant(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
 // rowsOf returns a row for each field that a record changes.
 func rowsOf(schema *schemafile.Schema, of store.Audited, c store.Change) (rows [][]string) {
@@ -123,7 +120,7 @@ func rowsOf(schema *schemafile.Schema, of store.Audited, c store.Change) (rows [
 	if c.At != of.Entity && c.At != of.Kind {
 		what = c.At
 	}
-	first := []string{instant(c.Time), term.Escape(what)}
+	first := []string{format.UTC(c.Time), term.Escape(what)}
 	last := []string{term.Escape(cmp.Or(c.By, "-")), term.Escape(cmp.Or(c.Reason, "-"))}
 	names := slices.Collect(maps.Keys(c.Before))
 	for name := range c.After {

@@ -62,7 +62,7 @@ func read(s *schemafile.Schema, file string) ([]wanted, error) {
 		spec, err := s.Resource(name)
 		switch {
 		case err != nil:
-			r.add(key, "%s", strings.TrimPrefix(err.Error(), "sluice: "))
+			r.add(key, "%s", program.Text(err))
 		case !spec.Names:
 			r.add(key, "%s is no template: write names: catalog there in %s", term.Quote(name), s.File)
 		default:
@@ -240,7 +240,7 @@ func (r *reader) entities(spec *store.Spec, e *store.Entry, plan string, n *yaml
 		}
 		switch {
 		case err != nil:
-			r.add(key, "%s", strings.TrimPrefix(err.Error(), "sluice: "))
+			r.add(key, "%s", program.Text(err))
 			return
 		case !slices.Contains(spec.EntryAt(), at):
 			r.add(key, "%s is not on plans: leave it out", kind)
@@ -253,7 +253,7 @@ func (r *reader) entities(spec *store.Spec, e *store.Entry, plan string, n *yaml
 			switch {
 			case len(r.problems) > before:
 			case err != nil:
-				r.add(key, "%s", strings.TrimPrefix(err.Error(), "sluice: "))
+				r.add(key, "%s", program.Text(err))
 			default:
 				numbers.Limits[i] = &l
 			}

@@ -96,7 +96,7 @@ func (e entities) showJSON(ctx context.Context, p program.Env, entity string) (f
 func (e entities) broken(m store.Member) string {
 	switch err := m.Check(e.Kinds); {
 	case err != nil:
-		return strings.TrimPrefix(err.Error(), "sluice: ")
+		return program.Text(err)
 	case m.Cascade && m.Parent == "":
 		return e.missing(m.Entity, "no parent")
 	}

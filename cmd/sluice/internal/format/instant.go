@@ -4,6 +4,9 @@ import "time"
 
 const day = 24 * time.Hour
 
+// UTC writes t in UTC, to the second, with its zone: for what another machine has recorded.
+func UTC(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
+
 // Instant writes the local time of t, to the minute, or to the second if it is not at one.
 func Instant(t time.Time) string {
 	if t.Second() != 0 {

@@ -59,7 +59,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	if err := g.Check(l.Spec); err != nil {
-		return program.Usagef("%s", strings.TrimPrefix(err.Error(), "sluice: "))
+		return program.Usagef("%s", program.Text(err))
 	}
 	root, err := c.CheckRoot()
 	if err != nil {

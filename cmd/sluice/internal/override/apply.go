@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -262,13 +261,13 @@ func resolve(
 				}
 			}
 			if r.Spec = specs[name]; r.Spec.Entry.Revision == "" {
-				wrong.add(r.line, "%s", strings.TrimPrefix((&store.UnknownNameError{Resource: r.Spec.Template,
-					Name: r.Spec.Entry.Name}).Error(), "sluice: "))
+				wrong.add(r.line, "%s", program.Text(&store.UnknownNameError{Resource: r.Spec.Template,
+					Name: r.Spec.Entry.Name}))
 				continue
 			}
 		}
 		if err := bucketstore.Check(at, r.Spec, r.row); err != nil {
-			wrong.add(r.line, "%s", strings.TrimPrefix(err.Error(), "sluice: "))
+			wrong.add(r.line, "%s", program.Text(err))
 		}
 		known = append(known, r)
 	}

@@ -53,8 +53,9 @@ func (l ranked) with(s store.Stored) ranked {
 // had.
 func (o overrides) printChange(p program.Env, before ranked, had []*bucket.Limit, now store.Stored) error {
 	rows := [][]string{{"LIMIT", "", "CAPACITY", "BURST", "REFILL", "FROM"}}
+	after := before.with(now)
 	for i, name := range o.Spec.Limits {
-		old, next := o.inForce(before[i], i), o.inForce(before.with(now)[i], i)
+		old, next := o.inForce(before[i], i), o.inForce(after[i], i)
 		if !slices.Equal(old, next) || !sameLimit(had[i], now.Limits[i]) {
 			rows = append(rows, append([]string{name, "was"}, old...), append([]string{"", "now"}, next...))
 		}

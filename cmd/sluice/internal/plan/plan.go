@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
@@ -145,7 +146,7 @@ func (c showCommand) Run(ctx context.Context, p program.Env) error {
 	}
 	text += " is on " + s.named(m.Plan)
 	if !out.Since.IsZero() {
-		text += ", since " + out.Since.Format(time.DateTime) + " UTC"
+		text += ", since " + format.UTC(out.Since)
 	}
 	p.Say("%s\n", text)
 	return nil

@@ -1,6 +1,9 @@
 package program
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // UsageError is a mistake in the command line. The exit code is 2.
 type UsageError struct{ text string }
@@ -19,3 +22,6 @@ func AsIs(err error) error { return FormattedError{err} }
 
 // Unwrap returns the error.
 func (e FormattedError) Unwrap() error { return e.error }
+
+// Text returns the text of a library's error as a part of the command's own: without "sluice: ".
+func Text(err error) string { return strings.TrimPrefix(err.Error(), "sluice: ") }

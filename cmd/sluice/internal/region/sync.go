@@ -178,7 +178,7 @@ func (c syncCommand) open(
 // wait waits a moment for what is missing, after saying so once.
 func (syncCommand) wait(ctx context.Context, p program.Env, missing error, noted bool) bool {
 	if !noted {
-		p.Note("waiting: %s\n", term.Escape(strings.TrimPrefix(missing.Error(), "sluice: ")))
+		p.Note("waiting: %s\n", term.Escape(program.Text(missing)))
 	}
 	select {
 	case <-p.Clock().After(time.Second):

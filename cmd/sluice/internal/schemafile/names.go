@@ -70,5 +70,5 @@ func (s *Schema) Without(of store.Audited) string {
 	if err == nil {
 		return ""
 	}
-	return ": " + strings.TrimPrefix(err.Error(), "sluice: ")
+	return ": " + program.Text(err)
 }

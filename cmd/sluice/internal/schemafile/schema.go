@@ -164,7 +164,7 @@ func (f Flag) Unknown(entity, resource string) string {
 		return ""
 	}
 	if _, err := s.Bucket(entity, resource); err != nil {
-		return strings.TrimPrefix(err.Error(), "sluice: ")
+		return program.Text(err)
 	}
 	return ""
 }
