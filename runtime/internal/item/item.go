@@ -143,7 +143,18 @@ func CarriedAttribute(limit string) string { return "m_" + limit }
 // refill amount and refill period.
 func OverrideAttributes(target, limit string) [4]string {
 	p := LimitsPrefix(target) + limit + "_"
-	return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"}
+	return numbersOf(p)
+}
+
+// numbersOf returns the attributes of a limit's numbers, which begin with p: capacity, burst, refill, period.
+func numbersOf(p string) [4]string { return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"} }
+
+// RestatedLimit returns the limit whose capacity an attribute of a config item has, and the attributes of its
+// numbers. prefix is that of LimitsPrefix. ok is false for any other attribute.
+func RestatedLimit(attr, prefix string) (limit string, numbers [4]string, ok bool) {
+	limit, capacity := strings.CutSuffix(attr, "_cp")
+	limit, ok = strings.CutPrefix(limit, prefix)
+	return limit, numbersOf(prefix + limit + "_"), ok && capacity
 }
 
 // LimitsPrefix begins the attributes of all limits that a config item has for a target: l_, or l_pro.key. in
@@ -201,7 +212,7 @@ func CatalogKey(template, name string) Item { return key(catalogKey+template, na
 // plan.
 func EntryAttributes(at, limit string) [4]string {
 	p := "l_" + at + "." + limit + "_"
-	return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"}
+	return numbersOf(p)
 }
 
 // PriceAttribute returns the attribute of an entry that has the price of one of a usage.

@@ -55,9 +55,9 @@ type failure struct {
 	err error
 }
 
-// isOutage reports whether the store did not answer.
-func (f *failure) isOutage() bool {
-	_, down := errors.AsType[*store.UnavailableError](f.err)
+// isOutage reports whether err says that the store did not answer.
+func isOutage(err error) bool {
+	_, down := errors.AsType[*store.UnavailableError](err)
 	return down
 }
 
@@ -136,7 +136,7 @@ func (n *Names[V]) renew(ctx context.Context, known *catalog[V], now int64) (*ca
 	}
 	due := !lookups.TTL(n.Env.CacheTTL).Fresh(known.read, now)
 	if f := n.failed.Load(); f != nil && lookups.TTL(retryIn).Fresh(f.at, now) {
-		if due && !f.isOutage() {
+		if due && !isOutage(f.err) {
 			return nil, f.err
 		}
 		return known, nil
@@ -158,7 +158,7 @@ func (n *Names[V]) renew(ctx context.Context, known *catalog[V], now int64) (*ca
 	bound, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	next, err := n.all.Get(bound, "")
-	if err != nil && (&failure{err: err}).isOutage() {
+	if isOutage(err) {
 		return known, nil
 	}
 	return next, err

@@ -125,15 +125,14 @@ func KeepOthers(to codec.Item, spec *store.Spec, e *store.Entry, stored codec.It
 // EntryFields returns what an item of a catalog has, as records of changes have it: nothing of a tombstone.
 // Fields of other binaries are among it.
 func EntryFields(raw codec.Item) map[string]string {
-	fields := FieldsOf(raw, item.LimitsPrefix(""))
+	fields, d := FieldsOf(raw, item.LimitsPrefix("")), codec.Decoder{Item: raw}
 	for field, attr := range map[string]string{"alias": aliasAttribute, "buckets": bucketsAttribute} {
-		if d := (&codec.Decoder{Item: raw}); raw[attr] != nil {
+		if raw[attr] != nil {
 			fields[field] = d.Text(attr)
 		}
 	}
 	for attr := range raw {
-		usage, isPrice := strings.CutPrefix(attr, item.PriceAttribute(""))
-		if d := (&codec.Decoder{Item: raw}); isPrice {
+		if usage, ok := strings.CutPrefix(attr, item.PriceAttribute("")); ok {
 			fields["price "+usage] = strconv.FormatInt(d.Int(attr), 10)
 		}
 	}

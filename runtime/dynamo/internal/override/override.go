@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -137,15 +136,15 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 func FieldsOf(raw codec.Item, prefix string) map[string]string {
 	fields := map[string]string{}
 	for attr := range raw {
-		name, isCapacity := strings.CutSuffix(attr, "_cp")
-		name, isLimit := strings.CutPrefix(name, prefix)
-		d := codec.Decoder{Item: raw}
-		var numbers [4]any
-		for i, field := range [...]string{"cp", "bx", "ra", "rp"} {
-			numbers[i] = d.Int(prefix + name + "_" + field)
+		limit, numbers, ok := item.RestatedLimit(attr, prefix)
+		if !ok {
+			continue
 		}
-		if isCapacity && isLimit && d.Err() == nil {
-			fields[name] = fmt.Sprintf("%d %d %d %d", numbers[:]...)
+		d := codec.Decoder{Item: raw}
+		text := fmt.Sprintf("%d %d %d %d", d.Int(numbers[0]), d.Int(numbers[1]), d.Int(numbers[2]),
+			d.Int(numbers[3]))
+		if d.Err() == nil {
+			fields[limit] = text
 		}
 	}
 	return fields
