@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path"
 	"time"
 
 	"github.com/sluice-go/sluice/serve/internal/leases"
@@ -92,11 +93,13 @@ func New(c Config) *API {
 	if c.Metrics != nil {
 		a.mux.Handle("GET /metrics", c.Metrics)
 	}
-	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		problem{Status: http.StatusNotFound, Detail: "There is no such path, or it takes another method: see " +
-			"/openapi.json."}.write(w)
-	})
+	a.mux.HandleFunc("/", noSuchPath)
 	return a
+}
+
+func noSuchPath(w http.ResponseWriter, _ *http.Request) {
+	problem{Status: http.StatusNotFound, Detail: "There is no such path, or it takes another method: see " +
+		"/openapi.json."}.write(w)
 }
 
 // ServeHTTP implements http.Handler.
@@ -106,12 +109,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if caller != "" {
 		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
 	}
-	if ok {
-		a.mux.ServeHTTP(seen, r) // sets r's Pattern
-	} else {
+	switch {
+	case !ok:
 		seen.Header().Set("WWW-Authenticate", "Bearer")
 		answer(http.StatusUnauthorized,
 			"The request has no valid token: send it as `Authorization: Bearer TOKEN`.").write(seen)
+	case path.Clean(r.URL.Path) != r.URL.Path: // a name is empty: the mux would redirect to another path
+		noSuchPath(seen, r)
+	default:
+		a.mux.ServeHTTP(seen, r) // sets r's Pattern
 	}
 	if a.Measure != nil {
 		a.Measure(r.Context(), r.Pattern, seen.code, time.Since(began))

@@ -90,6 +90,8 @@ func TestRefused(t *testing.T) {
 				`"Claim 1: api: entity \"usr\" is no kind of limits.yaml: did you mean \"user\"?"`},
 			{"large", "api/acquire", `{"entity": {"user": "` + strings.Repeat("x", 70_000) + `"}}`, 413, "64 KiB"},
 			{"a path", "api/acquires", `{}`, 404, "openapi.json"},
+			{"no lease", "leases//settle", `{}`, 404, "openapi.json"},
+			{"a resource without a name", "/acquire", `{}`, 404, "openapi.json"},
 		} {
 			a := r.post("/v1/"+test.path, test.body)
 			if a.status != test.status || !strings.Contains(a.body, test.want) {
