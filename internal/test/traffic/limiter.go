@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/traffic/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -58,9 +59,9 @@ func open(engine *memdynamo.Engine, load *Load, defaults ...runtime.CallOption) 
 		runtime.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if load.Resource == inflight.Calls {
-		return newSlotted(dynamo.New(engine.Client(), Table), opts...)
+		return newSlotted(dynamo.New(simulated.Client(engine), Table), opts...)
 	}
-	lim, err := generated.New(dynamo.New(engine.Client(), Table), opts...)
+	lim, err := generated.New(dynamo.New(simulated.Client(engine), Table), opts...)
 	if err != nil {
 		return nil, err
 	}

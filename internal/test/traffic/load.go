@@ -2,7 +2,7 @@
 //
 // Arrivals are an open loop: a call does not wait for the answers of others. Run belongs into a bubble of
 // testing/synctest. There a call takes the time of its requests and of its waiting; the CPU takes none.
-// The limiter, the SDK's client and the DynamoDB in the process are the real ones.
+// The limiter, the client of package lean and the DynamoDB in the process are the real ones.
 package traffic
 
 import (

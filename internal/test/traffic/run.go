@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -35,7 +35,7 @@ type run struct {
 func Run(ctx context.Context, load Load, open Open) (*Result, error) {
 	r := &run{load: &load, engine: memdynamo.New(memdynamo.WithSeed(load.Seed + 1))}
 	r.sum = Result{Load: load, Errors: map[string]int{}, Processes: make([]Tally, load.Processes)}
-	if _, err := operator.CreateTable(ctx, r.engine.Client(), Table); err != nil {
+	if err := simulated.CreateTable(ctx, r.engine, Table); err != nil {
 		return nil, err
 	}
 	for range load.Processes {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
@@ -34,7 +35,7 @@ func TestMoreInWindows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				engine := newEngine(t)
-				p := open(t, engine.Client(), windowedBy(t, 10_000))
+				p := open(t, simulated.Client(engine), windowedBy(t, 10_000))
 				used := [2]int64{} // by window
 				at := 0
 				warmUp := func() {

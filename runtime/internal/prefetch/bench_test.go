@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
@@ -14,7 +15,7 @@ import (
 func BenchmarkHit(b *testing.B) {
 	engine := newEngine(b)
 	most := bucket.Per(10_000_000, time.Second).WithBurst(1_000_000_000)
-	p := open(b, engine.Client(), prefetching(b, time.Second, []bucket.Limit{most, most}, alike(1, 1)))
+	p := open(b, simulated.Client(engine), prefetching(b, time.Second, []bucket.Limit{most, most}, alike(1, 1)))
 	defer p.close(b)
 	entity := hot()
 	b.ReportAllocs()
@@ -31,7 +32,7 @@ func TestHitAllocates(t *testing.T) {
 	longform.NoRace(t, "the race detector allocates")
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
-		p := open(t, engine.Client(), prefetching(t, 5*time.Second, alike(1_000, 10_000), alike(1, 1)))
+		p := open(t, simulated.Client(engine), prefetching(t, 5*time.Second, alike(1_000, 10_000), alike(1, 1)))
 		defer p.close(t)
 		entity := hot()
 		warm(t, p, entity)

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
@@ -21,7 +22,7 @@ func TestChangedUnderPools(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				engine := newEngine(t)
 				engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
-				p := open(t, engine.Client(), prefetching(t, prefetch, alike(10*rate, 10*rate), alike(1, 1)))
+				p := open(t, simulated.Client(engine), prefetching(t, prefetch, alike(10*rate, 10*rate), alike(1, 1)))
 				defer p.close(t)
 				calls := func(d time.Duration) (admitted int) {
 					for began := time.Now(); time.Since(began) < d; sleep(2 * time.Millisecond) {
@@ -39,7 +40,7 @@ func TestChangedUnderPools(t *testing.T) {
 					def = prefetching(t, prefetch, alike(rate, rate), alike(1, 1))
 					def.Numbers.Revision++
 				}
-				other := open(t, engine.Client(), def)
+				other := open(t, simulated.Client(engine), def)
 				defer other.close(t)
 				if c.overrides {
 					lower := &runtime.Rate{Capacity: rate, Every: time.Second}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -19,7 +20,7 @@ func TestCloseBesideCall(t *testing.T) {
 		engine := newEngine(t)
 		few := []bucket.Limit{bucket.Per(10, time.Hour), bucket.Per(10, time.Hour)}
 		def := prefetching(t, life, few, alike(1_000, 1_000))
-		p, other := open(t, engine.Client(), def), open(t, engine.Client(), def)
+		p, other := open(t, simulated.Client(engine), def), open(t, simulated.Client(engine), def)
 		defer other.close(t)
 		if _, err := other.Acquire(t.Context(), hot(), [2]int64{10, 10}); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -96,7 +97,7 @@ func TestUnits(t *testing.T) {
 				def := prefetching(t, c.prefetch, alike(10_000, 10_000), alike(1, 1))
 				var all []*process
 				for range 16 {
-					p := open(t, engine.Client(), def)
+					p := open(t, simulated.Client(engine), def)
 					defer p.close(t)
 					all = append(all, p)
 				}
@@ -179,7 +180,7 @@ func exhausted(t *testing.T, prefetch time.Duration, seconds int) (m *measured, 
 					}
 				}
 			}}
-			p := open(t, engine.Client(), def,
+			p := open(t, simulated.Client(engine), def,
 				runtime.WithObserver(runtime.Observers(holders[i].observer(), spy)))
 			defer p.close(t)
 			all = append(all, p)
@@ -211,7 +212,7 @@ func ofFifteen(t *testing.T, prefetch time.Duration, times float64) (admitted, a
 		engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
 		var all []*process
 		for range 16 {
-			p := open(t, engine.Client(), def)
+			p := open(t, simulated.Client(engine), def)
 			defer p.close(t)
 			all = append(all, p)
 		}
@@ -256,7 +257,7 @@ func largeWaits(t *testing.T, prefetch time.Duration) (took time.Duration) {
 		engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
 		var all []*process
 		for range 2 {
-			p := open(t, engine.Client(), def)
+			p := open(t, simulated.Client(engine), def)
 			defer p.close(t)
 			all = append(all, p)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/metrics"
@@ -43,7 +44,7 @@ func TestObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, h, counters := newEngine(t), &holder{}, &metrics.Counters{}
 		limits := []bucket.Limit{bucket.Per(10_000, time.Hour), bucket.Per(10_000, time.Hour)}
-		p := open(t, engine.Client(), prefetching(t, life, limits, limits),
+		p := open(t, simulated.Client(engine), prefetching(t, life, limits, limits),
 			runtime.WithObserver(runtime.Observers(h.observer(), metrics.Observer(counters))))
 		warm(t, p, hot())
 		found, err := p.Peek(t.Context(), hot())

@@ -11,9 +11,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -49,11 +51,9 @@ func (r *requests) count() int {
 }
 
 // counted returns a client of an engine, and the count of its requests.
-func counted(engine *memdynamo.Engine) (*dynamodb.Client, *requests) {
-	o := engine.Client().Options()
-	r := &requests{HTTPClient: o.HTTPClient}
-	o.HTTPClient = r
-	return dynamodb.New(o), r
+func counted(engine *memdynamo.Engine) (*lean.Client, *requests) {
+	r := &requests{HTTPClient: engine.HTTPClient()}
+	return simulated.Client(engine, func(o *dynamodb.Options) { o.HTTPClient = r }), r
 }
 
 // warm has p call once each 10 ms for a second, so that it holds blocks, and returns how many it admitted.
@@ -126,7 +126,7 @@ func TestExactTen(t *testing.T) {
 		var got outcomes
 		var running sync.WaitGroup
 		for range 4 {
-			p := open(t, engine.Client(), def)
+			p := open(t, simulated.Client(engine), def)
 			defer p.close(t)
 			running.Go(func() {
 				for range 300 {
@@ -154,7 +154,7 @@ func TestRegion(t *testing.T) {
 		var got outcomes
 		var running sync.WaitGroup
 		for range 2 {
-			p := open(t, engine.Client(), def)
+			p := open(t, simulated.Client(engine), def)
 			defer p.close(t)
 			running.Go(func() {
 				for range 300 {
@@ -176,7 +176,7 @@ func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
 		limits := []bucket.Limit{bucket.Per(10_000, time.Hour), bucket.Per(10_000, time.Hour)}
-		p := open(t, engine.Client(), prefetching(t, life, limits, limits))
+		p := open(t, simulated.Client(engine), prefetching(t, life, limits, limits))
 		admitted := int64(warm(t, p, hot()))
 		if charged := stored(t, engine, "project-hot", "rpm_tc"); charged <= admitted*1000 {
 			t.Errorf("%d charged before the end, want more than the %d admitted", charged, admitted*1000)
@@ -201,7 +201,7 @@ func TestRestGoesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
 		limits := []bucket.Limit{bucket.Per(10_000, time.Hour), bucket.Per(10_000, time.Hour)}
-		p := open(t, engine.Client(), prefetching(t, life, limits, limits))
+		p := open(t, simulated.Client(engine), prefetching(t, life, limits, limits))
 		defer p.close(t)
 		admitted := int64(warm(t, p, hot()))
 		sleep(2*life + life/2)
@@ -216,7 +216,7 @@ func TestChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
 		few := []bucket.Limit{bucket.Per(20, time.Hour), bucket.Per(20, time.Hour)}
-		p := open(t, engine.Client(), prefetching(t, life, few, alike(1_000, 1_000)))
+		p := open(t, simulated.Client(engine), prefetching(t, life, few, alike(1_000, 1_000)))
 		admitted := warm(t, p, userOf("1"))
 		_, err := p.Acquire(t.Context(), userOf("1"), one)
 		denied, ok := errors.AsType[*runtime.DeniedError](err)
@@ -242,7 +242,7 @@ func TestPoolAndBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
 		limits := []bucket.Limit{bucket.Per(400, time.Hour), bucket.Per(400, time.Hour)}
-		p := open(t, engine.Client(), prefetching(t, life, limits, limits))
+		p := open(t, simulated.Client(engine), prefetching(t, life, limits, limits))
 		defer p.close(t)
 		admitted := int64(warm(t, p, hot()))
 		in := stored(t, engine, "project-hot", "rpm_tk") / 1000 // the pool has the others
@@ -352,10 +352,10 @@ func TestLowered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
 		def := prefetching(t, 5*time.Second, alike(1_000, 1_000), alike(1, 1))
-		p := open(t, engine.Client(), def)
+		p := open(t, simulated.Client(engine), def)
 		defer p.close(t)
 		warm(t, p, hot())
-		other := open(t, engine.Client(), def)
+		other := open(t, simulated.Client(engine), def)
 		defer other.close(t)
 		lower := &runtime.Rate{Capacity: 1, Every: time.Second}
 		if _, err := other.config.Entity(hot()).Set(t.Context(), []*runtime.Rate{lower, lower}, ""); err != nil {
@@ -393,7 +393,7 @@ func TestUnknownOutcomes(t *testing.T) {
 			var got outcomes
 			var calls sync.WaitGroup
 			for range 2 {
-				p := open(t, engine.Client(), def)
+				p := open(t, simulated.Client(engine), def)
 				defer p.close(t)
 				engine.Faults().LoseReplies(0.3)
 				calls.Go(func() {
@@ -424,7 +424,7 @@ func TestUnknownOutcomes(t *testing.T) {
 func TestHitIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
-		p := open(t, engine.Client(), prefetching(t, 5*time.Second, alike(1_000, 10_000), alike(1, 1)))
+		p := open(t, simulated.Client(engine), prefetching(t, 5*time.Second, alike(1_000, 10_000), alike(1, 1)))
 		defer p.close(t)
 		warm(t, p, hot())
 		engine.Faults().Down(true)

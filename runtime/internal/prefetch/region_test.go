@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -95,7 +96,7 @@ func moves(t *testing.T, def *storetest.Variant) (places []*place, total *books)
 		p.engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
 		own := newBooks()
 		for j := range 3 {
-			one := open(t, p.engine.Client(), def)
+			one := open(t, simulated.Client(p.engine), def)
 			rng := rand.New(rand.NewPCG(uint64(i), uint64(j)))
 			p.all = append(p.all, one)
 			calls.Go(func() {

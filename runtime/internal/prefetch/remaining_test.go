@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -33,7 +34,7 @@ func TestRemaining(t *testing.T) {
 		engine := newEngine(t)
 		limits := alike(1_000, 2_000)
 		def := prefetching(t, life, limits, alike(1, 1))
-		p, other := open(t, engine.Client(), def), open(t, engine.Client(), def)
+		p, other := open(t, simulated.Client(engine), def), open(t, simulated.Client(engine), def)
 		defer p.close(t)
 		defer other.close(t)
 		warm(t, p, hot())

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -17,7 +18,7 @@ func TestSlowReplies(t *testing.T) {
 			def := prefetching(t, prefetch, alike(10_000, 10_000), alike(1, 1))
 			var all []*process
 			for range 4 {
-				p := open(t, engine.Client(), def)
+				p := open(t, simulated.Client(engine), def)
 				defer p.close(t)
 				all = append(all, p)
 			}

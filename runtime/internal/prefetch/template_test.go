@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 
 	"github.com/sluice-go/sluice/internal/test/conformance/named"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -114,7 +115,7 @@ func TestTemplate(t *testing.T) {
 func TestRemovedName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
-		spy := &spied{Store: dynamo.New(engine.Client(), table)}
+		spy := &spied{Store: dynamo.New(simulated.Client(engine), table)}
 		lim, err := named.New(spy, runtime.WithLogger(slog.New(slog.DiscardHandler)),
 			runtime.WithCallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Prefetch(life)))
 		if err != nil {

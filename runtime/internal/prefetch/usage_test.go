@@ -9,8 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -49,12 +51,16 @@ func TestUsageOfWindows(t *testing.T) {
 	for _, prefetch := range []time.Duration{100 * time.Millisecond, life, time.Second} {
 		t.Run(prefetch.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				engine := newEngine(t)
+				engine := memdynamo.New()
+				if _, err := operator.CreateTable(t.Context(), engine.Client(), table); err != nil {
+					t.Fatal(err)
+				}
+				engine.Faults().TTLLag(time.Hour)
 				def := windowedBy(t, 100_000)
 				def.Numbers.Prefetch = prefetch
 				var all []*process
 				for range 3 {
-					all = append(all, open(t, engine.Client(), def))
+					all = append(all, open(t, simulated.Client(engine), def))
 				}
 				engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
 				type admission struct{ called, ended time.Time }

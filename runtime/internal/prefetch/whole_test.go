@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -16,7 +17,8 @@ func TestWholeBurst(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			engine := newEngine(t)
 			engine.Faults().Latency(memdynamo.Constant(2 * time.Millisecond))
-			p := open(t, engine.Client(), prefetching(t, 100*time.Millisecond, alike(1_000, 1_000), alike(1, 1)))
+			def := prefetching(t, 100*time.Millisecond, alike(1_000, 1_000), alike(1, 1))
+			p := open(t, simulated.Client(engine), def)
 			defer p.close(t)
 			warm(t, p, hot())
 			ctx, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/conformance/windowed"
 	"github.com/sluice-go/sluice/internal/test/definitions"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -55,7 +56,7 @@ func TestWindows(t *testing.T) {
 				def := windowedBy(t, 100_000)
 				var all []*process
 				for range 3 {
-					all = append(all, open(t, engine.Client(), def))
+					all = append(all, open(t, simulated.Client(engine), def))
 				}
 				engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
 				type admission struct {
@@ -113,7 +114,7 @@ func TestWaiterWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := newEngine(t)
 		limits := []bucket.Limit{bucket.Per(200, time.Hour), bucket.Per(200, time.Hour)}
-		p := open(t, engine.Client(), prefetching(t, life, limits, limits))
+		p := open(t, simulated.Client(engine), prefetching(t, life, limits, limits))
 		defer p.close(t)
 		large, err := p.Acquire(t.Context(), hot(), [2]int64{100, 100})
 		if err != nil {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -64,11 +64,11 @@ func alike(perSecond, burst int64) []bucket.Limit {
 	return []bucket.Limit{one, one}
 }
 
-// newEngine returns an engine with a table.
+// newEngine returns an engine with a table, which has no stream.
 func newEngine(t testing.TB, opts ...memdynamo.Option) *memdynamo.Engine {
 	t.Helper()
 	engine := memdynamo.New(opts...)
-	if _, err := operator.CreateTable(t.Context(), engine.Client(), table); err != nil {
+	if err := simulated.CreateTable(t.Context(), engine, table); err != nil {
 		t.Fatal(err)
 	}
 	engine.Faults().TTLLag(time.Hour)
