@@ -2,6 +2,7 @@ package bucket_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 	_ "time/tzdata" // the tests are of these zones, whatever the machine has
@@ -53,7 +54,7 @@ func scanned(zone *time.Location, first, last int64, times []time.Duration) *sca
 			jumps = append(jumps, at)
 		}
 	}
-	day := first
+	day, shown := first, int64(math.MinInt64)
 	due := func(i int) int64 { return day*daySeconds + int64(times[i]/time.Second) }
 	i := 0
 	for at := from; at < until; at += quarterHour {
@@ -70,7 +71,9 @@ func scanned(zone *time.Location, first, last int64, times []time.Duration) *sca
 			if now == at+quarterHour {
 				wall = end
 			}
-			s.shown[(wall-wall%daySeconds)/daySeconds] = true
+			if today := (wall - wall%daySeconds) / daySeconds; today != shown {
+				s.shown[today], shown = true, today
+			}
 			for due(i) <= wall && day < last {
 				s.reached[times[i]] = append(s.reached[times[i]], now)
 				if i++; i == len(times) {
