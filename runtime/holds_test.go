@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -181,6 +182,7 @@ func TestExtensionsAreSeen(t *testing.T) {
 // TestForgedSlotsAreSeen: addUp sees what a lease does that is in two writes, or that returns a hold of which
 // it does not know the epoch.
 func TestForgedSlotsAreSeen(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	for name, forge := range map[string]func(context.Context, *fake, *store.Call){
 		"returned twice": func(ctx context.Context, f *fake, call *store.Call) { _ = f.Settle(ctx, call) },
 		"in doubt, taken as failed": func(ctx context.Context, f *fake, call *store.Call) {

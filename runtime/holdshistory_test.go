@@ -243,6 +243,7 @@ func TestHoldHistories(t *testing.T) {
 
 // TestHoldControls: what must not be done is seen.
 func TestHoldControls(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	for name, rules := range map[string]struct{ givesUp, certain bool }{
 		"callers go on that have lost their lease":     {},
 		"an extension in doubt is taken for a failure": {givesUp: true, certain: true},

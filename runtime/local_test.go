@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -487,6 +488,7 @@ func TestLocalIsIdeal(t *testing.T) {
 
 // TestLossyIsCaught: an ideal bucket with the seeds' refill is another.
 func TestLossyIsCaught(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	const enough = 300 // -short would walk 20 times, of which too few may be caught by chance: 46 of 100 are
 	walks, caught := 0, 0
 	for walks < enough {

@@ -16,6 +16,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/pipenet"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -193,6 +194,7 @@ func TestColdCallers(t *testing.T) {
 
 // TestColdCallersControl: where no read is joined, each of 200 callers reads all.
 func TestColdCallersControl(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	synctest.Test(t, func(t *testing.T) {
 		d, reads, _ := cold(t, 0)
 		deliver := reads.hold(t)
@@ -465,6 +467,7 @@ func TestOwnSetsAreSeen(t *testing.T) {
 
 // TestOwnSetsAreSeenControl: of what another process sets, calls that go by cached overrides see nothing.
 func TestOwnSetsAreSeenControl(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	s := newServer(t)
 	d := s.process(t, s.client(t), slow())
 	d.left(t, caller{user: "1"}, tokens2{60, 6000})

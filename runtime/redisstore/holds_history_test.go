@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/fill"
@@ -408,6 +409,7 @@ func TestHoldsHistory(t *testing.T) {
 
 // TestHoldsHistorySpoilt is the control of TestHoldsHistory: it finds each of these, for its own reason.
 func TestHoldsHistorySpoilt(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	for name, test := range map[string]struct {
 		broken
 		want string

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 )
@@ -377,6 +378,7 @@ func (s *server) heldDiffers(t testing.TB, client *redis.Client, script string, 
 
 // TestHoldsModel holds the script for holds to its definition, which is package bucket's.
 func TestHoldsModel(t *testing.T) {
+	longform.NoRace(t, "one goroutine calls, to compare a script with its definition")
 	s := newServer(t)
 	client := s.client(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -399,6 +401,7 @@ func TestHoldsOfWindows(t *testing.T) {
 
 // TestHoldsModelSpoilt is the control of TestHoldsModel: it finds a script without one of its parts.
 func TestHoldsModelSpoilt(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	s := newServer(t)
 	client := s.client(t)
 	for what, part := range map[string][2]string{

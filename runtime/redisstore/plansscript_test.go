@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/inforce"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/text"
@@ -97,6 +98,7 @@ var scriptsOfPlans = map[string]struct {
 
 // TestScriptsOfPlansSpoilt is the control of TestScriptsOfPlans: it finds a script without one of its parts.
 func TestScriptsOfPlansSpoilt(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	s := newServer(t)
 	for _, spoil := range []struct{ what, script, part, instead string }{
 		{"whose fill it is", "", " and (bucket[6] or '') == of[k]", ""},

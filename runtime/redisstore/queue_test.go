@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -76,6 +77,7 @@ func TestOvertakes(t *testing.T) {
 
 // TestOvertakesControl: a client that sends everything twice is caught.
 func TestOvertakesControl(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	if left := overtakes(t, repeater{}); left != (tokens2{0, 6000}) {
 		t.Errorf("%v left, want that the call for 30 of 60 was charged twice", left)
 	}
@@ -496,6 +498,7 @@ func TestCrowd(t *testing.T) {
 
 // TestCrowdControl: a client that sends everything twice is caught.
 func TestCrowdControl(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	s := newServer(t)
 	client := s.client(t)
 	client.AddHook(repeater{})

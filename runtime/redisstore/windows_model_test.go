@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/window"
 )
 
@@ -258,6 +259,7 @@ func (s *server) differs(t testing.TB, client *redis.Client, script string, sc w
 
 // TestWindowsModel holds the script for windows to its definition.
 func TestWindowsModel(t *testing.T) {
+	longform.NoRace(t, "one goroutine calls, to compare scripts with their definition")
 	s := newServer(t)
 	client := s.client(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -269,6 +271,7 @@ func TestWindowsModel(t *testing.T) {
 
 // TestWindowsModelSpoilt is the control of TestWindowsModel: it finds a script without one of its parts.
 func TestWindowsModelSpoilt(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	s := newServer(t)
 	client := s.client(t)
 	for what, part := range map[string][2]string{

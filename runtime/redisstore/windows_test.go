@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore/internal/database"
@@ -323,6 +324,7 @@ func TestClockOff(t *testing.T) {
 // TestClockOffSpoilt is the control of TestClockOff: without the instant from which the boundaries are all
 // there are, a process that is two days ahead skips some.
 func TestClockOffSpoilt(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	s, clock := simulated(t), &handClock{}
 	clock.pass(48 * time.Hour)
 	d := s.process(t, s.client(t), daily(nil), runtime.WithClock(clock)).

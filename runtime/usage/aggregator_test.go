@@ -264,6 +264,7 @@ func TestOnce(t *testing.T) {
 // TestOnceControls: a writer without its condition counts twice, and one that moves the watermark too far
 // loses.
 func TestOnceControls(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	for name, control := range map[string]struct {
 		breaks func(*dynamodb.UpdateItemInput)
 		want   counted

@@ -207,6 +207,7 @@ func TestWindowHistories(t *testing.T) {
 
 // TestWindowHistoriesControls: readers that do soseenhing wrong are found out, each for what it does.
 func TestWindowHistoriesControls(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	ends := func(of func(codec.Record) int64) func(codec.Record) ([]codec.Delta, error) {
 		return func(rec codec.Record) ([]codec.Delta, error) {
 			deltas, err := extractWindows(rec)

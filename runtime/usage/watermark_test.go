@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
@@ -104,6 +105,7 @@ func TestWatermarksAreDropped(t *testing.T) {
 
 // TestWatermarksAreDroppedControl: without this a month would have a watermark for each of its shards.
 func TestWatermarksAreDroppedControl(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	m := newLedger(t).deliverMonth(t, func(out *dynamodb.UpdateItemOutput) { out.Attributes = nil })
 	if m.most != 30*6 || m.bytes < 12_000 || m.sum != 30*24*1000 {
 		t.Errorf("%d watermarks, %d bytes, %d millitokens", m.most, m.bytes, m.sum)

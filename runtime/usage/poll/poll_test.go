@@ -124,6 +124,7 @@ func TestRests(t *testing.T) {
 
 // TestRestsControl: who writes a checkpoint for each batch has the stream feed itself.
 func TestRestsControl(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.tap()

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
 // order watches that no shard is begun before its parent was read to its end.
@@ -112,6 +114,7 @@ func TestParentsFirst(t *testing.T) {
 
 // TestParentsFirstControl: a Poller that does not know parents reads shards beside them.
 func TestParentsFirstControl(t *testing.T) {
+	longform.NoRace(t, "a control, whose broken variant ships nowhere")
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		o := &order{parents: w.family(), shards: map[string]string{}, ended: map[string]bool{}}
