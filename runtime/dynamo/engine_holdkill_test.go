@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -73,6 +74,7 @@ func (m *mortal) UpdateItem(
 // killing has processes die with open leases on one bucket, one after the other in each of some places.
 type killing struct {
 	*airfield
+	api wire.API // of processes
 
 	mu       sync.Mutex
 	most     int   // deaths with open leases
@@ -93,7 +95,7 @@ func (k *killing) next() bool {
 // live has one process take one to three leases, each of a slot or two, and die with them.
 func (k *killing) live(t *testing.T, rng *rand.Rand) {
 	t.Helper()
-	m := &mortal{line: &line{API: k.client}, died: make(chan struct{})}
+	m := &mortal{line: &line{API: k.api}, died: make(chan struct{})}
 	lim := k.process(t, m)
 	var open []*inflight.CallsLease
 	for range 1 + rng.IntN(3) {
@@ -165,6 +167,7 @@ func (k *killing) back(t *testing.T) (wrong string) {
 // kill has so many processes die, and returns what is wrong two minutes later.
 func (k *killing) kill(t *testing.T, places int) string {
 	t.Helper()
+	k.api = leanly(k.engine)
 	k.engine.Faults().Latency(memdynamo.LogNormal(2*time.Millisecond, 0.5))
 	var lives sync.WaitGroup
 	for place := range places {

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -159,6 +160,7 @@ func (h *planHistory) see(key string, img *bucket.Image) error {
 type planWorld struct {
 	*engine
 	planModel
+	client    *lean.Client // of all calls, in place of the engine's
 	t         testing.TB
 	rand      *rand.Rand
 	processes []*office
@@ -187,10 +189,10 @@ type planFault struct {
 // newPlanWorld returns a world in which each key has an org. The last process knows one plan less.
 func newPlanWorld(t testing.TB, seed uint64, fault planFault) *planWorld {
 	t.Helper()
-	e, _ := newFaulty(t)
+	e, memory := newFaulty(t)
 	w := &planWorld{
-		engine: e, t: t, rand: rand.New(rand.NewPCG(seed, 1)), seen: map[string]*planHistory{}, put: fault.put,
-		stays:     map[string]stays{},
+		engine: e, client: leanly(memory), t: t, rand: rand.New(rand.NewPCG(seed, 1)), put: fault.put,
+		seen: map[string]*planHistory{}, stays: map[string]stays{},
 		planModel: planModel{map[string]string{}, map[string]string{}, map[string][2]int64{}, fault.blind},
 	}
 	if w.put == nil {
@@ -204,7 +206,7 @@ func newPlanWorld(t testing.TB, seed uint64, fault planFault) *planWorld {
 		if i == 3 {
 			def = planned(t, "free", "pro")
 		}
-		s := newStore(e.client, e.table)
+		s := newStore(w.client, e.table)
 		if fault.seams != nil {
 			fault.seams(s)
 		}
