@@ -162,7 +162,7 @@ func TestMoveOfManyOrgs(t *testing.T) {
 	orgs := longform.Count(t, "orgs", 100_000, 1_000)
 	memory := memdynamo.New()
 	client := memory.Client()
-	table := dynamotest.Table(t, client, operator.Table)
+	table := dynamotest.Table(t, client, dynamotest.Streamless(operator.Table))
 	populateOrgs(t, client, table, orgs)
 	server := httptest.NewServer(memory)
 	t.Cleanup(server.Close)

@@ -91,6 +91,17 @@ type Store struct {
 	// millitokens that a balance may be off where a limit's rate is no whole number of them per ms
 	Slack         int64
 	Break, Repair func()
+
+	variant bool // of a store that runs the suite too
+}
+
+// most returns how many random calls or histories the long form plays: all, or for a variant the usual
+// number.
+func (s *Store) most(all, usual int) int {
+	if s.variant {
+		return usual
+	}
+	return all
 }
 
 // Open makes a Store for a test.
@@ -104,10 +115,17 @@ func Run(t *testing.T, open Open) {
 }
 
 // Again is Run for a variant of a store. In the usual form it leaves out controls and, on engines in the
-// process, holds, money, crowds and histories: the reason says what test runs those of the store itself.
+// process, holds, money, crowds and histories: the reason says what test runs those of the store itself. In
+// the long form, random parts play as much as they usually do for that store.
 func Again(t *testing.T, open Open, reason string) {
 	t.Helper()
-	run(t, open, func(t testing.TB) { t.Helper(); longform.Only(t, reason) })
+	variant := func(t testing.TB) Store {
+		t.Helper()
+		s := open(t)
+		s.variant = true
+		return s
+	}
+	run(t, variant, func(t testing.TB) { t.Helper(); longform.Only(t, reason) })
 }
 
 // run calls rare in those parts that a variant seldom needs.

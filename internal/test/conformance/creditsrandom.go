@@ -47,7 +47,7 @@ func grantsAtOnce(p *purse) {
 // randomGrants: after grants that are repeated, charges, releases and settles, the balance is what the entity
 // began with and was granted, less what it has used.
 func randomGrants(p *purse) {
-	calls := longform.Count(p, "calls of a purse", 2_000, 150)
+	calls := longform.Count(p, "calls of a purse", p.store.most(2_000, 150), 150)
 	once := func(ledger map[string]int64, id string, n int64) { ledger[id] = n }
 	if wrong := p.play(calls, once); wrong != "" {
 		p.Error(wrong)

@@ -269,7 +269,7 @@ func runHistories(t *testing.T, store Store) {
 	t.Helper()
 	checks, few := flag.Lookup("rapid.checks"), false
 	if given := checks.Value.String() != checks.DefValue; !given && !store.Server {
-		some := longform.Histories(t, "histories of each kind", 100, 24)
+		some := longform.Histories(t, "histories of each kind", store.most(100, 24), 24)
 		few = some < 100
 		if err := checks.Value.Set(strconv.Itoa(some)); err != nil {
 			t.Fatal(err)

@@ -204,7 +204,7 @@ func (b *bill) check(charged money.Amount) string {
 // randomSpending: after settles up and down, releases and More, each user has the charge of its calls, and
 // the team has the sum.
 func randomSpending(w *wallet) {
-	calls := longform.Count(w, "calls of a wallet", 5_000, 200)
+	calls := longform.Count(w, "calls of a wallet", w.store.most(5_000, 200), 200)
 	if wrong := w.spend(budgets.GPT4Usage.Cost, calls); wrong != "" {
 		w.Error(wrong)
 	}

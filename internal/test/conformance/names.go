@@ -45,8 +45,9 @@ func runNames(t *testing.T, open Open) {
 	t.Helper()
 	for _, b := range nameBehaviours {
 		t.Run(b.name, func(t *testing.T) {
-			w := newNameWorld(t, open(t))
-			w.changes = longform.Count(t, "changes of catalogs", 2_000, 100)
+			store := open(t)
+			w := newNameWorld(t, store)
+			w.changes = longform.Count(t, "changes of catalogs", store.most(2_000, 100), 100)
 			b.run(w)
 		})
 	}

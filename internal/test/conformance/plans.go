@@ -47,8 +47,9 @@ func runPlans(t *testing.T, open Open) {
 	t.Helper()
 	for _, b := range planBehaviours {
 		t.Run(b.name, func(t *testing.T) {
-			w := newPlanWorld(t, open(t))
-			w.changes = longform.Count(t, "changes of plans", 2_000, 100)
+			store := open(t)
+			w := newPlanWorld(t, store)
+			w.changes = longform.Count(t, "changes of plans", store.most(2_000, 100), 100)
 			b.run(w)
 		})
 	}
