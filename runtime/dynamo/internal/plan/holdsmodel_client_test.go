@@ -160,7 +160,7 @@ func (c *holdsChecker) dropSent(l *modelLease) {
 func (c *holdsChecker) lose(s *modelState, lease int8) {
 	l := &s.leases[lease]
 	m := c.messages.values[l.pending]
-	s.late[slices.Index(s.late[:], lateMessage{})] = lateMessage{l.pending, lease}
+	s.late[slices.Index(s.late[:], lateMessage{})] = lateMessage{l.pending, int32(lease)}
 	l.pending = 0
 	s.faults--
 	if m.act == actTake {

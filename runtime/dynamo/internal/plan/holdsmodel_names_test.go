@@ -84,7 +84,7 @@ func (c *holdsChecker) rename(s *modelState) {
 	now := func(lease int8) int8 { return int8(slices.Index(names[:], lease)) }
 	for i := range s.late {
 		if late := &s.late[i]; late.number != 0 {
-			late.lease = now(late.lease)
+			late.lease = int32(now(int8(late.lease)))
 		}
 	}
 	if it := c.items.values[s.item]; it.op != opOther {

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// phase is what a lease is at.
-type phase uint8
+// phase is what a lease is at. Its size leaves no gap in a lease, so that a state is hashed at one go.
+type phase uint32
 
 const (
 	idle phase = iota
@@ -25,10 +25,10 @@ type modelLease struct {
 	sends   uint8
 	epoch   int8      // of its hold; lost if it does not count
 	until   int8      // the epoch up to whose end its caller believes that it holds tokens; 0 if it does not
+	exempt  bool      // a reset has admitted others beside it
 	ends    int32     // of the window that it charged
 	pending uint32    // the message that it waits for; riding for that of the other lease
 	sent    [2]uint32 // takes of unknown outcome, with other ttls or windows, the oldest first
-	exempt  bool      // a reset has admitted others beside it
 	holds   modelHolds
 }
 
@@ -63,7 +63,7 @@ type modelState struct {
 // lateMessage is a message that nobody waits for.
 type lateMessage struct {
 	number uint32
-	lease  int8
+	lease  int32
 }
 
 func compareLate(a, b lateMessage) int {
@@ -110,8 +110,8 @@ func (c *holdsChecker) start() modelState {
 
 func (c *holdsChecker) processOf(lease int8) int8 { return lease / c.leases }
 
-// steps returns what can happen in s.
-func (c *holdsChecker) steps(s *modelState) (all []modelStep) {
+// steps adds what can happen in s.
+func (c *holdsChecker) steps(all []modelStep, s *modelState) []modelStep {
 	if int(s.now)+1 < len(c.instants) {
 		all = append(all, modelStep{kind: tick})
 	}
@@ -241,7 +241,7 @@ func (c *holdsChecker) take(s modelState, step modelStep) (after modelState, bro
 	case arrive:
 		late := s.late[step.lease]
 		s.late[step.lease] = lateMessage{}
-		_, broken = c.commit(&s, late.lease, c.messages.values[late.number])
+		_, broken = c.commit(&s, int8(late.lease), c.messages.values[late.number])
 	case reset:
 		broken = c.reset(&s)
 	case expire:

@@ -18,47 +18,117 @@ type found struct {
 	trace  string // the shortest way there
 }
 
-// visit is how a state was reached first.
-type visit struct {
-	from uint64
-	step modelStep
+// visited has the hashes of states, in a third of the memory of a map. Its length is a power of two.
+type visited struct {
+	slots []uint64
+	n     int
+}
+
+// add reports whether a hash is new.
+func (v *visited) add(hash uint64) bool {
+	hash = max(hash, 1) // 0 is an empty slot
+	if 4*v.n >= 3*len(v.slots) {
+		old := v.slots
+		v.slots, v.n = make([]uint64, max(1<<10, 2*len(old))), 0
+		for _, hash := range old {
+			if hash != 0 {
+				v.add(hash)
+			}
+		}
+	}
+	for i := hash; ; i++ {
+		switch slot := &v.slots[i&uint64(len(v.slots)-1)]; *slot {
+		case hash:
+			return false
+		case 0:
+			*slot = hash
+			v.n++
+			return true
+		}
+	}
+}
+
+// queue has the states that are to be explored, the oldest first. Its chunks are never copied.
+type queue struct {
+	chunks [][]modelState
+	taken  int // of the first chunk
+	spare  []modelState
+}
+
+func (q *queue) push(s modelState) {
+	n := len(q.chunks)
+	if n == 0 || len(q.chunks[n-1]) == cap(q.chunks[n-1]) {
+		if q.spare == nil {
+			q.spare = make([]modelState, 0, 1<<12)
+		}
+		q.chunks, q.spare, n = append(q.chunks, q.spare[:0]), nil, n+1
+	}
+	q.chunks[n-1] = append(q.chunks[n-1], s)
+}
+
+// pop returns the oldest state; ok is false if there is none.
+func (q *queue) pop() (s modelState, ok bool) {
+	if len(q.chunks) == 0 || q.taken == len(q.chunks[0]) {
+		return s, false
+	}
+	s = q.chunks[0][q.taken]
+	if q.taken++; q.taken == cap(q.chunks[0]) {
+		q.spare, q.chunks, q.taken = q.chunks[0], q.chunks[1:], 0
+	}
+	return s, true
 }
 
 // explore visits every state, those after fewer steps first, until an invariant does not hold.
 func (c *holdsChecker) explore() found {
-	seed := maphash.MakeSeed()
+	var visits visited
+	var todo queue
+	var steps []modelStep
+	seed, first := maphash.MakeSeed(), c.start()
+	visits.add(maphash.Comparable(seed, first))
+	todo.push(first)
+	for s, ok := todo.pop(); ok; s, ok = todo.pop() {
+		steps = c.steps(steps[:0], &s)
+		for _, step := range steps {
+			after, broken, ok := c.take(s, step)
+			if broken != "" {
+				return found{broken, visits.n, c.trace(s) + c.describe(s, step)}
+			}
+			if ok && visits.add(maphash.Comparable(seed, after)) {
+				todo.push(after)
+			}
+		}
+	}
+	return found{states: visits.n}
+}
+
+// visit is how a state was reached first.
+type visit struct {
+	from modelState
+	step modelStep
+}
+
+// trace describes the steps to a state. It explores once more, since explore does not note its ways.
+func (c *holdsChecker) trace(to modelState) string {
 	first := c.start()
-	root := maphash.Comparable(seed, first)
-	visits := map[uint64]visit{root: {}}
-	for layer := []modelState{first}; len(layer) > 0; {
+	visits := map[modelState]visit{first: {}}
+	for layer := []modelState{first}; ; {
+		if _, reached := visits[to]; reached {
+			break
+		}
 		var next []modelState
-		for i := range layer {
-			s := &layer[i]
-			from := maphash.Comparable(seed, *s)
-			for _, step := range c.steps(s) {
-				after, broken, ok := c.take(*s, step)
-				if broken != "" {
-					return found{broken, len(visits), c.trace(visits, root, from) + c.describe(*s, step)}
-				}
-				if !ok {
-					continue
-				}
-				to := maphash.Comparable(seed, after)
-				if _, seen := visits[to]; !seen {
-					visits[to] = visit{from, step}
+		for _, s := range layer {
+			for _, step := range c.steps(nil, &s) {
+				after, _, ok := c.take(s, step)
+				if _, seen := visits[after]; ok && !seen {
+					visits[after] = visit{s, step}
 					next = append(next, after)
 				}
 			}
 		}
 		layer = next
 	}
-	return found{states: len(visits)}
-}
-
-// trace describes the steps to a state.
-func (c *holdsChecker) trace(visits map[uint64]visit, root, to uint64) string {
 	var steps []modelStep
-	for ; to != root; to = visits[to].from {
+	for ; to != first; to = visits[to].from {
 		steps = append(steps, visits[to].step)
 	}
 	var b strings.Builder
@@ -84,7 +154,7 @@ func (c *holdsChecker) describe(s modelState, step modelStep) string {
 	}
 	lease := step.lease
 	if step.kind == arrive {
-		before, lease = s.late[step.lease].number, s.late[step.lease].lease
+		before, lease = s.late[step.lease].number, int8(s.late[step.lease].lease)
 	}
 	if before != 0 {
 		m := c.messages.values[before]
