@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,9 +96,9 @@ func (d *denial) short(log []commit, limit int) (once, always bool) {
 		return false, false
 	}
 	began := d.began.Add(-remembered)
-	first, _ := slices.BinarySearchFunc(log, began, func(c commit, at time.Time) int { return c.at.Compare(at) })
+	first := sort.Search(len(log), func(k int) bool { return !log[k].at.Before(began) })
 	always = first > 0 // else there was no bucket, which is a full one
-	for k := max(first-1, 0); k < len(log) && !log[k].at.After(d.ended); k++ {
+	for k := max(first-1, 0); k < len(log) && !log[k].at.After(d.ended) && (always || !once); k++ {
 		from := began
 		if log[k].at.After(from) {
 			from = log[k].at
