@@ -18,6 +18,19 @@ func TestSimControls(t *testing.T) {
 	deaf := regionsim.Fault{Kind: regionsim.NoPeers, Region: 1, At: 10 * window, For: 40 * window, Percent: 100}
 	mute := deaf
 	mute.Kind = regionsim.NoPut
+	for name, faults := range map[string][]regionsim.Fault{
+		"no faults": nil, "away": away, "cut off": {deaf, mute},
+	} {
+		t.Run("nothing broken, "+name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range worlds {
+				w := faulty(seed, faults)
+				if err := judged(w.Run()); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+		})
+	}
 	for _, test := range []struct {
 		name   string
 		what   string
@@ -42,10 +55,7 @@ func TestSimControls(t *testing.T) {
 			t.Parallel()
 			caught := uint64(0)
 			for seed := range worlds {
-				w := calm(small(seed, func(w *regionsim.World) { w.New, w.Faults = newSync, test.faults }))
-				if err := judged(w.Run()); err != nil {
-					t.Fatalf("seed %d, nothing broken: %v", seed, err)
-				}
+				w := faulty(seed, test.faults)
 				test.breaks(&w)
 				if err := judged(w.Run()); err != nil && strings.Contains(err.Error(), test.what) {
 					if caught++; caught == 1 {
@@ -58,6 +68,11 @@ func TestSimControls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// faulty returns a world of a sync that is not broken.
+func faulty(seed uint64, faults []regionsim.Fault) regionsim.World {
+	return calm(small(seed, func(w *regionsim.World) { w.New, w.Faults = newSync, faults }))
 }
 
 // wrapped breaks a world by what its syncs see.

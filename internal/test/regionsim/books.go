@@ -12,6 +12,13 @@ type books struct {
 	entries map[place]*region.Entry
 }
 
+// readsBooks reports whether the sample of now says what regions have published. The last one does, and each
+// that is watched.
+func (j *judge) readsBooks() bool {
+	w := j.world
+	return w.Books && (w.Watch != nil || w.now+w.Window > w.Duration)
+}
+
 // read reads all books that are put since it last did; nil is a region that has published nothing.
 func (j *judge) read() {
 	for r, data := range j.put {

@@ -24,7 +24,8 @@ type Sample struct {
 	// of the quotas that processes may use, the worst taken, the largest of any limit; never above 1
 	Sum  float64
 	Mean float64 // of the sums of the quotas in force
-	// what is in nobody's hands and not on its way, in the mean: 0 once all has been found again
+	// what is in nobody's hands and not on its way, in the mean: 0 once all has been found again. This, and
+	// Unbegun, are of samples that are watched, and of the last one.
 	Unheld   float64
 	Unbegun  float64 // of Unheld, what is of limits of which not all regions have begun accounts
 	Distance float64 // of a region's quota in force from what demand would have it, in the mean
@@ -51,7 +52,7 @@ func (j *judge) sample() {
 		now.First = append(now.First, h.table.inForce(w.series[0], 0, w.millis(0)).Capacity/bucket.Milli)
 		now.Served += h.flows[0].served[0] / bucket.Milli
 	}
-	if w.Books {
+	if j.readsBooks() {
 		j.read()
 	}
 	for _, s := range w.series {
@@ -106,7 +107,7 @@ func (j *judge) sampleOf(s *series, limit int, to *Sample) {
 		target := floor + (whole-floor*float64(len(w.regions)))*demand[r]/all
 		to.Distance += math.Abs(quota-target) / whole / float64(len(w.regions))
 	}
-	if w.Books {
+	if j.readsBooks() {
 		unheld := 1 - float64(j.held(s, limit))/whole
 		if to.Unheld += unheld; !j.begun(s, limit) {
 			to.Unbegun += unheld
