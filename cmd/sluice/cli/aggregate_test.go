@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -222,6 +223,7 @@ func proxy(t *testing.T, before func(operation string) (refused bool), after fun
 // TestAggregateKilled kills it at each of its writes, before and after that is done, without a last
 // checkpoint; and starts it again. Every record counts once.
 func TestAggregateKilled(t *testing.T) {
+	longform.NoRace(t, "TestAggregate runs the same goroutines")
 	s := newStream(t)
 	killed := 0
 	for at := 1; ; at++ {
@@ -384,6 +386,7 @@ func asJSON(t *testing.T, item codec.Item) string {
 
 // TestAggregateFails: an error of the installation ends it at once, with the cure.
 func TestAggregateFails(t *testing.T) {
+	longform.NoRace(t, "TestAggregate runs the same goroutines")
 	client := dynamotest.Client(t)
 	streamless := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
 		in := operator.Table(name)

@@ -306,6 +306,7 @@ func TestCatalogRenamed(t *testing.T) {
 
 // TestTooMuchForRedis: if Redis cannot have one of the numbers of a file, none is written.
 func TestTooMuchForRedis(t *testing.T) {
+	sequential(t)
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -88,6 +88,7 @@ func partsHere(t *testing.T, table string) string {
 }
 
 func TestTable(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	table := "cli-test-table-" + rand.Text()
 	t.Cleanup(func() {
@@ -144,6 +145,7 @@ func TestTableCreateWaits(t *testing.T) {
 }
 
 func TestTableOfSomebodyElse(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
 		return &dynamodb.CreateTableInput{
@@ -171,6 +173,7 @@ func TestTableOfSomebodyElse(t *testing.T) {
 }
 
 func TestPeek(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
 	lim, err := limits.New(dynamo.New(storetest.Dated(client, fixed{start}), table),
@@ -215,6 +218,7 @@ func TestPeek(t *testing.T) {
 // TestPerLimit: per-limit items without a bucket are shown as the bucket that they will become, not as a full
 // one. Items whose bucket was converted and has expired are not shown.
 func TestPerLimit(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
 	put := func(limit string, tokens, migrated int64) {
@@ -273,6 +277,7 @@ in per-limit items, which its next acquire or `+"`sluice migrate`"+
 }
 
 func TestPeekFails(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	code, out, errs := sluice(t, start, "peek", "user-123", "gpt-4", "--table", "cli-test-none")
 	if code != 1 || out != "" || !hasFacts(errs, "sluice: table cli-test-none does not exist: ") {

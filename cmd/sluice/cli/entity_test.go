@@ -177,6 +177,7 @@ func TestEntity(t *testing.T) {
 
 // TestEntityLinkMissing: where all kinds have a bucket, every link is needed.
 func TestEntityLinkMissing(t *testing.T) {
+	sequential(t)
 	file := schemaFile(t, strings.Replace(tree, "entities: {project: {}}\n    cascade: none",
 		"entities: {org: {}, user: {}}", 1))
 	s, table := newSession(t, file)
@@ -267,6 +268,7 @@ func TestEntityChildrenPaged(t *testing.T) {
 // TestEntityLookedUp: what put stores is what a call that knows the id alone charges, and what show says is
 // missing is what such a call fails of.
 func TestEntityLookedUp(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	acquire := func() error {
 		lim, err := limits.New(dynamo.New(storetest.Dated(s.client, fixed{start}), table),

@@ -170,6 +170,7 @@ func TestJSONOfHostileIDs(t *testing.T) {
 
 // TestHostileArguments: an argument that a script took from a client does not reach the terminal as it is.
 func TestHostileArguments(t *testing.T) {
+	sequential(t)
 	const evil = "a\x1b[2J\nsluice: all is well\u202e"
 	for _, args := range [][]string{
 		{evil}, {"--" + evil}, {"peek", "user-1", "gpt-4", evil}, {"peek", "user-" + evil, "gpt-4"},

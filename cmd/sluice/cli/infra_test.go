@@ -9,6 +9,7 @@ import (
 
 // TestInfra: what is printed is what cmd/sluice/internal/tool/infra holds against the definition.
 func TestInfra(t *testing.T) {
+	sequential(t)
 	for file, line := range map[string]string{
 		"cloudformation-on-demand.yaml":   "infra cloudformation",
 		"cloudformation-provisioned.yaml": "infra cloudformation --read-units 10 --write-units 200",

@@ -9,6 +9,7 @@ import (
 
 // TestMetrics: what is printed is what cmd/sluice/internal/tool/oncall holds against the definitions.
 func TestMetrics(t *testing.T) {
+	sequential(t)
 	for line, file := range map[string]string{
 		"metrics list": "list.txt", "metrics grafana": "grafana.json", "metrics cloudformation": "alarms.yaml",
 		"metrics terraform": "alarms.tf",

@@ -453,6 +453,7 @@ func pass(t *testing.T, w http.ResponseWriter, r *http.Request) {
 
 // TestMigrateBadArguments: nothing is asked of the table.
 func TestMigrateBadArguments(t *testing.T) {
+	sequential(t)
 	var sent atomic.Int64
 	table := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		sent.Add(1)

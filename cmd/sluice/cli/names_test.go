@@ -154,6 +154,7 @@ org-7 on model
 // TestNamesElsewhere: the error for a kind without such a bucket says under which name it has one. Commands
 // that grant take what they can add to.
 func TestNamesElsewhere(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, templates)
 	for line, want := range map[string]string{
 		"peek key-1 model": "model has no bucket for kind key, which has a bucket for each name: pass model/NAME",

@@ -48,6 +48,7 @@ const above = "a call on kind user charges its project too: run `sluice override
 
 // TestExplainShadow: who looks up why a caller is not refused is told.
 func TestExplainShadow(t *testing.T) {
+	sequential(t)
 	text, err := os.ReadFile(demo)
 	if err != nil {
 		t.Fatal(err)
@@ -254,6 +255,7 @@ func TestOverrideRace(t *testing.T) {
 
 // TestOverrideExplainKept: buckets that an acquire under this schema leaves as they are.
 func TestOverrideExplainKept(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	put := func(version int64) {
 		full := bucket.Per(7, time.Second)
@@ -286,6 +288,7 @@ func TestOverrideExplainKept(t *testing.T) {
 
 // TestOverrideListLong: rows are aligned and printed by the hundred, under one header.
 func TestOverrideListLong(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	overrides := operator.NewOverrides(s.client, table, start.Local)
 	spec := &store.Spec{Resource: "gpt-4", Limits: []string{"rpm", "tpm"}}
@@ -305,6 +308,7 @@ func TestOverrideListLong(t *testing.T) {
 
 // TestOverrideRefill: a raised limit with --refill admits at once; a kind has no bucket to fill.
 func TestOverrideRefill(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	acquire(s, table, limits.GPT4Cost{RPM: 100})
 	code, _, errs := sluice(t, start, append(strings.Fields("override set user gpt-4 rpm=200 --refill"),

@@ -16,6 +16,7 @@ import (
 
 // TestPeekUnknownResource: a resource that is neither stored nor in the schema is no full bucket.
 func TestPeekUnknownResource(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
 	for _, flag := range []string{"", "--json"} {
@@ -44,6 +45,7 @@ func TestPeekUnknownResource(t *testing.T) {
 
 // TestPeekRemoved: a stored bucket that the schema no longer has is shown, with a note.
 func TestPeekRemoved(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	acquire(s, table, limits.GPT4Cost{RPM: 35})
 	schema, err := os.ReadFile(demo)
@@ -78,6 +80,7 @@ func TestPeekUnknownOnRedis(t *testing.T) {
 
 // TestExplainJSON: the levels of each limit, and whether the bucket has those in force.
 func TestExplainJSON(t *testing.T) {
+	sequential(t)
 	s, table := newSession(t, demo)
 	acquire(s, table, limits.GPT4Cost{RPM: 35})
 	if code, _, errs := sluice(t, start, append(strings.Fields("override set user-123 gpt-4 rpm=200"),

@@ -175,6 +175,7 @@ func TestRedisRefuses(t *testing.T) {
 
 // TestRedisWithoutSchema: the numbers are in limits.yaml alone.
 func TestRedisWithoutSchema(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, "none.yaml")
 	for _, line := range []string{"peek user-1 gpt-4", "top gpt-4", "reset user-1 gpt-4"} {
 		r.run(line, 1, "", "sluice: read schema: open none.yaml: no such file or directory (sluice init writes "+
@@ -190,6 +191,7 @@ func TestRedisWithoutSchema(t *testing.T) {
 
 // TestRedisTop: what is no bucket of the schema is said, and what is no bucket at all fails.
 func TestRedisTop(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, demo)
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35, TPM: 14_000})
 	r.server.HSet("sluice:gpt-4:rph:project-7", "tokens", "1", "lastRefill", "1")

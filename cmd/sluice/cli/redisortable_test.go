@@ -120,6 +120,7 @@ func TestNowhereOrRedis(t *testing.T) {
 // TestUsageBesideRedis: where the environment has a Redis, usage says that it is not about that, unless a
 // table is named.
 func TestUsageBesideRedis(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
 	bare(t)

@@ -127,6 +127,7 @@ func TestNotOnRedis(t *testing.T) {
 
 // TestRedisPrefix: another prefix is another place.
 func TestRedisPrefix(t *testing.T) {
+	sequential(t)
 	r := newRedis(t, demo)
 	lim, err := limits.New(redisstore.New(r.client, redisstore.Prefix("app:")), runtime.WithClock(fixed{start}))
 	if err == nil {
@@ -151,6 +152,7 @@ project-7  tpm    --------------------    0%    150,000  150,000  now
 // TestRedisForms: a socket of this machine, several nodes, and what a Sentinel watches are reached as
 // go-redis reaches them.
 func TestRedisForms(t *testing.T) {
+	sequential(t)
 	r := newCluster(t, demo)
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35})
 	r.client = redis.NewClient(&redis.Options{Addr: r.server.Addr()})

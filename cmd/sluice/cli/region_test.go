@@ -100,6 +100,7 @@ const keeps = "  until the region has published, in the next cycles, its quota i
 
 // TestRegion shares a limit out by demand, 3 to 1, and shows on the way what each region holds.
 func TestRegion(t *testing.T) {
+	sequential(t)
 	w := newPlaces(t)
 	code, out, errs := w.status()
 	expect(t, code, out, errs, 0, `REGION        STATE   AGE  EPOCH  SEQUENCE  ENTITIES

@@ -14,6 +14,7 @@ import (
 // TestTableCheckFindsWhatChanged: somebody works on a table that was right, and table check says all that is
 // wrong with it since.
 func TestTableCheckFindsWhatChanged(t *testing.T) {
+	sequential(t)
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
 	if _, err := operator.CreateTable(t.Context(), client, table); err != nil {
@@ -67,6 +68,7 @@ func TestTableCheckFindsWhatChanged(t *testing.T) {
 
 // TestTableCreateAsAsked: flags say how a table is billed, and what it is protected from.
 func TestTableCreateAsAsked(t *testing.T) {
+	sequential(t)
 	for _, test := range []struct {
 		flags []string
 		errs  string

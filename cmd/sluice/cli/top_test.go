@@ -89,6 +89,7 @@ func (r ranking) run(command string, code int, stdout, stderr string) {
 
 // TestTop: by the left of the burst that is used now, debt first; ties by name. Nothing is written.
 func TestTop(t *testing.T) {
+	sequential(t)
 	r := newRanking(t)
 	r.put("user-1", 100_000, 15_000_000)
 	r.put("user-2", 98_000, -1_000_000)
@@ -245,6 +246,7 @@ func TestTopOfMany(t *testing.T) {
 
 // TestTopOfNothing says what there is instead.
 func TestTopOfNothing(t *testing.T) {
+	sequential(t)
 	r := newRanking(t)
 	const none = " in table TABLE (ENDPOINT): none was used, all have expired, or the name, table or region " +
 		"is wrong"
@@ -288,6 +290,7 @@ user-1  rpm    --------------------    0%       99.6    100  200ms
 
 // TestTopArguments: what is wrong with the command line is said before anything is asked of a table.
 func TestTopArguments(t *testing.T) {
+	sequential(t)
 	const nowhere = " --endpoint http://127.0.0.1:1"
 	for command, want := range map[string]string{
 		"top GPT%": `resource "GPT%" cannot be a name in limits.yaml: write it as there, ` +

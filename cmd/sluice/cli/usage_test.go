@@ -216,6 +216,7 @@ func TestUsageBounds(t *testing.T) {
 
 // TestUsageOfNobody: that nothing is there is no mistake; no form prints anything, and no file is written.
 func TestUsageOfNobody(t *testing.T) {
+	sequential(t)
 	b := newBook(t)
 	file := filepath.Join(t.TempDir(), "none.svg")
 	for _, form := range []string{"", "--json", "--csv", "--plot", "--svg " + file} {
@@ -282,6 +283,7 @@ func TestUsageFails(t *testing.T) {
 
 // TestUsageMalformed: an item that is no window is named, with its attribute; nothing is printed beside it.
 func TestUsageMalformed(t *testing.T) {
+	sequential(t)
 	for name, test := range map[string]struct {
 		sort string
 		item codec.Item

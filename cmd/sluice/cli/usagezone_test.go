@@ -152,6 +152,7 @@ func TestUsageZoneForms(t *testing.T) {
 
 // TestUsageZoneFails: a zone of whose days hours in UTC are no part is refused, with what to do instead.
 func TestUsageZoneFails(t *testing.T) {
+	sequential(t)
 	b := newBook(t)
 	const help = "; run `sluice usage --help`\n"
 	offset := func(zone, offset, day string) string {
