@@ -261,9 +261,13 @@ func histories() map[string]history {
 // end, the table has charged exactly the tokens that calls used, and those that were lost.
 func TestHistories(t *testing.T) {
 	seeds := longform.Count[uint64](t, "seeds of each history", 12, 1)
+	alike := map[string]string{"skew": "spikes", "chains": "settles over chains"}
 	for name, h := range histories() {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
+				if other, ok := alike[name]; ok {
+					longform.NoRace(t, other+" runs the same goroutines")
+				}
 				synctest.Test(t, func(t *testing.T) {
 					w := h.play(t, seed)
 					worst := w.worst()
