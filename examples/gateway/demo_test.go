@@ -89,6 +89,9 @@ func TestProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if want.code != 0 {
+				longform.NoRace(t, "a control, whose broken variant ships nowhere")
+			}
 			self, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -212,6 +213,7 @@ func TestCarryOverByChance(t *testing.T) {
 // TestCarryOverByChanceSees shows that TestCarryOverByChance sees what each condition of the transaction is
 // there for.
 func TestCarryOverByChanceSees(t *testing.T) {
+	longform.NoRace(t, "controls, whose broken variants ship nowhere")
 	t.Parallel()
 	marks := func(edit func(*types.Update)) func([]types.TransactWriteItem) {
 		return func(items []types.TransactWriteItem) {

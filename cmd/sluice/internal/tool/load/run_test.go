@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -32,7 +33,7 @@ type world struct {
 func newWorld(t *testing.T, capacity int64) *world {
 	t.Helper()
 	w := &world{T: t, engine: memdynamo.New()}
-	if _, err := operator.CreateTable(t.Context(), w.engine.Client(), table); err != nil {
+	if err := simulated.CreateTable(t.Context(), w.engine, table); err != nil {
 		t.Fatal(err)
 	}
 	statements, err := gen.LoadStatements("testdata/limits.yaml")
@@ -52,7 +53,7 @@ func newWorld(t *testing.T, capacity int64) *world {
 			Entities: 10, Children: 10, Seed: 1,
 		},
 		Statements: statements, Limiters: 1, Callers: 4, Duration: 10 * time.Second, Clock: store.SystemClock(),
-		Store: func() store.Store { return dynamo.New(w.engine.Client(), table) },
+		Store: func() store.Store { return dynamo.New(simulated.Client(w.engine), table) },
 	}
 	return w
 }
