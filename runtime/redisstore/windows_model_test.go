@@ -214,14 +214,14 @@ func (s *server) differs(t testing.TB, client *redis.Client, script string, sc w
 	clock := fmt.Sprintf("{'%d', '%d'}", sc.now/1000, sc.now%1000*1000)
 	script = strings.NewReplacer("redis.call('TIME')", clock,
 		"'PEXPIREAT', KEYS[k],", "'HSET', KEYS[k], 'life',").Replace(script)
-	keys, args := []string(nil), []any{len(sc.keys), 0}
+	keys, args, pipe := []string(nil), []any{len(sc.keys), 0}, client.Pipeline()
 	for i, k := range sc.keys {
 		key := s.prefix + strconv.Itoa(i)
-		client.Del(t.Context(), key)
+		pipe.Del(t.Context(), key)
 		if keys = append(keys, key); k.there {
-			client.HSet(t.Context(), key, "used", k.used, "end", k.end)
+			pipe.HSet(t.Context(), key, "used", k.used, "end", k.end)
 			if k.granted > 0 {
-				client.HSet(t.Context(), key, "granted", k.granted)
+				pipe.HSet(t.Context(), key, "granted", k.granted)
 			}
 		}
 		args = append(args, k.burst, 0, k.half, k.length, k.after)
@@ -239,13 +239,19 @@ func (s *server) differs(t testing.TB, client *redis.Client, script string, sc w
 			args = window.Append(args, 0, false, c.cost[i], c.back[i])
 		}
 	}
-	reply, err := client.Eval(t.Context(), script, keys, args...).Int64Slice()
+	replied := pipe.Eval(t.Context(), script, keys, args...)
+	hashes := make([]*redis.SliceCmd, len(keys))
+	for i, key := range keys {
+		hashes[i] = pipe.HMGet(t.Context(), key, "used", "end", "life", "granted")
+	}
+	_, _ = pipe.Exec(t.Context()) // the commands have its errors
+	reply, err := replied.Int64Slice()
 	if err != nil {
 		return err.Error()
 	}
 	var left strings.Builder
-	for _, key := range keys {
-		if hash := client.HMGet(t.Context(), key, "used", "end", "life", "granted").Val(); hash[0] == nil {
+	for _, cmd := range hashes {
+		if hash := cmd.Val(); hash[0] == nil {
 			fmt.Fprintln(&left, "none")
 		} else {
 			fmt.Fprintln(&left, hash...)
