@@ -115,6 +115,7 @@ func (p *Process) serve(ctx context.Context, flags *Flags) error {
 	if err != nil || flags.Check {
 		return err
 	}
+	defer SpaceCollections()()
 	at, err := flags.place(ctx)
 	if err != nil {
 		return err
