@@ -1,5 +1,7 @@
 // Command bench measures what the server adds to the same calls in Go, in one run. Both call the engine in
-// the process with a round trip of 4 ms, by the client that sluice-serve has.
+// the process with a round trip of 4 ms, by the client that sluice-serve has. The two ways take turns. All is
+// in one process: its garbage collections, spaced as in sluice-serve, delay both. The difference includes the
+// sockets and the client of HTTP.
 //
 //	go run ./internal/bench
 package main
@@ -24,6 +26,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/serve/internal/limits"
+	"github.com/sluice-go/sluice/serve/internal/process"
 	"github.com/sluice-go/sluice/serve/internal/server"
 	"github.com/sluice-go/sluice/serve/internal/telemetry"
 )
@@ -123,6 +126,7 @@ func newBed(ctx context.Context, trip time.Duration, leases int) (*bed, error) {
 
 func run(rate, keys, open int, span time.Duration) error {
 	ctx := context.Background()
+	defer process.SpaceCollections()() // as sluice-serve does
 	b, err := newBed(ctx, 4*time.Millisecond, 10_000_000)
 	if err != nil {
 		return err
