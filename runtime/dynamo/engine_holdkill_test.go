@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen/testdata/golden/inflight/out"
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/internal/test/storetest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -167,7 +168,7 @@ func (k *killing) back(t *testing.T) (wrong string) {
 // kill has so many processes die, and returns what is wrong two minutes later.
 func (k *killing) kill(t *testing.T, places int) string {
 	t.Helper()
-	k.api = leanly(k.engine)
+	k.api = simulated.Client(k.engine)
 	k.engine.Faults().Latency(memdynamo.LogNormal(2*time.Millisecond, 0.5))
 	var lives sync.WaitGroup
 	for place := range places {

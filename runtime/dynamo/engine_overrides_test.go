@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +22,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
-	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -40,14 +38,6 @@ func newFaulty(t testing.TB) (*engine, *memdynamo.Engine) {
 	e.client = memory.Client()
 	e.table = dynamotest.Table(t, e.client, dynamotest.Streamless(operator.Table))
 	return e, memory
-}
-
-// leanly returns the client of package lean for an engine. Histories of many calls take it, since the SDK's
-// client takes most of the CPU of a call. Conformance holds both clients against the same models.
-func leanly(memory *memdynamo.Engine) *lean.Client {
-	like := memory.Client().Options()
-	return lean.New(aws.Config{Region: like.Region, Credentials: like.Credentials, HTTPClient: like.HTTPClient,
-		BaseEndpoint: like.BaseEndpoint})
 }
 
 // operator is who sets overrides, with a clock that is so many ms ahead of the engine's. Pauses take no time.

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/internal/test/longform"
+	"github.com/sluice-go/sluice/internal/test/simulated"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
@@ -191,7 +192,7 @@ func newPlanWorld(t testing.TB, seed uint64, fault planFault) *planWorld {
 	t.Helper()
 	e, memory := newFaulty(t)
 	w := &planWorld{
-		engine: e, client: leanly(memory), t: t, rand: rand.New(rand.NewPCG(seed, 1)), put: fault.put,
+		engine: e, client: simulated.Client(memory), t: t, rand: rand.New(rand.NewPCG(seed, 1)), put: fault.put,
 		seen: map[string]*planHistory{}, stays: map[string]stays{},
 		planModel: planModel{map[string]string{}, map[string]string{}, map[string][2]int64{}, fault.blind},
 	}
