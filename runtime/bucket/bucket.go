@@ -209,7 +209,8 @@ func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 
 // ReadyAt returns the first instant, in milliseconds, at which b holds tokens (millitokens), if burst does
 // not cap it. That is rf if it does already, math.MaxInt64 if it never will. A windowed limit has its tokens
-// at the end of its window, unless that never ends.
+// at the end of its window, unless that never ends. For a limit in flight it is rf too: nobody knows when
+// leases end.
 func ReadyAt(b Balance, rf, tokens int64) int64 {
 	switch {
 	case tokens <= b.Tokens, b.InFlight():

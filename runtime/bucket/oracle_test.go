@@ -56,7 +56,7 @@ func oracleAvailable(b bucket.Balance, rf, now *big.Int) *big.Int {
 // oracleReady is the first instant at which tokens + refill reach level, nil if there is none. It is the
 // least t with floor(t*ra/rp) >= missing + floor(rf*ra/rp): the right side times rp/ra, rounded up.
 func oracleReady(b bucket.Balance, rf, level int64) *big.Int {
-	if level <= b.Tokens {
+	if level <= b.Tokens || b.InFlight() { // nobody knows when the leases of the second end
 		return integer(rf)
 	}
 	if inWindows(b.Limit) {
@@ -71,7 +71,7 @@ func oracleReady(b bucket.Balance, rf, level int64) *big.Int {
 }
 
 // inWindows reports whether a limit has windows.
-func inWindows(l bucket.Limit) bool { return l.Refill == 0 && l.Period > 0 }
+func inWindows(l bucket.Limit) bool { return l.Refill == 0 && l.Period > 0 && !l.InFlight() }
 
 func oracleExpiry(b bucket.Balance, rf int64) *big.Int {
 	if inWindows(b.Limit) {
