@@ -95,7 +95,8 @@ test-local: $(LOCAL) report ## run the tests of DynamoDB on DynamoDB Local, and 
 	SLUICE_DYNAMODB=local $(REPORT) $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
 		awk -F : '/internal\/test\/dynamotest[] ]/ { print $$1 }')
 
-# The packages that ask Redis. Of those that are about more, it runs the tests named after Redis, which a test holds.
+# The packages that ask Redis. With -v, those that are about more: of them, only tests with Redis in their name run.
+# TestNamesSayRedis holds the names, and this expression.
 ON_REDIS = $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' $(ALL) | \
 	awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }' | grep $(1) -E 'redis|/lua$$')
 

@@ -45,8 +45,12 @@ func unnamed(name string, text any) (found []string, err error) {
 
 // TestNamesSayRedis: `make test-redis` leaves out no test that asks for a Redis.
 func TestNamesSayRedis(t *testing.T) {
+	makefile, err := os.ReadFile("../../../Makefile")
+	if err != nil || !strings.Contains(string(makefile), "-E '"+allRun.String()+"$'") {
+		t.Errorf("the Makefile does not have the expression %s, %v", allRun, err)
+	}
 	files := 0
-	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
