@@ -78,7 +78,7 @@ type ledger struct {
 func newLedger(t testing.TB) *ledger {
 	t.Helper()
 	client := dynamotest.Client(t)
-	return &ledger{client: client, table: dynamotest.Table(t, client, operator.Table)}
+	return &ledger{client: client, table: dynamotest.Table(t, client, dynamotest.Streamless(operator.Table))}
 }
 
 func (l *ledger) aggregator(t testing.TB, api API) *Aggregator {
