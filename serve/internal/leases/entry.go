@@ -1,6 +1,10 @@
 package leases
 
-import "github.com/sluice-go/sluice/serve/internal/limits"
+import (
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/serve/internal/limits"
+)
 
 // End is how a lease has ended.
 type End uint8
@@ -20,54 +24,85 @@ func (e End) String() string {
 	return [...]string{"unknown", "settled", "kept", "released", "expired"}[e]
 }
 
-// entry is an open lease of a Holder. The lock of its shard guards all but Open.
-type entry struct {
+// origin is where leases come from. It is shared, and never changes.
+type origin struct {
 	Open
 
-	lease  *limits.Lease // nil if it is parked
-	parked string        // it takes a tenth of the memory
-	in     *limits.Limits
-	from   *Client // nil for none
-	number uint64
-	until  int64 // when it ends, in ms, unless from is open by then
-
-	next, prev *entry // in its tick
-	hasEnded   bool
-	calling    chan struct{} // is closed when the call under way has ended; nil if there is none
+	in   *limits.Limits
+	from *Client // nil for none
 }
 
-// put puts the lease aside. It stays as it is if it cannot be parked.
-func (e *entry) put(lease *limits.Lease) {
-	var short [128]byte
-	if text, ok := lease.Park(short[:0]); ok {
-		e.lease, e.parked = nil, string(text)
-	} else {
-		e.lease, e.parked = lease, ""
+// origins has the origin of the newest lease. A client mostly goes on as it began, so its leases share one.
+type origins struct{ newest atomic.Pointer[origin] }
+
+// share returns an origin that equals o: the newest, if it does.
+func (s *origins) share(o origin) *origin {
+	newest := s.newest.Load()
+	if newest == nil || *newest != o {
+		newest = &o
+		s.newest.Store(newest)
 	}
+	return newest
 }
 
-// take returns the lease, for the call under way: no other one puts or takes it.
-func (e *entry) take() (*limits.Lease, error) {
-	if e.lease != nil {
-		return e.lease, nil
-	}
-	return e.On.Unpark([]byte(e.parked))
+// parked is an open lease that is set aside. A server may have millions. A garbage collection follows each
+// pointer in them, while calls wait, so they have as few as can be.
+type parked struct {
+	text  string // by limits.Lease.Park
+	until int64  // when it ends, in ms, unless its client is open by then
+	of    *origin
 }
 
-// end returns when e ends if its client makes no further call, by what is known at now, both in ms.
-func (e *entry) end(now int64) int64 {
-	if e.from == nil {
-		return e.until
+// end returns when the lease ends if its client makes no further call, by what is known at now, both in ms.
+func (p *parked) end(now int64) int64 {
+	if p.of.from == nil {
+		return p.until
 	}
-	closed := e.from.closed.Load()
+	closed := p.of.from.closed.Load()
 	if closed == 0 {
 		closed = now
 	}
-	return max(e.until, closed+Grace.Milliseconds())
+	return max(p.until, closed+Grace.Milliseconds())
 }
 
-// unlink takes e out of its tick.
-func (e *entry) unlink() {
-	e.prev.next, e.next.prev = e.next, e.prev
-	e.next, e.prev = nil, nil
+// extend keeps the lease open until an instant, in ms, and while from is open, unless that is nil.
+func (p *parked) extend(from *Client, until int64) {
+	p.until = max(p.until, until)
+	if from != nil {
+		o := *p.of
+		o.from = from
+		p.of = from.origins.share(o)
+	}
+}
+
+// live is an open lease that has a call under way, or cannot be parked. The lock of its shard guards it. The
+// call under way needs no lock to read what only calls change: text, lease and began.
+type live struct {
+	parked
+
+	number  uint64
+	lease   *limits.Lease // nil if text is the lease
+	calling chan struct{} // is closed when the call under way has ended; nil if there is none
+	began   *origin       // what of was when it began; since then, the client may have changed
+}
+
+// park puts the lease aside, and reports whether it can be.
+func (l *live) park() bool {
+	if l.lease == nil {
+		return true
+	}
+	var short [128]byte
+	text, ok := l.lease.Park(short[:0])
+	if ok {
+		l.lease, l.text = nil, string(text)
+	}
+	return ok
+}
+
+// take returns the lease, for the call under way.
+func (l *live) take() (*limits.Lease, error) {
+	if l.lease != nil {
+		return l.lease, nil
+	}
+	return l.began.On.Unpark([]byte(l.text))
 }

@@ -29,7 +29,10 @@ type EndedError struct{ How End }
 func (e *EndedError) Error() string { return "the lease has ended before: " + e.How.String() }
 
 // Client is what opened a lease: a connection. A lease of a Client stays open while the Client does.
-type Client struct{ closed atomic.Int64 } // when, in ms; 0 for one that is open
+type Client struct {
+	closed  atomic.Int64 // when, in ms; 0 for one that is open
+	origins origins
+}
 
 // Close notes that the client is gone. Its leases end after Grace, unless Alive extends them.
 func (c *Client) Close() { c.closed.CompareAndSwap(0, time.Now().UnixMilli()) }
@@ -70,6 +73,7 @@ type Holder struct {
 	next   atomic.Uint64
 	ends   [ends]atomic.Int64
 	shards [shards]shard
+	none   origins // of leases without a Client
 }
 
 // New returns a Holder of at most so many leases. Run has to run.
@@ -113,19 +117,19 @@ func (h *Holder) Acquire(
 		return nil, err
 	}
 	now, number := time.Now(), h.next.Add(uint64(n))-uint64(n)
+	until, shared := now.Add(terms.Life), &h.none
+	if terms.From != nil {
+		until, shared = now.Add(Grace), &terms.From.origins
+	}
 	granted := make([]Granted, len(all))
 	for i, lease := range all {
 		number++
-		e := &entry{
-			Open: Open{On: claims[i].On, Kind: claims[i].Entity.Kind()}, in: in.Hold(),
-			from: terms.From, number: number, until: now.Add(terms.Life).UnixMilli(),
-		}
-		e.put(lease)
-		if terms.From != nil {
-			e.until = now.Add(Grace).UnixMilli()
-		}
-		h.shard(e.number).add(e, now.UnixMilli())
-		granted[i] = Granted{h.names.Name(number), number, lease, e.Open}
+		open := Open{On: claims[i].On, Kind: claims[i].Entity.Kind()}
+		of := shared.share(origin{open, in.Hold(), terms.From})
+		h.shard(number).add(live{
+			parked: parked{until: until.UnixMilli(), of: of}, number: number, lease: lease,
+		}, now.UnixMilli())
+		granted[i] = Granted{h.names.Name(number), number, lease, open}
 	}
 	return granted, nil
 }
@@ -169,19 +173,15 @@ func acquire(
 // Find returns what is known of the open lease of a name. It fails with ErrForged, ErrElsewhere, ErrDied or
 // an *EndedError.
 func (h *Holder) Find(name string) (Open, error) {
-	e, err := h.find(name)
+	number, err := h.names.Number(name)
 	if err != nil {
 		return Open{}, err
 	}
-	return e.Open, nil
-}
-
-func (h *Holder) find(name string) (*entry, error) {
-	number, err := h.names.Number(name)
+	of, err := h.shard(number).find(number)
 	if err != nil {
-		return nil, err
+		return Open{}, err
 	}
-	return h.shard(number).find(number)
+	return of.Open, nil
 }
 
 // Settle settles a lease at actual, and returns it to be read. It fails as Find does, and as
@@ -221,13 +221,13 @@ func (h *Holder) Alive(name string) error { return h.alive(name, nil) }
 func (h *Holder) Adopt(name string, from *Client) error { return h.alive(name, from) }
 
 func (h *Holder) alive(name string, from *Client) error {
-	e, err := h.find(name)
+	number, err := h.names.Number(name)
 	if err != nil {
 		return err
 	}
-	lease := h.shard(e.number).extend(e, from, time.Now().Add(Grace).UnixMilli())
-	if lease == nil { // it holds nothing that could be lost
-		return nil
+	lease, err := h.shard(number).extend(number, from, time.Now().Add(Grace).UnixMilli())
+	if lease == nil { // it has ended, or holds nothing that could be lost
+		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -243,25 +243,27 @@ func (h *Holder) alive(name string, from *Client) error {
 func (h *Holder) call(
 	ctx context.Context, name string, how End, by func(*limits.Lease) error,
 ) (*limits.Lease, error) {
-	e, err := h.find(name)
+	number, err := h.names.Number(name)
 	if err != nil {
 		return nil, err
 	}
-	s := h.shard(e.number)
-	if err := s.begin(ctx, e); err != nil {
+	s := h.shard(number)
+	l, err := s.begin(ctx, number)
+	if err != nil {
 		return nil, err
 	}
-	lease, err := e.take()
+	lease, err := l.take()
 	if err != nil {
-		s.finish(e, Unknown, nil)
+		s.finish(l, Unknown, nil)
 		return nil, err
 	}
 	err = by(lease)
 	if _, invalid := errors.AsType[*runtime.InvalidError](err); invalid {
 		how = Unknown
 	}
-	if s.finish(e, how, lease); how != Unknown {
-		h.ended(e, how)
+	of := l.began
+	if s.finish(l, how, lease); how != Unknown {
+		h.ended(of, how)
 	}
 	if errors.Is(err, runtime.ErrSettled) { // its Limiter was closed
 		err = &EndedError{}
@@ -269,9 +271,9 @@ func (h *Holder) call(
 	return lease, err
 }
 
-// ended counts the end of e.
-func (h *Holder) ended(e *entry, how End) {
+// ended counts the end of a lease.
+func (h *Holder) ended(of *origin, how End) {
 	h.open.Add(-1)
 	h.ends[how].Add(1)
-	e.in.Drop()
+	of.in.Drop()
 }

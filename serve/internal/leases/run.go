@@ -28,13 +28,15 @@ func (h *Holder) Run(ctx context.Context) {
 			last++
 			for i := range h.shards {
 				for _, e := range h.shards[i].expire(int(last%ticks), now.UnixMilli()) {
+					if e.lease == nil { // a parked one holds nothing, so there is nothing to write
+						h.ended(e.of, Expired)
+						continue
+					}
 					turns <- struct{}{}
 					under.Go(func() {
 						defer func() { <-turns }()
-						if e.lease != nil { // a parked one holds nothing, so there is nothing to write
-							e.lease.Keep(context.WithoutCancel(ctx))
-						}
-						h.ended(e, Expired)
+						e.lease.Keep(context.WithoutCancel(ctx))
+						h.ended(e.of, Expired)
 					})
 				}
 			}

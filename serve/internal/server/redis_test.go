@@ -30,7 +30,7 @@ func TestNamedOnRedis(t *testing.T) {
 	}
 	at := redisstore.New(redis.Client, redisstore.Prefix(redis.Prefix))
 	r := newRigWithout(t)
-	l, err := schema.Open(at, runtime.WithLogger(r.logger()))
+	l, err := schema.Open(at, runtime.WithLogger(r.logger()), runtime.WithClock(redis))
 	if err != nil {
 		t.Fatal(err)
 	}
