@@ -7,6 +7,7 @@ that show, and questions that the search does not answer.
 import re
 import shutil
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 SIZES = {390: 844, 1280: 800}
@@ -65,35 +66,39 @@ def check_search(page, site, words, answer, wrong):
         wrong.append(f"search for {words!r} finds {found}, not docs/{answer}.html")
 
 
-def check(site, questions, shots=None):
-    """Return what is wrong with a site, and how many pages it has."""
+@contextmanager
+def open_browser():
+    """Open Chromium, and close it in the end."""
     from playwright.sync_api import sync_playwright
 
+    options = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    with sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=browser_path(), args=options, chromium_sandbox=False)
+        yield browser
+        browser.close()
+
+
+def check(browser, site, questions, shots=None):
+    """Return what is wrong with a site, and how many pages it has."""
     wrong = []
     pages = sorted(site.rglob("*.html"))
-    with sync_playwright() as p:
-        options = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-        browser = p.chromium.launch(executable_path=browser_path(), args=options, chromium_sandbox=False)
-        for width, height in SIZES.items():
-            for scheme in SCHEMES:
-                window = {"width": width, "height": height}
-                page = browser.new_page(viewport=window, color_scheme=scheme)
-                page.set_default_timeout(PATIENCE)
-                listen(page, wrong)
-                for file in pages:
-                    page.goto(file.as_uri())
-                    name = file.relative_to(site).as_posix()
-                    check_layout(page, f"{name}, {scheme}", width, wrong)
-                    if shots:
-                        picture = f"{name.replace('/', '_')}-{width}-{scheme}.png"
-                        page.screenshot(path=shots / picture)
-                page.close()
-        page = browser.new_page()
-        page.set_default_timeout(PATIENCE)
-        listen(page, wrong)
-        for words, answer in questions:
-            check_search(page, site, words, answer, wrong)
-        browser.close()
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    listen(page, wrong)
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for file in pages:
+            page.goto(file.as_uri())
+            name = file.relative_to(site).as_posix()
+            for width, height in SIZES.items():
+                page.set_viewport_size({"width": width, "height": height})
+                check_layout(page, f"{name}, {scheme}", width, wrong)
+                if shots:
+                    picture = f"{name.replace('/', '_')}-{width}-{scheme}.png"
+                    page.screenshot(path=shots / picture)
+    for words, answer in questions:
+        check_search(page, site, words, answer, wrong)
+    page.close()
     return list(dict.fromkeys(wrong)), len(pages)
 
 
@@ -103,7 +108,8 @@ def main():
         print("SKIPPED docs-check: no Chromium or Chrome on PATH: apt-get install chromium")
         return
     site, questions = Path(sys.argv[1]).resolve(), QUESTION.findall(Path(sys.argv[2]).read_text())
-    wrong, pages = check(site, questions, Path(sys.argv[3]) if len(sys.argv) > 3 else None)
+    with open_browser() as browser:
+        wrong, pages = check(browser, site, questions, Path(sys.argv[3]) if len(sys.argv) > 3 else None)
     for w in wrong:
         print(w, file=sys.stderr)
     if pages < 40 or len(questions) < 10:

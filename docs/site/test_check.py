@@ -6,6 +6,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest.mock import patch
 
 import check
 
@@ -35,6 +36,8 @@ class Controls(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.site, cls.said = build(Path(folder.name))
+        if check.browser_path():
+            cls.browser = cls.enterClassContext(check.open_browser())
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -64,7 +67,7 @@ class Controls(unittest.TestCase):
         text = (site / page).read_text()
         self.assertIn(old, text)
         (site / page).write_text(text.replace(old, new))
-        return check.check(site, [(ask, "water")])[0]
+        return check.check(self.browser, site, [(ask, "water")])[0]
 
     def test_good(self):
         self.assertEqual([], self.look())
@@ -93,6 +96,7 @@ class Controls(unittest.TestCase):
     def test_search_finds_nothing(self):
         self.assertEqual(["search for 'fire' finds [], not docs/water.html"], self.look(ask="fire"))
 
+    @patch("check.PATIENCE", 3000)
     def test_search_is_broken(self):
         wrong = self.look("searchindex.js", "Search.setIndex", "void ")
         self.assertEqual(["search for 'wet' does not end: TimeoutError"], wrong)

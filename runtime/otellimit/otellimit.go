@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/fewkeys"
@@ -76,8 +77,12 @@ func New(opts ...Option) (*runtime.Observer, error) {
 		}
 		r.instruments[m] = i
 	}
+	measures := metrics.Observer(r)
+	if _, none := o.tracers.(noop.TracerProvider); none { // the attributes of its spans would be made in vain
+		return measures, nil
+	}
 	spans := &spans{o.tracers.Tracer(Scope), o.own}
-	return runtime.Observers(metrics.Observer(r), &runtime.Observer{Store: spans.store}), nil
+	return runtime.Observers(measures, &runtime.Observer{Store: spans.store}), nil
 }
 
 // instrument takes a measurement of a series.
