@@ -11,6 +11,9 @@ import (
 	"github.com/sluice-go/sluice/serve/internal/limits"
 )
 
+// rounds is how often the two ways take turns.
+const rounds = 5
+
 // callers is how many callers there are: enough for calls of 10 ms at 5,000 a second.
 const callers = 128
 
@@ -79,8 +82,9 @@ func at(all []time.Duration, percent float64) time.Duration {
 	return all[min(len(all)-1, int(float64(len(all))*percent/100))]
 }
 
-// added prints latencies in Go and through the server, in turns, and their difference. It calls each key on
-// both ways before: the first call of a key takes two round trips, since it reads its bucket.
+// added prints latencies in Go and through the server, in turns, and their difference: medians of rounds, for
+// machines have bad moments. A round has some garbage collections. It calls each key on both ways before: the
+// first call of a key takes two round trips, since it reads its bucket.
 func (b *bed) added(ctx context.Context, rate, keys int, span time.Duration) error {
 	on, err := b.limits.Resource("api")
 	if err != nil {
@@ -113,27 +117,35 @@ func (b *bed) added(ctx context.Context, rate, keys int, span time.Duration) err
 			return err
 		}
 	}
-	const rounds = 5
-	var direct, served []time.Duration
-	for range rounds {
+	percents := []float64{50, 99}
+	var direct, served, more [2][rounds]time.Duration // by percentile and round
+	for round := range rounds {
 		one, err := paced(rate, span/rounds, inGo)
 		if err != nil {
 			return err
 		}
-		direct = append(direct, one...)
-		if one, err = paced(rate, span/rounds, byHTTP); err != nil {
+		other, err := paced(rate, span/rounds, byHTTP)
+		if err != nil {
 			return err
 		}
-		served = append(served, one...)
+		slices.Sort(one)
+		slices.Sort(other)
+		for i, p := range percents {
+			direct[i][round], served[i][round] = at(one, p), at(other, p)
+			more[i][round] = served[i][round] - direct[i][round]
+		}
 	}
-	slices.Sort(direct)
-	slices.Sort(served)
-	for _, p := range []float64{50, 99} {
-		fmt.Printf("p%.0f at %d/s over %d keys: Go %v, HTTP %v, added %v\n", p, rate, keys,
-			at(direct, p).Round(time.Microsecond), at(served, p).Round(time.Microsecond),
-			(at(served, p) - at(direct, p)).Round(time.Microsecond))
+	for i, p := range percents {
+		fmt.Printf("p%.0f at %d/s over %d keys, medians of %d rounds: Go %v, HTTP %v, added %v\n", p, rate, keys,
+			rounds, median(direct[i]), median(served[i]), median(more[i]))
 	}
 	return nil
+}
+
+// median returns the median of all rounds.
+func median(all [rounds]time.Duration) time.Duration {
+	slices.Sort(all[:])
+	return all[len(all)/2].Round(time.Microsecond)
 }
 
 // flood makes calls as fast as they are answered, from some connections, and returns how many there were.

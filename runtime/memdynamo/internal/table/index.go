@@ -1,7 +1,6 @@
 package table
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -67,7 +66,7 @@ func (t *Table) project(index *IndexDef, item value.Map) value.Map {
 		return item
 	}
 	entry := t.Def.Key.attributes(item)
-	maps.Copy(entry, index.Key.attributes(item))
+	index.Key.copyTo(entry, item)
 	for _, name := range index.Projection.NonKey {
 		if v, ok := item[name]; ok {
 			entry[name] = v

@@ -31,11 +31,17 @@ func (s *KeySchema) keyOf(item value.Map) (key Key, ok bool) {
 
 // attributes returns the item's key attributes.
 func (s *KeySchema) attributes(item value.Map) value.Map {
-	key := value.Map{s.Hash.Name: item[s.Hash.Name]}
-	if s.Sort.Name != "" {
-		key[s.Sort.Name] = item[s.Sort.Name]
-	}
+	key := value.Map{}
+	s.copyTo(key, item)
 	return key
+}
+
+// copyTo copies the item's key attributes to another item.
+func (s *KeySchema) copyTo(other, item value.Map) {
+	other[s.Hash.Name] = item[s.Hash.Name]
+	if s.Sort.Name != "" {
+		other[s.Sort.Name] = item[s.Sort.Name]
+	}
 }
 
 func (a *Attribute) ordered(item value.Map) (text string, ok bool) {

@@ -37,6 +37,9 @@ func Append(b []byte, v Value) []byte {
 	return append(b, '}')
 }
 
+// usual is how many bytes an attribute mostly has as JSON: growing for each would take twice as many.
+const usual = 40
+
 // AppendMap appends the item as JSON, attributes in the order of their names: {"a":{"S":"x"}}.
 func AppendMap(b []byte, m Map) []byte {
 	names := make([]string, 0, len(m)) // slices.Sorted would grow it step by step
@@ -44,7 +47,7 @@ func AppendMap(b []byte, m Map) []byte {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	b = append(b, '{')
+	b = append(slices.Grow(b, usual*len(m)), '{')
 	for i, name := range names {
 		if i > 0 {
 			b = append(b, ',')
