@@ -50,7 +50,7 @@ resources:
 func main() {
 	rate := flag.Int("rate", 5000, "calls in a second")
 	keys := flag.Int("keys", 100, "users that call")
-	span := flag.Duration("for", 20*time.Second, "duration of each measurement")
+	span := flag.Duration("for", 10*time.Second, "duration of each measurement")
 	open := flag.Int("leases", 100_000, "leases that are open at once")
 	flag.Parse()
 	if err := run(*rate, *keys, *open, *span); err != nil {
@@ -134,10 +134,10 @@ func run(rate, keys, open int, span time.Duration) error {
 	if err := b.added(ctx, rate, keys, span); err != nil {
 		return err
 	}
-	if err := b.hot(span / 2); err != nil {
+	if err := b.hot(span); err != nil {
 		return err
 	}
-	if err := b.denials(span / 2); err != nil {
+	if err := b.denials(span); err != nil {
 		return err
 	}
 	return memory(ctx, open)
