@@ -26,7 +26,7 @@ func SpaceCollections() (end func()) {
 	return func() { runtime.KeepAlive(ballast) }
 }
 
-// spacing returns how many bytes to allocate between two collections, by the memory that the process may have.
+// spacing returns how many bytes to allocate between two collections of a process with so much memory.
 func spacing(memory memlimit.Provider) uint64 {
 	n, err := memory()
 	if err != nil {
