@@ -10,8 +10,8 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-SIZES = {390: 844, 1280: 800}
-SCHEMES = ["light", "dark"]
+HEIGHTS = {390: 844, 1280: 800}  # of windows, by their width
+SCHEMES = {"light": [390, 1280], "dark": [1280, 390]}  # the first is the width in which a page is loaded
 PATIENCE = 30_000  # milliseconds, on a busy machine
 FIRST = 5  # a search has the right page among so many
 
@@ -85,17 +85,19 @@ def check(browser, site, questions, shots=None):
     page = browser.new_page()
     page.set_default_timeout(PATIENCE)
     listen(page, wrong)
-    for scheme in SCHEMES:
+    for scheme, sizes in SCHEMES.items():
         page.emulate_media(color_scheme=scheme)
         for file in pages:
-            page.goto(file.as_uri())
             name = file.relative_to(site).as_posix()
-            for width, height in SIZES.items():
-                page.set_viewport_size({"width": width, "height": height})
+            for width in sizes:
+                page.set_viewport_size({"width": width, "height": HEIGHTS[width]})
+                if width == sizes[0]:
+                    page.goto(file.as_uri())
                 check_layout(page, f"{name}, {scheme}", width, wrong)
                 if shots:
                     picture = f"{name.replace('/', '_')}-{width}-{scheme}.png"
                     page.screenshot(path=shots / picture)
+    page.emulate_media(color_scheme="light")
     for words, answer in questions:
         check_search(page, site, words, answer, wrong)
     page.close()
@@ -116,7 +118,7 @@ def main():
         sys.exit(f"{pages} pages and {len(questions)} questions: is all of it read?")
     if wrong:
         sys.exit(1)
-    print(f"{pages} pages, {list(SIZES)} px, {' and '.join(SCHEMES)}; {len(questions)} questions: ok")
+    print(f"{pages} pages, {list(HEIGHTS)} px, {' and '.join(SCHEMES)}; {len(questions)} questions: ok")
 
 
 if __name__ == "__main__":

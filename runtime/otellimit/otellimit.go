@@ -78,7 +78,7 @@ func New(opts ...Option) (*runtime.Observer, error) {
 		r.instruments[m] = i
 	}
 	measures := metrics.Observer(r)
-	if _, none := o.tracers.(noop.TracerProvider); none { // the attributes of its spans would be made in vain
+	if _, none := o.tracers.(noop.TracerProvider); none { // nobody would see the attributes of its spans
 		return measures, nil
 	}
 	spans := &spans{o.tracers.Tracer(Scope), o.own}

@@ -134,7 +134,7 @@ func NewLocal(t testing.TB) *dynamodb.Client {
 			t.Error(err)
 		}
 	})
-	return withPatience(server.Client())
+	return withLateReplies(server.Client())
 }
 
 // RequireLocal skips a test that is about DynamoDB Local in a run that is not for it.
@@ -159,7 +159,7 @@ func (e *engines) startLocal(ctx context.Context) (*dynamodb.Client, error) {
 	if !l.started {
 		l.started = true
 		if l.server, l.err = dynamolocal.Start(ctx, dynamolocal.Options{}); l.err == nil {
-			l.client = withPatience(l.server.Client())
+			l.client = withLateReplies(l.server.Client())
 		}
 	}
 	return l.client, l.err

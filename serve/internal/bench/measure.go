@@ -83,8 +83,8 @@ func at(all []time.Duration, percent float64) time.Duration {
 }
 
 // added prints latencies in Go and through the server, in turns, and their difference: medians of rounds, for
-// machines have bad moments. A round has some garbage collections. It calls each key on both ways before: the
-// first call of a key takes two round trips, since it reads its bucket.
+// machines have bad moments. It calls each key on both ways before: the first call of a key takes two round
+// trips, since it reads its bucket.
 func (b *bed) added(ctx context.Context, rate, keys int, span time.Duration) error {
 	on, err := b.limits.Resource("api")
 	if err != nil {

@@ -24,7 +24,7 @@ func (e End) String() string {
 	return [...]string{"unknown", "settled", "kept", "released", "expired"}[e]
 }
 
-// origin is where leases come from. It is shared, and never changes.
+// origin is where leases come from. Many leases have the same. It never changes.
 type origin struct {
 	Open
 
@@ -32,11 +32,12 @@ type origin struct {
 	from *Client // nil for none
 }
 
-// origins has the origin of the newest lease. A client mostly goes on as it began, so its leases share one.
+// origins has the origin that was asked for last. Leases of a client mostly have the same. Those of Envoy do
+// while the resource and the kind of entity stay.
 type origins struct{ newest atomic.Pointer[origin] }
 
-// share returns an origin that equals o: the newest, if it does.
-func (s *origins) share(o origin) *origin {
+// get returns an origin that equals o: the last one, if it does.
+func (s *origins) get(o origin) *origin {
 	newest := s.newest.Load()
 	if newest == nil || *newest != o {
 		newest = &o
@@ -46,7 +47,7 @@ func (s *origins) share(o origin) *origin {
 }
 
 // parked is an open lease that is set aside. A server may have millions. A garbage collection follows each
-// pointer in them, while calls wait, so they have as few as can be.
+// pointer in them, while calls wait, so each has two.
 type parked struct {
 	text  string // by limits.Lease.Park
 	until int64  // when it ends, in ms, unless its client is open by then
@@ -71,7 +72,7 @@ func (p *parked) extend(from *Client, until int64) {
 	if from != nil {
 		o := *p.of
 		o.from = from
-		p.of = from.origins.share(o)
+		p.of = from.origins.get(o)
 	}
 }
 
@@ -83,7 +84,7 @@ type live struct {
 	number  uint64
 	lease   *limits.Lease // nil if text is the lease
 	calling chan struct{} // is closed when the call under way has ended; nil if there is none
-	began   *origin       // what of was when it began; since then, the client may have changed
+	began   *origin       // what of was when it began: Adopt may have changed of since
 }
 
 // park puts the lease aside, and reports whether it can be.

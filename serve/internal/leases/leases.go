@@ -117,15 +117,15 @@ func (h *Holder) Acquire(
 		return nil, err
 	}
 	now, number := time.Now(), h.next.Add(uint64(n))-uint64(n)
-	until, shared := now.Add(terms.Life), &h.none
+	until, known := now.Add(terms.Life), &h.none
 	if terms.From != nil {
-		until, shared = now.Add(Grace), &terms.From.origins
+		until, known = now.Add(Grace), &terms.From.origins
 	}
 	granted := make([]Granted, len(all))
 	for i, lease := range all {
 		number++
 		open := Open{On: claims[i].On, Kind: claims[i].Entity.Kind()}
-		of := shared.share(origin{open, in.Hold(), terms.From})
+		of := known.get(origin{open, in.Hold(), terms.From})
 		h.shard(number).add(live{
 			parked: parked{until: until.UnixMilli(), of: of}, number: number, lease: lease,
 		}, now.UnixMilli())

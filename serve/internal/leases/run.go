@@ -24,6 +24,7 @@ func (h *Holder) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
+		last = min(last, now.Unix()) // the clock may have been set back
 		for last = max(last, now.Unix()-ticks); last < now.Unix(); {
 			last++
 			for i := range h.shards {

@@ -39,12 +39,14 @@ func (s *shard) add(l live, now int64) {
 	if isParked {
 		s.parked[l.number] = l.parked
 	} else {
-		s.live[l.number] = &l
+		own := l // l itself stays on the stack
+		s.live[l.number] = &own
 	}
 	s.schedule(l.number, l.end(now), now)
 }
 
-// schedule has a lease looked at in the second after it may end, at an instant in ms, or before.
+// schedule has a lease looked at in the second after end, but at most Grace and a second from now. Both are
+// in ms.
 func (s *shard) schedule(number uint64, end, now int64) {
 	at := min(max(end, now), now+Grace.Milliseconds())
 	tick := &s.due[(at/1000+1)%ticks]
@@ -65,7 +67,7 @@ func (s *shard) find(number uint64) (*origin, error) {
 }
 
 // extend keeps a lease open until an instant, in ms, and while from is open, unless that is nil. It returns
-// the lease, or nil if that is parked.
+// the lease, or nil if that can be parked.
 func (s *shard) extend(number uint64, from *Client, until int64) (*limits.Lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +124,7 @@ func (s *shard) finish(l *live, how End, lease *limits.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(l.calling)
-	l.calling = nil
+	l.calling, l.began = nil, nil
 	if how != Unknown {
 		delete(s.live, l.number)
 		s.note(l.number, how)

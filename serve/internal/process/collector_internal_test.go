@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"runtime"
 	"runtime/metrics"
 	"testing"
@@ -38,17 +39,33 @@ func TestSpaceCollections(t *testing.T) {
 	}
 }
 
-// TestSpacing: small containers get a part of their memory, and machines a bounded part.
+// TestSpacing: small containers and machines get a part of their memory, and large ones a bounded part.
 func TestSpacing(t *testing.T) {
-	for memory, want := range map[uint64]uint64{
-		64 << 20: 16 << 20, 256 << 20: 64 << 20, 1 << 30: 256 << 20, 64 << 30: 256 << 20,
-	} {
-		if got := spacing(memlimit.Limit(memory)); got != want {
-			t.Errorf("of %d MiB: %d MiB, want %d", memory>>20, got>>20, want>>20)
+	const none = 0
+	as := func(n uint64, otherwise error) memlimit.Provider {
+		if n == none {
+			return func() (uint64, error) { return 0, otherwise }
 		}
+		return memlimit.Limit(n)
 	}
-	unknown := func() (uint64, error) { return 0, memlimit.ErrNoLimit }
-	if got := spacing(unknown); got != unknownSpacing {
-		t.Errorf("of unknown memory: %d MiB", got>>20)
+	other := errors.New("cannot be read")
+	for _, test := range []struct {
+		container, machine uint64
+		err                error // of the container, if it has no limit
+		want               uint64
+	}{
+		{64 << 20, 64 << 30, nil, 16 << 20},
+		{256 << 20, 64 << 30, nil, 64 << 20},
+		{1 << 30, 64 << 30, nil, 256 << 20},
+		{64 << 30, 64 << 30, nil, 256 << 20},
+		{2 << 30, 512 << 20, nil, 128 << 20},
+		{none, 64 << 30, memlimit.ErrNoLimit, 256 << 20},
+		{none, 512 << 20, memlimit.ErrCgroupsNotSupported, 128 << 20},
+		{none, 64 << 30, other, unknownSpacing},
+		{none, none, memlimit.ErrNoLimit, unknownSpacing},
+	} {
+		if got := spacing(as(test.container, test.err), as(test.machine, other)); got != test.want {
+			t.Errorf("%+v: %d MiB", test, got>>20)
+		}
 	}
 }

@@ -37,7 +37,7 @@ func Append(b []byte, v Value) []byte {
 	return append(b, '}')
 }
 
-// usual is how many bytes an attribute mostly has as JSON: growing for each would take twice as many.
+// usual is how many bytes an attribute mostly has as JSON. Growing for each would allocate twice as many.
 const usual = 40
 
 // AppendMap appends the item as JSON, attributes in the order of their names: {"a":{"S":"x"}}.

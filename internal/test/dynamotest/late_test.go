@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// TestPatient: a reply that comes after a request's deadline arrives, which it does not without patience. A
+// TestLateReplies: a reply that comes after a request's deadline arrives, but not at another client. A
 // request that is cancelled ends, although no reply comes.
-func TestPatient(t *testing.T) {
+func TestLateReplies(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
@@ -41,13 +41,13 @@ func TestPatient(t *testing.T) {
 	late, end := context.WithDeadline(t.Context(), time.Now())
 	defer end()
 	if _, err := ask(late, server.Client()); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the deadline has passed, without patience: %v, want %v", err, context.DeadlineExceeded)
+		t.Errorf("the deadline has passed, at another client: %v, want %v", err, context.DeadlineExceeded)
 	}
 	go func() {
 		<-asked
 		answer <- struct{}{}
 	}()
-	if body, err := ask(late, patient{server.Client()}); err != nil || body != "late" {
+	if body, err := ask(late, awaiting{server.Client()}); err != nil || body != "late" {
 		t.Errorf("the deadline has passed: %q, %v, want the reply", body, err)
 	}
 
@@ -56,7 +56,7 @@ func TestPatient(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	if _, err := ask(ctx, patient{server.Client()}); !errors.Is(err, context.Canceled) {
+	if _, err := ask(ctx, awaiting{server.Client()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v, want %v", err, context.Canceled)
 	}
 }
