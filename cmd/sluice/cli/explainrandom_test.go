@@ -99,7 +99,7 @@ func TestExplainIsWhatCallsGet(t *testing.T) {
 			if code, _, errs := at.run("catalog", "apply", file); code != 0 {
 				t.Fatal(errs)
 			}
-			for i := range longform.Count(t, "edits", 300, 30) {
+			for i := range longform.Count(t, "edits", 200, 30) {
 				key := named.Key{ID: strconv.Itoa(i), Org: named.Org{ID: strconv.Itoa(i)}}
 				name := []string{"gpt-5", "dated", "old"}[dice.IntN(3)]
 				if err := first.Entities().Put(t.Context(), key); err != nil {

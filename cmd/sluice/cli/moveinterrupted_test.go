@@ -178,13 +178,17 @@ func TestFilesInterrupted(t *testing.T) {
 	for name, open := range interruptible() {
 		for _, line := range [][]string{{"catalog", "apply", names}, {"override", "import", rows}} {
 			n := 1
-			for ; interruptFile(t, name, open(t), n, line); n += interruptStep() {
+			for ; interruptFile(t, name, open(t), n, line); n += fileStep() {
 				continue
 			}
 			t.Logf("%s: %s was interrupted at up to %d requests", name, line[:2], n)
 		}
 	}
 }
+
+// fileStep is interruptStep for files. Each entry takes as many requests, two on a table and ten on Redis. So
+// every third request of a file is at times each of an entry's.
+func fileStep() int { return max(interruptStep(), 3) }
 
 // interruptStep is how many requests apart the interrupts of a test are.
 func interruptStep() int {

@@ -260,7 +260,7 @@ func histories() map[string]history {
 // TestHistories plays histories of 16 processes. They admit no more than the bound, in all intervals. In the
 // end, the table has charged exactly the tokens that calls used, and those that were lost.
 func TestHistories(t *testing.T) {
-	seeds := longform.Count[uint64](t, "seeds of each history", 12, 1)
+	seeds := longform.Count[uint64](t, "seeds of each history", 8, 1)
 	alike := map[string]string{
 		"skew": "spikes", "chains": "silence", "settles over chains": "silence", "kills": "silence",
 	}
