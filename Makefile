@@ -18,7 +18,8 @@ BENCHFLAGS ?=
 DEMOFLAGS ?=
 
 # The packages of the modules that users read first: the libraries with their examples, the command, the documents.
-ALL := ./... ./cmd/sluice/... ./docs/...
+# The command is first, since tests of it are long and take turns: at the end, nothing would run beside them.
+ALL := ./cmd/sluice/... ./... ./docs/...
 
 # Modules whose dependencies those need not download.
 APART := internal/release internal/test/bench internal/test/s3test runtime/grpclimit runtime/otellimit serve
