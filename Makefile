@@ -148,10 +148,11 @@ test-serve: report ## run the tests of sluice-serve, a module of its own
 	cd serve && $(REPORT) $(NOVET) $(TESTFLAGS) ./...
 
 # The packages whose code or tests have a go statement, or import sync or synctest. gen writes text, and docs runs what
-# others test. cmd/sluice, infra and doccheck run processes, and the differential test sends one request at a time.
+# others test. cmd/sluice runs scripts, that is processes of their own, and the differential test sends one request at
+# a time.
 RACED = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./cmd/sluice/... ./examples/... ./internal/... ./runtime/... | \
 	while read -r dir; do \
-		case "$$dir" in */cmd/sluice | */tool/infra | */test/doccheck | */memdynamo/differential) continue ;; esac; \
+		case "$$dir" in */cmd/sluice | */memdynamo/differential) continue ;; esac; \
 		! grep -qE '^\s*go (func\b|[a-z]\w*[.(])|"(golang.org/x/)?sync(/\w+)?"|"testing/synctest"' "$$dir"/*.go || echo "$$dir"; \
 	done)
 

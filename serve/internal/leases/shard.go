@@ -165,23 +165,22 @@ func (s *shard) expire(tick int, now int64) (over []expired) {
 	numbers := s.due[tick]
 	s.due[tick] = nil
 	for _, number := range numbers {
-		if p, ok := s.parked[number]; ok {
-			if end := p.end(now); end > now {
-				s.schedule(number, end, now)
+		l := s.live[number]
+		if l == nil {
+			p, ok := s.parked[number]
+			if !ok {
 				continue
 			}
-			delete(s.parked, number)
-			s.note(number, Expired)
-			over = append(over, expired{of: p.of})
-		} else if l := s.live[number]; l != nil {
-			if end := l.end(now); end > now || l.calling != nil {
-				s.schedule(number, end, now)
-				continue
-			}
-			delete(s.live, number)
-			s.note(number, Expired)
-			over = append(over, expired{l.of, l.lease})
+			l = &live{parked: p}
 		}
+		if end := l.end(now); end > now || l.calling != nil {
+			s.schedule(number, end, now)
+			continue
+		}
+		delete(s.live, number)
+		delete(s.parked, number)
+		s.note(number, Expired)
+		over = append(over, expired{l.of, l.lease})
 	}
 	return over
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"math"
 	"os"
 	"runtime"
 
@@ -32,7 +33,7 @@ func SpaceCollections() (end func()) {
 func spacing(container, machine memlimit.Provider) uint64 {
 	limit, err := container()
 	if errors.Is(err, memlimit.ErrNoLimit) || errors.Is(err, memlimit.ErrCgroupsNotSupported) {
-		limit, err = mostSpacing*spacingPart, nil
+		limit, err = math.MaxUint64, nil
 	}
 	total, unknown := machine()
 	if err != nil || unknown != nil {
