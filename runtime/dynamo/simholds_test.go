@@ -414,7 +414,7 @@ func TestSimulationOfHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			admitted := 0
-			for seed := range longform.Count(t, "histories", 20, 2) {
+			for seed := range longform.Count(t, "histories of each kind", 20, 1) {
 				h.seed = uint64(seed + 1)
 				judge := h.play(t)
 				if admitted += judge.admitted; judge.wrong != "" {

@@ -463,7 +463,7 @@ func TestPlansRandomlyCatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := map[string]int{}
-			for seed := range uint64(12) {
+			for seed := range longform.Count[uint64](t, "histories of each fault", 12, 6) {
 				if err := newPlanWorld(t, seed, test.fault).run(150); err != nil {
 					reason, _, _ := strings.Cut(err.Error(), " ")
 					found[reason+" "]++

@@ -186,9 +186,14 @@ func TestFilesInterrupted(t *testing.T) {
 	}
 }
 
-// fileStep is interruptStep for files. Each entry takes as many requests, two on a table and ten on Redis. So
-// every third request of a file is at times each of an entry's.
-func fileStep() int { return max(interruptStep(), 3) }
+// fileStep is interruptStep for files. Each entry takes as many requests, two on a table and ten on Redis. Every
+// third request of a file, or every seventh, is at times each of an entry's.
+func fileStep() int {
+	if longform.Wanted() {
+		return 3
+	}
+	return 7
+}
 
 // interruptStep is how many requests apart the interrupts of a test are.
 func interruptStep() int {
