@@ -27,6 +27,9 @@ APART := internal/release internal/test/bench internal/test/s3test runtime/grpcl
 # go test that names the skipped tests at the end: it is built first, since tests of other modules run it too.
 REPORT := $(abspath $(BUILD))/report
 
+# One package more at once than there are processors, since some tests wait: for processes, or a server that is silent.
+AT_ONCE := -p=$(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+
 # `make lint` vets everything. With an empty cache, go test would vet the AWS SDK as well.
 NOVET := -vet=off
 
@@ -85,11 +88,11 @@ test test-long test-local test-redis test-valkey test-s3 race fuzz lint check ge
 
 .PHONY: test
 test: report ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…); it lists what it leaves out or skips
-	$(REPORT) $(NOVET) $(TESTFLAGS) $(ALL)
+	$(REPORT) $(NOVET) $(AT_ONCE) $(TESTFLAGS) $(ALL)
 
 .PHONY: test-long
 test-long: report ## run all tests in their long form, as CI does
-	SLUICE_TEST=long $(REPORT) $(NOVET) $(TESTFLAGS) $(ALL)
+	SLUICE_TEST=long $(REPORT) $(NOVET) $(AT_ONCE) $(TESTFLAGS) $(ALL)
 
 .PHONY: test-local
 test-local: $(LOCAL) report ## run the tests of DynamoDB on DynamoDB Local, and those that compare the engine with it
