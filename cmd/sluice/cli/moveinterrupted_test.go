@@ -186,8 +186,8 @@ func TestFilesInterrupted(t *testing.T) {
 	}
 }
 
-// fileStep is interruptStep for files. Each entry takes as many requests, two on a table and ten on Redis. Every
-// third request of a file, or every seventh, is at times each of an entry's.
+// fileStep is interruptStep for files. Each entry takes as many requests, two on a table and ten on Redis.
+// Every third request of a file, or every seventh, is at times each of an entry's.
 func fileStep() int {
 	if longform.Wanted() {
 		return 3

@@ -86,7 +86,7 @@ func TestQuotaMoves(t *testing.T) {
 // moves plays TestQuotaMoves.
 func moves(t *testing.T, def *storetest.Variant) (places []*place, total *books) {
 	t.Helper()
-	const lasts, many, few = 8 * time.Second, 1_500, 150 // calls a second
+	const lasts, many, few = 12 * time.Second, 1_500, 150 // calls a second
 	snapshots := &shared{objects: map[string][]byte{}}
 	total = newBooks()
 	ended := make(chan struct{})
