@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -33,10 +34,17 @@ func TestErrorTexts(t *testing.T) {
 			Requested: 10, Available: 3, RetryAfter: 90 * time.Second, Unsynced: true},
 			"sluice: gpt-4 denied for user-1: tpm has 3 of 10 tokens, retry after 1m30s, " +
 				"by the floor of a region in which regional sync has never run"},
+		{"denied money", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "day", Unit: "USD",
+			Requested: int64(4 * money.Unit / 1000), Available: int64(25 * money.Cent), RetryAfter: time.Hour},
+			"sluice: gpt-4 denied for user-1: day has 0.25 of 0.004 USD, retry after 1h0m0s"},
 		{"cost exceeds burst", &runtime.CostTooLargeError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm",
 			Requested: 11, Burst: 10},
 			"sluice: gpt-4 for user-1: cost of 11 tpm exceeds the 10 of a full bucket and can never be served: " +
 				"split the call, or raise the limit"},
+		{"cost exceeds a budget", &runtime.CostTooLargeError{Resource: "gpt-4", Entity: "user-1", Limit: "day",
+			Unit: "USD", Requested: 5_001, Burst: 5_000},
+			"sluice: gpt-4 for user-1: cost of 0.000005001 USD exceeds 0.000005 USD, the capacity of day, " +
+				"and can never be served: split the call, or raise the capacity"},
 		{"invalid", &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a\n", Reason: "is bad"},
 			`sluice: gpt-4: id of user "a\n" is bad`},
 		{"invalid, no value", &runtime.InvalidError{Resource: "gpt-4", Field: "cost", Reason: "is empty"},

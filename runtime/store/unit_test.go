@@ -1,11 +1,11 @@
 package store_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -33,28 +33,9 @@ func TestUnits(t *testing.T) {
 	if denied.Unit != "" || denied.Requested != 4 {
 		t.Errorf("%+v, want it to name the first", denied)
 	}
-	large := store.Exceeds(budgets(), "user-1", img, []int64{0, 5_001}, 0)
-	wantText(t, large, "sluice: gpt-4 for user-1: cost of 0.000005001 USD exceeds 0.000005 USD, the capacity "+
-		"of "+
-		"day, and can never be served: split the call, or raise the capacity")
-}
-
-// TestTextsOfMoney: errors have decimals and the currency.
-func TestTextsOfMoney(t *testing.T) {
-	denied := store.AddRefusal(nil, store.Refusal{
-		Resource: "gpt-4", Entity: "user-1", Limit: "day", Unit: "USD", RetryAfter: time.Hour,
-		Requested: int64(4 * money.Unit / 1000), Available: int64(25 * money.Cent),
-	})
-	wantText(t, denied,
-		"sluice: gpt-4 denied for user-1: day has 0.25 of 0.004 USD, retry after 1h0m0s")
-	denied = store.AddRefusal(nil, store.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 4,
-		RetryAfter: time.Second})
-	wantText(t, denied, "sluice: gpt-4 denied for user-1: tpm has 0 of 4 tokens, retry after 1s")
-}
-
-func wantText(t *testing.T, err error, want string) {
-	t.Helper()
-	if err == nil || err.Error() != want {
-		t.Errorf("%v\nwant %s", err, want)
+	large := &store.CostTooLargeError{Resource: "gpt-4", Entity: "user-1", Limit: "day", Unit: "USD",
+		Requested: 5_001, Burst: 5_000}
+	if got := store.Exceeds(budgets(), "user-1", img, []int64{0, 5_001}, 0); !reflect.DeepEqual(got, large) {
+		t.Errorf("%+v, want %+v", got, large)
 	}
 }
