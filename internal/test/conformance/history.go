@@ -290,8 +290,8 @@ func runHistories(t *testing.T, store Store) {
 	all := []string{
 		"admitted", "denied", "settled", "exceeding", "added", "not added", "released", "waited", "shadowed",
 	}
-	if few { // of rare calls there may be none
-		all = all[:3]
+	if few { // there may be none of others: the race detector plays eight short ones of each kind
+		all = all[:1]
 	}
 	for _, what := range all {
 		if counts[what] == 0 {
