@@ -96,6 +96,7 @@ func (b *batch) step(ctx context.Context) {
 	b.roster.removeEnded()
 	switch {
 	case decision == plan.None:
+		b.roster.returnLazy()
 	// A pause comes only before something to send. A refused write's image may deny at once, or show that there
 	// is nothing left to race for.
 	case b.attempt.err != nil && !b.skipsPause():

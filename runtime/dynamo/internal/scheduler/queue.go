@@ -340,22 +340,34 @@ func (s *scheduler) flushDeferred(cached *cachedBucket) {
 			cached.mu.Unlock()
 			return
 		}
-		if wait > 0 { // these settles may be newer than this goroutine, and the clock may have been set back
-			since := time.Duration(s.conn.Now()-cached.deferred[0].called) * time.Millisecond
-			if wait = DeferFor - since; since < 0 {
-				wait = 0
-			}
+		if wait > 0 { // these settles may be newer than this goroutine
+			wait = untilOverdue(cached.deferred[0], s.conn.Now())
 		}
 		if wait <= 0 {
-			for _, r := range cached.deferred {
-				r.overdue = true
-			}
-			cached.queue.enqueue(cached.deferred...)
+			cached.writeOverdue(s, cached.deferred...)
 			cached.deferred = nil
 			cached.hasDeferred.Store(false)
-			s.startWorker(&cached.queue)
 			wait = DeferFor
 		}
 		cached.mu.Unlock()
 	}
+}
+
+// untilOverdue returns how long r, a lazy settle, may still wait for another write at now, in ms. It is 0 or
+// less if r is overdue, and 0 if the clock was set back.
+func untilOverdue(r *Request, now int64) time.Duration {
+	since := time.Duration(now-r.called) * time.Millisecond
+	if since < 0 {
+		return 0
+	}
+	return DeferFor - since
+}
+
+// writeOverdue has overdue settles written by the bucket's own queue. The caller holds the lock.
+func (c *cachedBucket) writeOverdue(s *scheduler, all ...*Request) {
+	for _, r := range all {
+		r.overdue = true
+	}
+	c.queue.enqueue(all...)
+	s.startWorker(&c.queue)
 }

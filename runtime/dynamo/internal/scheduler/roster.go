@@ -147,19 +147,48 @@ func (o *roster) detachLazy() {
 	if len(o.named) == 1 || o.unsure.exists() {
 		return
 	}
-	var stay, leave []*Request
-	for _, r := range o.pending {
-		if r.isLazy() {
-			leave = append(leave, r)
-		} else {
-			stay = append(stay, r)
-		}
-	}
+	stay, leave := splitLazy(o.pending)
 	if len(leave) > 0 {
 		// Other workers write to those that leave from now on, and the next attempt is planned anew.
 		o.pending, o.included = stay, nil
 		o.scheduler.deferSettles(leave)
 	}
+}
+
+// returnLazy leaves the lazy settles that a chain's write has not included to other writes. An overdue one
+// gets a write of its own at once: the next chains with its bucket may be denied too, and siblings may keep
+// this queue busy.
+func (o *roster) returnLazy() {
+	if !o.queue.chained || o.unsure.exists() {
+		return
+	}
+	stay, leave := splitLazy(o.pending)
+	if len(leave) > 0 {
+		o.pending, o.included = stay, nil
+	}
+	for _, r := range leave {
+		if untilOverdue(r, o.scheduler.conn.Now()) > 0 {
+			o.scheduler.deferSettles([]*Request{r})
+			continue
+		}
+		cached := r.portions[0].cached
+		cached.mu.Lock()
+		r.portions[0].target = nil
+		cached.writeOverdue(o.scheduler, r)
+		cached.mu.Unlock()
+	}
+}
+
+// splitLazy returns the lazy settles among all that have not ended, and the rest.
+func splitLazy(all []*Request) (rest, lazy []*Request) {
+	for _, r := range all {
+		if r.isLazy() && !r.ended {
+			lazy = append(lazy, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	return rest, lazy
 }
 
 // chains returns the number of requests included, without lazy settles.

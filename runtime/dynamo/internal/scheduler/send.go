@@ -209,6 +209,7 @@ func (b *batch) commit(all []*Request) {
 	b.roster.finishAll(all, nil)
 	b.roster.denyLeftover(b.attempt.plannedAt)
 	b.reset()
+	b.roster.returnLazy()
 }
 
 // sendTransaction sends the targets' plans together, or again the transaction whose outcome is unknown.
