@@ -1,8 +1,10 @@
 package known
 
 import (
+	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -196,6 +198,23 @@ func movedAt(entity string, ago int64) func(*scene) {
 		onPlan("org-1", 2)(s)
 		s.moved = map[string]int64{entity: s.now - ago}
 	}
+}
+
+// TestMovesAreDropped: a session that changes the plans of many entities, and is never asked for a denial,
+// remembers those of the last second alone.
+func TestMovesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reader{Conn: wire.NewConn(nil, "", &store.Env{Clock: store.SystemClock()})}
+		const each = 10 * time.Millisecond
+		within := int(TrustedFor * time.Millisecond / each)
+		for i := range 100 * within {
+			r.Moved("user-" + strconv.Itoa(i))
+			if n := len(r.moves.at); n > 2*(within+fewMoves) {
+				t.Fatalf("%d entities after %d, want at most twice the %d of a second", n, i+1, within)
+			}
+			time.Sleep(each) //nolint:forbidigo // in a bubble of testing/synctest
+		}
+	})
 }
 
 // TestRefusedIsShared: calls of one cost in one millisecond share a denial by the same image. It says what

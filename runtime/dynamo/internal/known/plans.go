@@ -3,6 +3,7 @@ package known
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -190,10 +191,14 @@ func (r *Resource) keepPlans(read *override.Plans) {
 // moves are the entities whose plan or parent this session has changed within the last TrustedFor. Images
 // from before must not deny. The zero value is ready. It is safe for concurrent use.
 type moves struct {
-	any atomic.Bool
-	mu  sync.Mutex
-	at  map[string]int64 // ms, by entity
+	any  atomic.Bool
+	mu   sync.Mutex
+	at   map[string]int64 // ms, by entity; older ones may be among them
+	most int              // of at, before Moved drops older ones
 }
+
+// fewMoves is how many moves are kept without a look at their age.
+const fewMoves = 64
 
 // Moved notes that this session has changed the plan or the parent of an entity, as stored.
 func (r *Reader) Moved(entity string) {
@@ -201,7 +206,11 @@ func (r *Reader) Moved(entity string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.at == nil {
-		m.at = map[string]int64{}
+		m.at, m.most = map[string]int64{}, fewMoves
+	}
+	if len(m.at) >= m.most { // a program that changes many entities may never ask includes
+		m.dropOld(now)
+		m.most = 2*len(m.at) + fewMoves
 	}
 	m.at[entity] = now
 	m.any.Store(true)
@@ -214,11 +223,7 @@ func (m *moves) includes(b *Bucket, now int64) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for entity, at := range m.at {
-		if !isFresh(at, now, TrustedFor) {
-			delete(m.at, entity)
-		}
-	}
+	m.dropOld(now)
 	m.any.Store(len(m.at) > 0)
 	_, own := m.at[b.At.Entity]
 	if b.shape.On == nil {
@@ -226,4 +231,9 @@ func (m *moves) includes(b *Bucket, now int64) bool {
 	}
 	_, above := m.at[b.shape.On.Of]
 	return own || above
+}
+
+// dropOld drops the moves from before the last TrustedFor. The caller holds the lock.
+func (m *moves) dropOld(now int64) {
+	maps.DeleteFunc(m.at, func(_ string, at int64) bool { return !isFresh(at, now, TrustedFor) })
 }
