@@ -8,8 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/scheduler"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -158,4 +161,62 @@ func (s *session) Refused(
 // Member implements store.Session.
 func (s *session) Member(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	return s.lookups.Member(ctx, entity)
+}
+
+// Check implements store.Session. It checks the table's layout, its owner and this host's clock, and with
+// regions the heartbeat of sync. It records the owner of a table without one, and changes nothing else.
+func (s *session) Check(ctx context.Context) error {
+	conn := s.conn
+	began := conn.Env.Clock.Now()
+	v, _, err := layout.CheckInTime(ctx, conn.API, conn.Table)
+	if err != nil {
+		return err
+	}
+	if err := conn.CheckClock(began, v.Metadata); err != nil {
+		return err
+	}
+	v.CompareRevision(ctx, conn.Env.Logger, conn.Table, s.revision)
+	regional := func(spec *store.Spec) bool { return spec.Regions != nil }
+	if slices.ContainsFunc(s.specs, regional) {
+		retrier := conn.Retrier(wire.OperatorAttempts, s.jitter)
+		if err := override.CheckSynced(ctx, conn.API, retrier, conn.Now()); err != nil {
+			return err
+		}
+	}
+	return v.Claim(ctx, conn.API, conn.Env.Logger, conn.Table, s.specs[0].Owner)
+}
+
+// recordRevision notes in the table that this session's revision has reached it, once, in the background.
+// Only Check reads the note.
+func (s *session) recordRevision(ctx context.Context) {
+	s.recorded.Do(func() {
+		conn := s.conn
+		conn.NoteBeside(ctx, &s.background, layout.NoteRevision(conn.Table, s.revision), "the schema's revision")
+	})
+}
+
+// Members implements store.Session. This session's Member sees their writes at once. Other sessions see them
+// when their cached look-ups are due.
+func (s *session) Members() store.MemberStore {
+	conn := s.conn
+	return operator.MembersWith(conn.API, conn.Retrier(wire.OperatorAttempts, s.jitter), conn.Env.Clock.Now,
+		func(entity string) {
+			s.lookups.Invalidate(entity)
+			s.scheduler.Moved(entity)
+		})
+}
+
+// Catalog implements store.Session. This session's buckets get the numbers that it writes at once.
+func (s *session) Catalog() store.Catalog {
+	retrier := s.conn.Retrier(wire.OperatorAttempts, s.jitter)
+	stored := operator.CatalogWith(s.conn.API, retrier, s.conn.Env.Clock.Now)
+	return &lookups.Catalog{Catalog: stored, Wrote: s.scheduler.WroteEntry}
+}
+
+// Overrides implements store.Session. This session goes by what it writes at once, other sessions once their
+// cached overrides are due.
+func (s *session) Overrides() store.OverrideStore {
+	retrier := s.conn.Retrier(wire.OperatorAttempts, s.jitter)
+	stored := operator.OverridesWith(s.conn.API, retrier, s.conn.Env.Clock.Now)
+	return &lookups.Overrides{OverrideStore: stored, Wrote: s.scheduler.Wrote}
 }

@@ -228,7 +228,7 @@ func (s *scheduler) serveAlone(q *queue, r *Request) error {
 	}()
 	for !r.ended {
 		b.step(r.ctx)
-		if !r.ended && q.handOver(b, r) {
+		if !r.ended && q.handOver(s, b, r) {
 			mine = false
 			return q.await(r)
 		}
@@ -292,14 +292,14 @@ func (q *queue) nextArrival() <-chan struct{} {
 
 // handOver moves b to a goroutine of its own if other requests wait, so that r's caller waits like them. It
 // reports whether it does.
-func (q *queue) handOver(b *batch, r *Request) bool {
+func (q *queue) handOver(s *scheduler, b *batch, r *Request) bool {
 	q.cached.mu.Lock()
 	defer q.cached.mu.Unlock()
 	if len(q.waiting) == 0 {
 		return false
 	}
 	r.done = make(chan struct{})
-	b.scheduler.background.Start(b.run)
+	s.background.Start(b.run)
 	return true
 }
 
