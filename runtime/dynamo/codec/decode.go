@@ -115,7 +115,7 @@ func (d *Decoder) Image(dst *bucket.Image, limits int) {
 	*dst = bucket.Image{
 		Refilled: d.Int("rf"),
 		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
+		TTL:      d.Int(item.TTL),
 		Op:       d.Text("op"),
 		Balances: Sized(dst.Balances, limits),
 		Missing:  Sized(dst.Missing, limits),
@@ -236,15 +236,22 @@ func (d *Decoder) atLeast(least int64, attr, want string) int64 {
 	return n
 }
 
-// shared is how many attributes a bucket has besides its limits': PK, SK, entity_id, resource, rf, ttl, op,
-// cv, GSI2PK and GSI2SK.
-const shared = 10
+// DecodeBucket decodes a bucket's item without a schema: its limits are Extra. The error is an
+// *AttributeError.
+func DecodeBucket(stored Item) (*bucket.Image, error) {
+	d := Decoder{Item: stored}
+	img := &bucket.Image{
+		Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(item.TTL), Op: d.Text("op"), Extra: d.Extra(),
+	}
+	d.PlanOf(img)
+	return img, d.Err()
+}
 
 // Extra returns the limits of the item that known does not name, sorted by name. The usual item has none,
 // which its number of attributes tells; only a longer one is searched. An attribute that no limit can have is
 // a mistake. Call it after Balance.
 func (d *Decoder) Extra(known ...string) []bucket.Named {
-	if len(d.Item) <= shared+d.seen {
+	if len(d.Item) <= len(item.BucketAttributes)+d.seen {
 		return nil
 	}
 	var extra []bucket.Named

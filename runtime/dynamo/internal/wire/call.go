@@ -145,14 +145,10 @@ func ReadBucket(
 	return DecodeBucket(entity, resource, out.Item)
 }
 
-// DecodeBucket reads a bucket's item without a schema: its limits are Extra. It fails with a
-// *store.SetupError.
+// DecodeBucket is codec.DecodeBucket of an entity's bucket. It fails with a *store.SetupError.
 func DecodeBucket(entity, resource string, raw codec.Item) (*bucket.Image, error) {
-	d := codec.Decoder{Item: raw}
-	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(item.TTL), Op: d.Text("op"),
-		Extra: d.Extra()}
-	d.PlanOf(img)
-	if err := d.Err(); err != nil {
+	img, err := codec.DecodeBucket(raw)
+	if err != nil {
 		return nil, Malformed(entity, resource, err)
 	}
 	return img, nil
