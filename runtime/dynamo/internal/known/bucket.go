@@ -116,7 +116,7 @@ func (b *Bucket) writes() int64 {
 // isBehind reports whether shape, which b has in r, is from before a write of this session's. It also does if
 // a call has found another plan since, which on is, or a later entry of the catalog.
 func (b *Bucket) isBehind(r *Resource, shape *override.Resolved, on *store.OnPlan) bool {
-	return shape.Writes != b.writes() || moved(shape, on) || r.newEntry(shape, b.At.Kind)
+	return shape.Writes != b.writes() || hasNewerPlan(shape, on) || r.newEntry(shape, b.At.Kind)
 }
 
 // kindWrites counts this session's writes of the override of b's kind.
@@ -215,13 +215,13 @@ type View struct {
 	kindWrites        int64 // those of the kind's
 	readsPlans        bool  // with the overrides, the plans are read
 	planWrites        int64 // this process's writes of the plans, before the read
-	placed            bool  // on was read for this write, after Image
+	ownerConfirmed    bool  // whose plan counts was read for this write, after Image
 }
 
 // Init starts from what is known of v's bucket. read says that the bucket was read for this write.
 func (v *View) Init(read bool) {
 	v.Image, v.seenAt, v.Shape = v.Bucket.Snapshot()
-	if v.placed = false; v.isOnPlans() {
+	if v.ownerConfirmed = false; v.isOnPlans() {
 		v.on = v.Bucket.onPlan()
 	}
 	v.Confirmed = read && v.Image == nil
@@ -235,7 +235,7 @@ func (v *View) Reset() {
 
 // Update stores an image, nil for a missing bucket, that was true at seenAt, or is Predicted.
 func (v *View) Update(img *bucket.Image, seenAt int64) {
-	v.Image, v.Confirmed, v.seenAt, v.JustRead, v.placed = img, seenAt != Predicted, seenAt, false, false
+	v.Image, v.Confirmed, v.seenAt, v.JustRead, v.ownerConfirmed = img, seenAt != Predicted, seenAt, false, false
 	v.Bucket.Update(img, seenAt)
 }
 
@@ -302,7 +302,7 @@ func (f *Refresh) Outdated(ctx context.Context, b *Bucket, img *bucket.Image) bo
 	}
 	current := f.views[i].Shape
 	return f.changed(i) && (current == nil || img == nil || img.Version != current.Version ||
-		current.Moves(img))
+		current.ChangesPlan(img))
 }
 
 // changed reports whether the overrides of the i-th view have changed, or could not be read.

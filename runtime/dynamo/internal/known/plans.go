@@ -42,9 +42,9 @@ func (v *View) setPlan(on store.OnPlan) {
 	v.Bucket.on = v.on
 }
 
-// moved reports whether the latest call has another plan, on, than shape was made by. That is the plan of
-// another entity, a later version, or none of an entity that may have been erased.
-func moved(shape *override.Resolved, on *store.OnPlan) bool {
+// hasNewerPlan reports whether the latest call has another plan, on, than shape was made by. It is the plan
+// of another entity, a later version, or none of an entity that may have been erased.
+func hasNewerPlan(shape *override.Resolved, on *store.OnPlan) bool {
 	return on != nil && (shape.On == nil || on.Of != shape.On.Of || on.Version > shape.On.Version ||
 		on.Version == 0 && shape.On.Version != 0)
 }
@@ -56,10 +56,10 @@ func (v *View) isOnPlans() bool { return v.Resource.Spec.OnPlans(v.Kind) }
 // plan that calls remember is used.
 func (v *View) checksPlan() bool { return v.isOnPlans() && v.Needs&(NeedNewer|NeedWhole) != 0 }
 
-// place finds whose plan a bucket is to have, for those buckets of views that are to get another entity's
-// plan. Calls remember stored parents, so the links are read again, one after the other. If a link is gone,
-// the bucket keeps the plan that it has.
-func (r *Reader) place(ctx context.Context, all []*View) (wire.Outcome, error) {
+// confirmPlanOwners reads again whose plan counts, for those of all that are to get another entity's plan.
+// Calls go by remembered parents, so the stored links are read, one after the other. If a link is gone, the
+// bucket keeps the plan that it has.
+func (r *Reader) confirmPlanOwners(ctx context.Context, all []*View) (wire.Outcome, error) {
 	for _, v := range all {
 		v.writes = v.Bucket.writes()
 		img, on := v.Image, v.on
@@ -67,7 +67,7 @@ func (r *Reader) place(ctx context.Context, all []*View) (wire.Outcome, error) {
 			planOf(on) == img.PlanOf {
 			continue
 		}
-		of, o, err := r.climb(ctx, v)
+		of, o, err := r.readPlanOwner(ctx, v)
 		if o != wire.Applied {
 			return o, err
 		}
@@ -89,9 +89,9 @@ func planOf(on *store.OnPlan) string {
 	return on.Of
 }
 
-// climb reads the links from the last entity that v's caller gave, up to the entity whose plan counts. It
-// returns "" if a link is gone. The outcome is Applied, or says why there is no answer.
-func (r *Reader) climb(ctx context.Context, v *View) (of string, o wire.Outcome, err error) {
+// readPlanOwner reads the links from the last entity that v's caller gave, up to the entity whose plan
+// counts. It returns "" if a link is gone. The outcome is Applied, or says why there is no answer.
+func (r *Reader) readPlanOwner(ctx context.Context, v *View) (of string, o wire.Outcome, err error) {
 	spec := v.Resource.Spec
 	kind, err := store.KindOf(spec.Kinds, v.on.From)
 	if err != nil {
@@ -114,8 +114,8 @@ func (r *Reader) climb(ctx context.Context, v *View) (of string, o wire.Outcome,
 	return of, wire.Applied, nil
 }
 
-// readsOn reports whether the item of the entity whose plan counts is to be read.
-func (v *View) readsOn() bool { return v.checksPlan() && v.on != nil && v.on.Of != "" }
+// readsPlanOwner reports whether the item of the entity whose plan counts is to be read.
+func (v *View) readsPlanOwner() bool { return v.checksPlan() && v.on != nil && v.on.Of != "" }
 
 // planKeys returns the keys of what decides v's plan, as far as it has to be read with v's overrides.
 func (r *Reader) planKeys(v *View, now int64) (keys []item.Item) {
@@ -129,21 +129,21 @@ func (r *Reader) planKeys(v *View, now int64) (keys []item.Item) {
 	if v.readsPlans {
 		keys = append(keys, item.PlansKey(v.Resource.template()))
 	}
-	if v.readsOn() {
+	if v.readsPlanOwner() {
 		keys = append(keys, item.EntityKey(v.on.Of))
 	}
 	return keys
 }
 
-// leftPlan reports whether DynamoDB left a key of planKeys unprocessed.
-func (f *fetched) leftPlan(v *View) bool {
+// leftPlanUnread reports whether DynamoDB left a key of planKeys unprocessed.
+func (f *fetched) leftPlanUnread(v *View) bool {
 	return v.readsPlans && f.unprocessed[item.KeyOf(item.PlansKey(v.Resource.template()))] ||
-		v.readsOn() && f.unprocessed[item.KeyOf(item.EntityKey(v.on.Of))]
+		v.readsPlanOwner() && f.unprocessed[item.KeyOf(item.EntityKey(v.on.Of))]
 }
 
-// plan returns the sources of v's numbers that concern plans: as read, or as known before if they were not
-// read.
-func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error) {
+// planSources returns those sources of v's numbers that concern plans: as read, or as known before if they
+// were not read.
+func (r *Reader) planSources(v *View, read *fetched) (from override.Sources, err error) {
 	if !v.isOnPlans() {
 		return from, nil
 	}
@@ -156,7 +156,7 @@ func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error)
 		from.Plans.ReadAt, from.Plans.Writes = read.at, v.planWrites
 		v.Resource.keepPlans(from.Plans)
 	}
-	if v.readsOn() {
+	if v.readsPlanOwner() {
 		m, _, err := members.Decode(v.on.Of, read.items[item.KeyOf(item.EntityKey(v.on.Of))])
 		if err != nil {
 			return from, err
@@ -166,14 +166,14 @@ func (r *Reader) plan(v *View, read *fetched) (from override.Sources, err error)
 		}
 		v.setPlan(store.OnPlan{Of: v.on.Of, Name: m.Plan, Version: m.PlanVersion, From: v.on.From})
 	}
-	if from.On = v.on; v.Shape != nil && !v.checksPlan() && !moved(v.Shape, v.on) {
+	if from.On = v.on; v.Shape != nil && !v.checksPlan() && !hasNewerPlan(v.Shape, v.on) {
 		from.On = v.Shape.On // the same plan as v.on, or a later version of it
 	}
 	return from, nil
 }
 
-// of returns the shape that v's bucket gets from what was read at an instant, in ms.
-func (f Resolve) of(v *View, from *override.Sources, at int64) (*override.Resolved, error) {
+// resolve returns the shape that v's bucket gets from what was read at an instant, in ms.
+func (f Resolve) resolve(v *View, from *override.Sources, at int64) (*override.Resolved, error) {
 	if f == nil {
 		f = override.Resolve
 	}

@@ -91,7 +91,7 @@ func (v *View) WholeNeeded(p *plan.Plan) Need {
 	case p.Path != plan.Reshape || p.Decision != plan.Write:
 		return 0
 	case !v.Shape.Whole && p.Version%unit != p.Image.Version%unit,
-		v.isOnPlans() && v.Shape.Moves(p.Image) && !v.placed:
+		v.isOnPlans() && v.Shape.ChangesPlan(p.Image) && !v.ownerConfirmed:
 		return NeedWhole
 	}
 	return 0
@@ -112,7 +112,7 @@ func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
 	if len(all) == 1 && all[0].Needs == NeedImage {
 		return r.fetchOne(ctx, all[0])
 	}
-	if o, err := r.place(ctx, all); o != wire.Applied {
+	if o, err := r.confirmPlanOwners(ctx, all); o != wire.Applied {
 		return r.useExpired(all, o, now), err
 	}
 	keys, consistent := r.keys(all, now)
@@ -214,18 +214,18 @@ func (r *Reader) apply(v *View, read *fetched) error {
 		v.found(img, read.at)
 		v.Needs &^= NeedImage
 	}
-	if v.Needs&^NeedImage == 0 || read.leftOverride(v) || read.leftPlan(v) ||
+	if v.Needs&^NeedImage == 0 || read.leftOverrideUnread(v) || read.leftPlanUnread(v) ||
 		v.readsHeartbeat && read.unprocessed[item.Heartbeat] {
 		return nil
 	}
-	from, err := r.plan(v, read)
+	from, err := r.planSources(v, read)
 	if err != nil {
 		return err
 	}
 	if from.Own, err = read.override(spec, spec.ResourceOf(v.Kind), v.Entity); err != nil {
 		return err
 	}
-	if err := v.name(read, &from); err != nil {
+	if err := v.addNameSources(read, &from); err != nil {
 		return err
 	}
 	ofKind := v.Resource.kinds[v.Kind].Load()
@@ -242,7 +242,7 @@ func (r *Reader) apply(v *View, read *fetched) error {
 			return err
 		}
 	}
-	next, err := r.Resolve.of(v, &from, read.at)
+	next, err := r.Resolve.resolve(v, &from, read.at)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (r *Reader) apply(v *View, read *fetched) error {
 	next.Whole = v.readsKind && read.consistent && (from.Heartbeat == nil || v.readsHeartbeat) &&
 		(from.Plans == nil || v.checksPlan()) && (from.Entry == nil || v.readsEntry())
 	next.Rechecked = v.Needs&NeedNewer != 0
-	v.placed = v.checksPlan() && sinceImage
+	v.ownerConfirmed = v.checksPlan() && sinceImage
 	v.overridesResolved, v.Needs, v.needsHeartbeat = true, 0, false
 	v.Bucket.SetShape(next, v.refresh)
 	v.Shape = next

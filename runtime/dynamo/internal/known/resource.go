@@ -166,10 +166,10 @@ func (v *View) nameKeys() (keys []item.Item) {
 	return keys
 }
 
-// name adds to from the sources that only buckets of one name have, as they were read for v. If the entry was
-// removed or has become an alias, the entry that calls remember stays: calls find the change out by
-// themselves.
-func (v *View) name(read *fetched, from *override.Sources) (err error) {
+// addNameSources adds to from the sources that only buckets of one name have, as they were read for v. If
+// the entry was removed or has become an alias, the entry that calls remember stays: calls find out about
+// the change by themselves.
+func (v *View) addNameSources(read *fetched, from *override.Sources) (err error) {
 	r := v.Resource
 	if !r.Spec.ByName(v.Kind) {
 		return nil
@@ -200,8 +200,8 @@ func (r *Resource) WroteEntry(name string) {
 	}
 }
 
-// leftOverride reports whether DynamoDB left an override of v unprocessed, or its entry.
-func (f *fetched) leftOverride(v *View) bool {
+// leftOverrideUnread reports whether DynamoDB left an override of v unprocessed, or its entry.
+func (f *fetched) leftOverrideUnread(v *View) bool {
 	spec := v.Resource.Spec
 	keys := append(v.nameKeys(), item.OverrideKey(spec.ResourceOf(v.Kind), v.Entity),
 		item.OverrideKey(v.Resource.template(), spec.Kinds[v.Kind].Name))

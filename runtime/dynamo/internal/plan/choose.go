@@ -124,7 +124,7 @@ func Outdated(img *bucket.Image, s *Shape) bool {
 	switch {
 	case s.UnknownPlan, img.Version/unit > s.Version/unit:
 		return false
-	case s.Moves(img):
+	case s.ChangesPlan(img):
 		return true
 	case img.Version%unit > s.Version%unit:
 		return false
@@ -134,9 +134,10 @@ func Outdated(img *bucket.Image, s *Shape) bool {
 	return slices.Contains(img.Missing, true)
 }
 
-// Moves reports whether img has another entity's plan than s. If a resource has no plans any more, only
-// a bucket of an older revision does. The sum of its versions says nothing then: a part of it is gone.
-func (s *Shape) Moves(img *bucket.Image) bool {
+// ChangesPlan reports whether img has another entity's plan than s. If the resource has no plans any more,
+// that is so only for a bucket of an older revision. The sum of its versions says nothing then, since a part
+// of it is gone.
+func (s *Shape) ChangesPlan(img *bucket.Image) bool {
 	if !s.HasPlans && img.Version/bucket.RevisionUnit == s.Version/bucket.RevisionUnit {
 		return false
 	}
