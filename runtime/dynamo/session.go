@@ -39,8 +39,8 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 // Acquire implements store.Session. One part is charged as its resource's cascade says; several are charged
-// together. Overrides that are due are read beside the write. If they have changed, what was charged by the
-// old ones is given back, and the new ones decide.
+// together. Overrides that are due are read in parallel with the write. If they have changed, what was
+// charged by the old ones is given back, and the new ones decide.
 func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 	r, err := s.scheduler.NewRequest(ctx, call)
 	if err != nil {
@@ -191,7 +191,8 @@ func (s *session) Check(ctx context.Context) error {
 func (s *session) recordRevision(ctx context.Context) {
 	s.recorded.Do(func() {
 		conn := s.conn
-		conn.NoteBeside(ctx, &s.background, layout.NoteRevision(conn.Table, s.revision), "the schema's revision")
+		note := layout.NoteRevision(conn.Table, s.revision)
+		conn.NoteInBackground(ctx, &s.background, note, "the schema's revision")
 	})
 }
 

@@ -89,8 +89,8 @@ func Attempts(n int) Option {
 }
 
 // InFlight sets how many reads and writes of buckets a Limiter has under way at most, and how many look-ups
-// of entities; the default is 64. Others wait for a turn, first come first served. A call that has none when
-// its Budget ends meets an *runtime.UnavailableError that is store.ErrNotSent.
+// of entities; the default is 64. Others wait for a turn, first come first served. A call without a turn at
+// the end of its Budget fails with an *runtime.UnavailableError that is store.ErrNotSent.
 func InFlight(n int) Option {
 	return atLeastOne("InFlight", n, func(o *options) { o.inFlight = n })
 }

@@ -179,7 +179,7 @@ func ofResource(spec *store.Spec, err error) error {
 // Carrier.Begin.
 func (s *session) recordCarrying(ctx context.Context) {
 	s.recorded.Do(func() {
-		s.conn.NoteBeside(ctx, &s.background, layout.Update(s.conn.Table, layout.Buckets, layout.Carrying),
+		s.conn.NoteInBackground(ctx, &s.background, layout.Update(s.conn.Table, layout.Buckets, layout.Carrying),
 			"that per-limit items are carried over")
 	})
 }

@@ -113,8 +113,8 @@ func (b *Bucket) writes() int64 {
 	return b.own.Load() + b.kindWrites() + b.of.planWrites.Load() + b.of.entryWrites.Load()
 }
 
-// isBehind reports whether shape, which b has in r, is from before a write of this session's. It also does if
-// a call has found another plan since, which on is, or a later entry of the catalog.
+// isBehind reports whether shape, which b has in r, is from before a write of this session's. A shape is
+// behind too if a call has found another plan since, which on is, or a later entry of the catalog.
 func (b *Bucket) isBehind(r *Resource, shape *override.Resolved, on *store.OnPlan) bool {
 	return shape.Writes != b.writes() || hasNewerPlan(shape, on) || r.newEntry(shape, b.At.Kind)
 }
@@ -129,13 +129,13 @@ func (b *Bucket) AddGiveBacks(n int) {
 	b.giveBacks += n
 }
 
-// NoteConflict notes that a write lost to another writer at now. beside says that the two were at work at the
-// same time: a claim of refill was lost, or a transaction was under way. Then this process leaves slack.
-func (b *Bucket) NoteConflict(now int64, beside bool) {
+// NoteConflict notes that a write lost to another writer at now. concurrent says that both were at work at
+// the same time: a claim of refill was lost, or a transaction was under way. Then this process leaves slack.
+func (b *Bucket) NoteConflict(now int64, concurrent bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.contendedUntil = now + contendedFor
-	if beside {
+	if concurrent {
 		b.slackUntil = now + slackFor
 	}
 }
@@ -272,9 +272,9 @@ func (v *View) IsStaleSibling(now int64) bool {
 // isYounger reports whether the image is at most age old at now, both in ms.
 func (v *View) isYounger(age, now int64) bool { return isFresh(v.seenAt, now, age) }
 
-// Refresh is a read of overrides that are due, beside the write of one request, which goes by the old ones.
-// Other acquires of the buckets wait for the read (Wait). If it shows changes, they also wait for the end of
-// the request: it gives back what it took by the old limits before a bucket gets the new ones.
+// Refresh is a read of overrides that are due, in parallel with the write of one request, which goes by the
+// old ones. Other acquires of the buckets wait for the read (Wait). If it shows changes, they also wait for
+// the end of the request: it gives back what it took by the old limits before a bucket gets the new ones.
 type Refresh struct {
 	views       []*View
 	before      []*override.Resolved

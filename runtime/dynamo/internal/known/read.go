@@ -45,7 +45,7 @@ type Reader struct {
 	beginning sync.Mutex // held while a Refresh begins
 	moves     moves
 
-	// Stale is called for an entity of which an older parent or plan was remembered than was read.
+	// Stale is called for an entity whose remembered parent or plan is older than the one just read.
 	Stale func(entity string)
 }
 
@@ -83,8 +83,8 @@ func (r *Reader) OverridesNeeded(v *View, now int64) Need {
 
 // WholeNeeded returns NeedWhole if p gives the bucket overrides that were read at different times. Otherwise
 // two processes could each take the other's shape for the older one: one knows the entity's new override and
-// the kind's old one, the other the reverse. It also does if p gives the bucket another entity's plan, unless
-// that was read after the bucket: no version says which of two entities came later.
+// the kind's old one, the other the reverse. NeedWhole is also returned if p gives the bucket another
+// entity's plan, unless that was read after the bucket: no version says which of two entities came later.
 func (v *View) WholeNeeded(p *plan.Plan) Need {
 	const unit = bucket.RevisionUnit
 	switch {
@@ -328,7 +328,7 @@ func (r *Reader) useExpired(all []*View, o wire.Outcome, now int64) wire.Outcome
 	return wire.Applied
 }
 
-// grace returns old as if it was read so that it is due in a second. A quota is not used for longer.
+// grace returns a copy of old that is due in a second. A quota is not used for longer.
 func (r *Reader) grace(old *override.Resolved, now int64) *override.Resolved {
 	next := *old
 	if next.Quota == nil {
@@ -337,8 +337,8 @@ func (r *Reader) grace(old *override.Resolved, now int64) *override.Resolved {
 	return &next
 }
 
-// BesideFor is how long a request may go by overrides that are due.
-const BesideFor = time.Second
+// RefreshTime is how long a request may go by overrides that are due, while they are read.
+const RefreshTime = time.Second
 
 // Due returns the Refresh of b, a bucket of res, that is under way at now, and whether one is due. None is
 // due where the read must precede the write: for an unknown bucket, a resource with regions, or a CacheTTL
@@ -347,7 +347,7 @@ func (r *Reader) Due(res *Resource, b *Bucket, now int64) (under *Refresh, due b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refresh, b.image != nil && b.shape != nil && res.Spec.Regions == nil &&
-		!b.isBehind(res, b.shape, b.on) && r.Conn.Env.CacheTTL >= BesideFor &&
+		!b.isBehind(res, b.shape, b.on) && r.Conn.Env.CacheTTL >= RefreshTime &&
 		!r.isFresh(res.Spec, b.shape.ReadAt, now)
 }
 

@@ -35,7 +35,7 @@ func (s *scheduler) newBatch(q *queue, r *Request) *batch {
 	return b
 }
 
-// newDetachedBatch returns a batch for r beside all queues, which only reads.
+// newDetachedBatch returns a batch for r that belongs to no queue, and only reads.
 func (s *scheduler) newDetachedBatch(r *Request) *batch {
 	b := s.newBatch(&queue{cached: &cachedBucket{}, chained: len(r.portions) > 1}, r)
 	b.targets = b.roster.targetsOf(b.roster.candidates())
@@ -78,7 +78,7 @@ func (b *batch) collect() bool {
 	}
 	q.lastErr = cmp.Or(b.attempt.err, b.attempt.lastErr)
 	q.cached.mu.Unlock()
-	if isNew { // what is known may be from before these requests: a denial, of which nothing was written
+	if isNew { // what is known may be from before these requests, as after a denial, which writes nothing
 		b.reset()
 	}
 	b.roster.candidates()
@@ -181,7 +181,7 @@ func (s *scheduler) peek(r *Request, unread func(*target) bool) (*batch, error) 
 	return b, r.err
 }
 
-// peekUnconfirmed reads r's buckets of which no confirmed image is known, and notes in r how they are found.
+// peekUnconfirmed reads those of r's buckets whose image is not confirmed, and notes in r how all are found.
 func (s *scheduler) peekUnconfirmed(r *Request) error {
 	b, err := s.peek(r, func(t *target) bool { return !t.Confirmed })
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *scheduler) acquireCompensated(r *Request) error {
 		return r.err
 	}
 	now := s.conn.Now()
-	order, rooms := make([]int, len(b.targets)), make([]float64, len(b.targets))
+	order, left := make([]int, len(b.targets)), make([]float64, len(b.targets))
 	for i, t := range b.targets {
 		order[i] = i
 		r.portions[i].confirmed = t.Confirmed
@@ -213,9 +213,9 @@ func (s *scheduler) acquireCompensated(r *Request) error {
 		if t.Shape != nil {
 			demand.Shape = &t.Shape.Shape
 		}
-		rooms[i] = demand.LeastLeft(plan.State{Image: t.Image, Confirmed: t.Confirmed}, now)
+		left[i] = demand.LeastLeft(plan.State{Image: t.Image, Confirmed: t.Confirmed}, now)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a], rooms[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(left[a], left[b]) })
 	var charged []*Request
 	for n, i := range order {
 		one := r.single(i, r.portions[i].cost)

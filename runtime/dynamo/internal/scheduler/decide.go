@@ -62,7 +62,8 @@ func (pl *planner) decide() plan.Decision {
 	return pl.decideOne(together[:1:1], now) // alone it gets a decision, whatever keeps the others from one
 }
 
-// needsFor notes what has to be read before anything can be decided for all, and whether that is anything.
+// needsFor notes what has to be read before anything can be decided for all. It reports whether anything has
+// to be read.
 func (pl *planner) needsFor(all []*Request, now int64) bool {
 	for _, t := range pl.targets {
 		acquires := func(r *Request) bool { return !r.settle && r.portionOf(t) != nil }
@@ -75,7 +76,7 @@ func (pl *planner) needsFor(all []*Request, now int64) bool {
 }
 
 // needs notes what has to be read: overrides that are due, and images for which unread holds. It reports
-// whether that is anything.
+// whether anything has to be read.
 func (pl *planner) needs(now int64, unread func(*target) bool) (found bool) {
 	for _, t := range pl.targets {
 		t.Needs = pl.scheduler.reader.OverridesNeeded(&t.View, now)
@@ -87,10 +88,10 @@ func (pl *planner) needs(now int64, unread func(*target) bool) (found bool) {
 	return found
 }
 
-// firstByRetry returns those of all that stored tokens serve wherever the last attempt lost a race, in order
-// of arrival. They go by Retry: no claim of others makes that fail, as it made the last attempt fail, and
-// newcomers wait for the next write. Nobody who called before the winner claimed is left out for their own
-// instant (docs/design.md, "Scheduler").
+// firstByRetry returns those of all that the stored tokens serve, in order of arrival, if the last attempt
+// lost a race. They go by Retry, which does not fail when others claim refill, as the last attempt did.
+// Newcomers wait for the next write. The instant of a request that was called before the winner's claim
+// rules no Retry out (docs/design.md, "Scheduler").
 func (pl *planner) firstByRetry(all []*Request) []*Request {
 	lost := func(t *target) bool { return t.lost }
 	if pl.scheduler.seams.NewcomersJoin || !slices.ContainsFunc(pl.roster.named, lost) {
@@ -143,7 +144,8 @@ func (pl *planner) decideEach(all []*Request, now int64) plan.Decision {
 	return plan.Read
 }
 
-// decideOne plans for one request alone. If that comes to no write and no read, it ends r and returns None.
+// decideOne plans for one request alone, the only one of one. If that comes to no write and no read, it ends
+// the request and returns None.
 func (pl *planner) decideOne(one []*Request, now int64) plan.Decision {
 	r := one[0]
 	pl.roster.included, pl.targets = one, pl.roster.targetsOf(one)
@@ -206,7 +208,7 @@ func (pl *planner) plan(all []*Request, now int64) plan.Decision {
 		}
 		missing = missing || t.Needs != 0
 	}
-	// A denial tells how the whole chain stands, from one read, and no worse than it is.
+	// A denial names all buckets of the chain that refuse, so one read confirms the images of the others.
 	if (unconfirmed || denied || tooLarge) && pl.targets.needDenialImages(now) {
 		missing = true
 	}

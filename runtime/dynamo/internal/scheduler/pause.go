@@ -62,7 +62,7 @@ func (p *pauser) pause(ctx context.Context) {
 	p.roster.removeEnded()
 	longest := wire.Backoff(firstPause, p.attempt.n)
 	switch {
-	case len(p.roster.pending) == 0, spent && p.takeFirst():
+	case len(p.roster.pending) == 0, spent && p.takeFirstAttempt():
 		longest = 0 // a first attempt is no retry
 	case spent: // only settles are left: they go on until their time-out
 		longest = time.Second
@@ -85,12 +85,12 @@ func (p *pauser) pause(ctx context.Context) {
 	p.attempt.err, p.attempt.lastErr = nil, p.attempt.err
 }
 
-// takeFirst reports whether a request has not been sent yet. Each counts once: the next attempt may leave it
-// out (firstByRetry), or may be of a write that none joins.
-func (p *pauser) takeFirst() (found bool) {
+// takeFirstAttempt reports whether a request waits for its first attempt, which is no retry. Each request
+// counts once: the next attempt may leave it out (firstByRetry), or may be of a write that none joins.
+func (p *pauser) takeFirstAttempt() (found bool) {
 	for _, r := range p.roster.pending {
-		found = found || r.attempts == 0 && !r.hurried
-		r.hurried = true
+		found = found || r.attempts == 0 && !r.skipped
+		r.skipped = true
 	}
 	return found
 }
@@ -148,7 +148,7 @@ func (p *pauser) awaitCallers() {
 }
 
 // enter takes one of the session's turns, for a read or a write. It reports false if no caller has the time
-// to wait for one. Requests whose time is over meanwhile end, and the batch keeps its place in the line.
+// to wait for one. Requests whose time is over meanwhile end, and the batch keeps its place.
 func (p *pauser) enter(ctx context.Context) bool {
 	turns := p.scheduler.turns
 	if p.waited = !turns.TryAcquire(1); !p.waited {

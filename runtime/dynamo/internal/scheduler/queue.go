@@ -32,7 +32,7 @@ type bucketKey struct {
 	id       string
 }
 
-// keyOf returns the key of a bucket. All names of a template share some.
+// keyOf returns the key of a bucket. A bucket of all names of a template has one key, whichever name r is.
 func keyOf(r *known.Resource, kind int, id string) bucketKey {
 	if r.Spec.Kinds[kind].AllNames {
 		r = r.Opened()
@@ -92,9 +92,9 @@ func (c *cachedBucket) queueFor(r *Request) *queue {
 	return c.chainQueue
 }
 
-// queue holds the requests that write to one bucket alone, or to several of which it is the last: siblings,
-// whose chains have their root in common. It has one write under way at a time, which serves as many of the
-// requests as it can. The cached bucket's lock guards it.
+// queue holds the requests that write to one bucket alone, or the chains whose last bucket it is. Such
+// chains are siblings: they have their root in common. A queue has one write under way at a time, which
+// serves as many of the requests as it can. The cached bucket's lock guards it.
 type queue struct {
 	cached  *cachedBucket
 	chained bool // requests of several buckets
@@ -122,8 +122,8 @@ type scheduler struct {
 	seams      Seams
 }
 
-// resource returns what was opened as def, or a name of that. There are few, and an interface is hashed
-// slower than compared.
+// resource returns the resource that was opened as def, or the name of one that def is. There are few, and
+// to hash an interface takes longer than to compare some.
 func (s *scheduler) resource(def store.Definition) *known.Resource {
 	name, isName := def.(*store.Named)
 	if isName {
@@ -154,7 +154,7 @@ type Seams struct {
 	KeepIdle       int64 // ms
 }
 
-// DefaultSeams returns what no test has replaced.
+// DefaultSeams returns the Seams of a store outside tests.
 func DefaultSeams() Seams {
 	return Seams{Jitter: rand.Float64, Choose: plan.Choose, KeepIdle: plan.KeepIdle}
 }

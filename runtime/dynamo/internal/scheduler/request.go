@@ -30,7 +30,7 @@ type Request struct {
 	// The worker of the request's queue writes these. The caller reads them once the request has ended.
 	free     int   // of attempts, those that were throttled or met a transaction
 	attempts int   // written under the queue's lock as well, since a caller may leave before the end
-	hurried  bool  // an attempt went without a pause, since this one had none yet
+	skipped  bool  // a pause was skipped for it, before its first attempt
 	sent     bool  // a request was sent for it; written under the queue's lock as well
 	answered bool  // the caller has its answer although the write may still be applied
 	err      error // once ended
@@ -67,8 +67,8 @@ const maxTargets = 100
 
 // newRequest returns a request of call, in which each bucket occurs once. Costs of parts that meet in one
 // bucket are added, since DynamoDB refuses two operations on one item. cost returns what a part does to a
-// bucket. The plan of a bucket counts, unless the call settles. The error is a *store.InvalidError for too
-// many buckets.
+// bucket. The plan that call has for a bucket counts; that of a settle counts only if none is known. The
+// error is a *store.InvalidError for too many buckets.
 func (s *scheduler) newRequest(
 	ctx context.Context, call *store.Call, settles bool, cost func(*store.Part, *store.Bucket) []int64,
 ) (*Request, error) {
@@ -187,7 +187,7 @@ func (r *Request) Unsent() bool {
 	return r.written == 0
 }
 
-// singles returns a request for each of r's buckets of which it takes anything, or gives back.
+// singles returns a request for each of r's buckets that r takes from or gives back to.
 func (r *Request) singles() (all []*Request) {
 	for i := range r.portions {
 		if r.portions[i].changes() {
@@ -278,7 +278,7 @@ func (r *Request) meetsDeferred() bool {
 }
 
 // mayLeaveSlot reports whether r takes holds for a caller who may leave before the write has ended. A worker
-// sends such a write, so that it has an outcome, and what it took is given back.
+// sends such a write, so that its outcome becomes known, and what it took is given back.
 func mayLeaveSlot(r *Request) bool {
 	return !r.settle && r.ctx.Done() != nil && slices.ContainsFunc(r.portions, func(pn portion) bool {
 		return pn.resource.Spec.Held != nil
@@ -328,7 +328,7 @@ func (r *Request) overErr(err error) error {
 		own.Err = errors.Join(context.DeadlineExceeded, u.Err)
 		err = &own
 	}
-	if !r.sent { // the attempt was other requests' alone
+	if !r.sent { // the attempt served other requests alone
 		return store.Unsent(err)
 	}
 	return err

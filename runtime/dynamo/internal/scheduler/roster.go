@@ -28,7 +28,7 @@ type roster struct {
 
 // unsure is a write that may have been applied although no reply said so.
 type unsure struct {
-	requests    []*Request        // included in the first of its attempts, the others include no more
+	requests    []*Request        // of the first of its attempts; later ones include no others
 	targets     targets           // of that; each has what was sent to it; nil if there is no such write
 	transaction *wire.Transaction // the next attempt sends it again, byte for byte; nil for an update
 }
@@ -44,12 +44,12 @@ func (u *unsure) note(all []*Request, ts targets, tx *wire.Transaction) {
 func (u *unsure) exists() bool { return u.targets != nil }
 
 // candidates returns the pending requests that the next write may serve, the oldest first, and gives their
-// portions targets. Chains are at most o.most, and have as many buckets as one transaction takes. Lazy
-// settles of these buckets come last, and do not count.
+// portions targets. There are at most o.most chains, with no more buckets together than one transaction
+// takes. Lazy settles of these buckets come last, and do not count.
 func (o *roster) candidates() []*Request {
 	if !o.queue.chained {
 		for _, r := range o.pending {
-			o.placeSingle(&r.portions[0])
+			o.assignSingle(&r.portions[0])
 		}
 		return o.pending
 	}
@@ -60,7 +60,7 @@ func (o *roster) candidates() []*Request {
 		if r.isLazy() {
 			continue
 		}
-		if len(all) == o.most || !o.place(r, before) {
+		if len(all) == o.most || !o.assign(r, before) {
 			break
 		}
 		all = append(all, r)
@@ -75,17 +75,17 @@ func (o *roster) candidates() []*Request {
 	return all
 }
 
-// placeSingle gives pn the only target of a queue of one bucket.
-func (o *roster) placeSingle(pn *portion) {
+// assignSingle gives pn the only target of a queue of one bucket.
+func (o *roster) assignSingle(pn *portion) {
 	if pn.target = &o.single; len(o.named) == 0 {
 		o.named = append(o.singles[:0], &o.single)
 		o.single.init(pn)
 	}
 }
 
-// place gives r's portions targets, old ones if before has them. It reports whether the transaction has room
-// for all of them, and changes nothing if not.
-func (o *roster) place(r *Request, before targets) bool {
+// assign gives r's portions targets, old ones if before has them. It reports whether the transaction has
+// room for all of them, and changes nothing if not.
+func (o *roster) assign(r *Request, before targets) bool {
 	fresh := 0
 	for i := range r.portions {
 		if o.named.of(r.portions[i].cached) == nil {
@@ -201,7 +201,8 @@ func (o *roster) chains() (n int) {
 	return n
 }
 
-// count counts an attempt for the requests that it is to serve, and for those for which it leaves nothing.
+// count counts an attempt for the requests that it is to serve, all, and for those that it leaves nothing
+// for.
 func (o *roster) count(all, leftover []*Request) {
 	o.queue.cached.mu.Lock()
 	defer o.queue.cached.mu.Unlock()
@@ -214,8 +215,8 @@ func (o *roster) count(all, leftover []*Request) {
 }
 
 // noteExtensions notes that a write goes out for the included extensions, if more is 1, or that it was not
-// applied, if more is -1. It reports false if the caller of one has left, who gets to know that nothing was
-// written: nothing is to be sent then.
+// applied, if more is -1. It reports false if the caller of one has left with the answer that nothing was
+// written. Then nothing may be sent.
 func (o *roster) noteExtensions(more int) bool {
 	if !slices.ContainsFunc(o.included, func(r *Request) bool { return r.extends }) {
 		return true

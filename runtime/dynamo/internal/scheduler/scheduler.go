@@ -125,9 +125,9 @@ func (s *Scheduler) Defer(r *Request, onDone func(error)) {
 	s.deferSettles([]*Request{r})
 }
 
-// RefreshDue begins to read the overrides of r's buckets that are due, after Refreshes of these buckets that
-// other requests have begun. It returns nil if none are due, or if these Refreshes take too long. The caller
-// ends what it returns.
+// RefreshDue begins to read the overrides of r's buckets that are due. First it waits for Refreshes of these
+// buckets that other requests have begun. It returns nil if none are due, or if those Refreshes take too
+// long. The caller ends what it returns.
 func (s *Scheduler) RefreshDue(r *Request) *known.Refresh {
 	isDue := func(pn portion) bool {
 		f, due := s.reader.Due(pn.resource, &pn.cached.known, s.conn.Now())
@@ -136,21 +136,22 @@ func (s *Scheduler) RefreshDue(r *Request) *known.Refresh {
 	for slices.ContainsFunc(r.portions, isDue) && !r.isOver() {
 		own, others := s.reader.Begin(r.views(), s.conn.Now())
 		if own != nil {
-			s.background.Start(func() { s.readBeside(r, own) })
+			s.background.Start(func() { s.readRefresh(r, own) })
 		}
 		if others == nil {
 			return own
 		}
-		if !others.Wait(r.ctx, besideFor(r)) {
+		if !others.Wait(r.ctx, refreshWait(r)) {
 			break
 		}
 	}
 	return nil
 }
 
-// readBeside reads f's overrides beside r's write. If it gets no turn, ctx is over, and Read sends nothing.
-func (s *scheduler) readBeside(r *Request, f *known.Refresh) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), besideFor(r))
+// readRefresh reads f's overrides in parallel with r's write. If it gets no turn, ctx is over, and Read
+// sends nothing.
+func (s *scheduler) readRefresh(r *Request, f *known.Refresh) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), refreshWait(r))
 	defer cancel()
 	if s.turns.Acquire(ctx, 1) == nil {
 		defer s.turns.Release(1)
@@ -158,12 +159,13 @@ func (s *scheduler) readBeside(r *Request, f *known.Refresh) {
 	s.reader.Read(ctx, f)
 }
 
-// besideFor bounds how long a read may delay r: half of r's time, and of that for which old overrides serve.
-func besideFor(r *Request) time.Duration {
+// refreshWait bounds how long a read of overrides may delay r: half of r's time, and half of the time for
+// which the old overrides serve.
+func refreshWait(r *Request) time.Duration {
 	if r.deadline.IsZero() {
-		return known.BesideFor / 2
+		return known.RefreshTime / 2
 	}
-	return min(known.BesideFor, remaining(r.deadline)) / 2
+	return min(known.RefreshTime, remaining(r.deadline)) / 2
 }
 
 // IsOutdated waits for a read of overrides, as long as r's caller has time. It reports whether they have

@@ -72,9 +72,10 @@ func (b *batch) send(ctx context.Context) {
 }
 
 // startOp returns the op of the next attempt. The op is new if the attempt serves other requests than the
-// last one, of which a late copy may still be applied. It stays if the outcome is unknown. It also stays if
-// the last attempt gave something back: under two ops, its late copy and the next attempt would both give it.
-// Only a network that repeats what it has delivered can then make that copy pass for the next attempt.
+// last one, since a late copy of that may still be applied. It stays if the outcome is unknown. It also
+// stays if the last attempt gave something back: under two ops, its late copy and the next attempt would
+// both give it. Only a network that repeats what it has delivered can then make that copy pass for the next
+// attempt.
 func (b *batch) startOp(uncharged bool) string {
 	if uncharged {
 		return wire.NewOp()
@@ -274,8 +275,8 @@ func (b *batch) sendTransaction(ctx context.Context) {
 }
 
 // fewestChains is the least number of chains in a transaction, if so many are pending. A refused transaction
-// halves the number of chains in the next one: one that piled up meets one changed child each time, is
-// refused, and grows. An applied one adds a quarter.
+// halves the number of chains in the next one, and an applied one adds a quarter. In a transaction of a long
+// queue some child has changed each time, so it would be refused again while the queue grows.
 const fewestChains = 4
 
 // refusedTransaction updates the targets whose conditions failed. Those of the others held: they are planned

@@ -55,8 +55,8 @@ func (t *target) init(pn *portion) {
 	t.View.Init(pn.confirmed)
 }
 
-// reset prepares t for another write. Others may have written to the bucket beside this queue, so what is
-// known is asked again.
+// reset prepares t for another write. The bucket may have been written to by others, or by a chain's queue,
+// so t starts from what is known now.
 func (t *target) reset() {
 	t.sent, t.conditionHeld, t.lost = nil, false, false
 	t.Reset()
@@ -68,7 +68,7 @@ func (t *target) state(now int64) plan.State { return t.State(now, t.sent != nil
 // add makes t's demand at now that of all requests.
 func (t *target) add(all []*Request, now int64) {
 	t.demand, t.served = plan.Demand{Pool: &t.vectors}, len(all)
-	t.demand.Lapsed, t.demand.Moves = t.beside(all, now)
+	t.demand.Lapsed, t.demand.Moves = t.lapsedAndMoves(all, now)
 	if t.Shape != nil {
 		t.demand.Shape = &t.Shape.Shape
 	}
@@ -96,9 +96,9 @@ func (t *target) add(all []*Request, now int64) {
 	t.extends = !slices.ContainsFunc(all, func(r *Request) bool { return !r.extends })
 }
 
-// beside returns what the settles and extensions among all do to t at now beside the change in usage
-// (bucket.EndOf): to the balances, and to the cells. Either is nil for nothing.
-func (t *target) beside(all []*Request, now int64) (lapsed []int64, moves []bucket.Moves) {
+// lapsedAndMoves returns what the settles and extensions among all change in t at now without a change in
+// usage (bucket.EndOf): in the balances, and in the cells. Either is nil for nothing.
+func (t *target) lapsedAndMoves(all []*Request, now int64) (lapsed []int64, moves []bucket.Moves) {
 	for _, r := range all {
 		pn := r.portionOf(t)
 		if pn == nil || !r.settle || pn.charges == nil && t.windows == nil {
@@ -134,7 +134,7 @@ func (t *target) beside(all []*Request, now int64) (lapsed []int64, moves []buck
 // givenBack returns what the settles among all give back to t at now.
 func (t *target) givenBack(all []*Request, now int64) []int64 {
 	back := make([]int64, len(t.Shape.Limits))
-	lapsed, _ := t.beside(all, now)
+	lapsed, _ := t.lapsedAndMoves(all, now)
 	for j, n := range lapsed {
 		back[j] = -n
 	}
@@ -148,10 +148,10 @@ func (t *target) givenBack(all []*Request, now int64) []int64 {
 	return back
 }
 
-// shouldRead reports whether to read the bucket first, since the planned write will probably fail. The bucket
-// is contended, and its image old or predicted. Besides, the stored tokens do not cover the cost, or the
-// write is a Normal and most of those lost lately. A read costs a fifth of a failed write. An extension comes
-// once a minute, so its image is old if other processes extend their holds too.
+// shouldRead reports whether to read the bucket first, since the planned write will probably fail. The
+// bucket is contended then, and its image is old or predicted. Also, the stored tokens do not cover the
+// cost, or the write is a Normal and most of those have lost lately. A read costs a fifth of a failed write.
+// An extension comes once a minute, so its image is old if other processes extend their holds too.
 func (t *target) shouldRead(now int64) bool {
 	if t.extends && !t.state(now).SoleWriter && t.IsStaleSibling(now) {
 		return true
@@ -184,9 +184,9 @@ func (t *target) isShort(short func(b bucket.Balance, take int64) bool) bool {
 	return false
 }
 
-// recordApplied notes in the portions of all what p did, applied to t under op: the image after it, and the
-// limits that it did not charge. The bucket does not have those. An earlier
-// attempt may have dropped others.
+// recordApplied notes in the portions of all what p did, applied to t under op. That is the image after it,
+// and the limits that it did not charge, since the bucket does not have them. An earlier attempt may have
+// dropped others.
 func (t *target) recordApplied(all []*Request, p *plan.Plan, op string) {
 	dropped := p.Missing
 	if dropped != nil {
@@ -220,9 +220,9 @@ func (s *unknownWrite) before(img *bucket.Image, op string) *unknownWrite {
 	return s
 }
 
-// leastTTL returns the least ttl of a write for all, in seconds. A write of unknown outcome may have been for
-// others, or hold what it takes in another epoch: then it is a higher one than that had. Both have the same
-// op, so the ttl tells which one was applied.
+// leastTTL returns the least ttl of a write for all, in seconds. A write of unknown outcome may have been
+// for others, or may hold what it takes in another epoch. Then the ttl is higher than that of the earlier
+// write: both have one op, so the ttl says which of them was applied.
 func (t *target) leastTTL(all []*Request) int64 {
 	switch {
 	case t.sent == nil:
@@ -234,7 +234,8 @@ func (t *target) leastTTL(all []*Request) int64 {
 }
 
 // covered returns the plan that left t's image, under the batch's op, and the requests that the plan served.
-// The image's ttl tells which of the writes of unknown outcome it was, or that it was the newest, for latest.
+// The image's ttl says which of the writes of unknown outcome that was. If it is above theirs, it was the
+// newest plan, for latest.
 func (t *target) covered(latest []*Request) (*plan.Plan, []*Request) {
 	s := t.sent
 	if s == nil || t.Image.TTL > s.plan.TTL {
@@ -348,7 +349,7 @@ var errContended = errors.New("every write lost its race against other writers")
 var ErrUncertain = errors.New("whether it was written is not known")
 
 // unavailable returns the error of an attempt without an answer. A deadline says little by itself, so the
-// error names what an earlier attempt met as well. An error that somebody has to fix is returned as it is.
+// error also names why an earlier attempt failed. An error that somebody has to fix is returned as it is.
 func (a *attempts) unavailable(resource string, err error) error {
 	if setup, ok := errors.AsType[*store.SetupError](err); ok {
 		return setup

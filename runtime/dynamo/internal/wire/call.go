@@ -38,8 +38,8 @@ func NoRetry(o *dynamodb.Options) {
 	sdklog.Quiet(o)
 }
 
-// ReadEvent returns the event of a read that began at an instant: it failed with err, or found nothing, or
-// something. used is what it consumed, nil if DynamoDB does not say.
+// ReadEvent returns the event of a read that began at an instant. It failed with err, or found says whether
+// it found anything. used is what it consumed, nil if DynamoDB does not say.
 func ReadEvent(
 	call, path string, began time.Time, found bool, used *types.ConsumedCapacity, err error,
 ) store.StoreEvent {
@@ -311,8 +311,9 @@ func (c *Conn) Note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
 	return err
 }
 
-// NoteBeside is Note in the background, for a note whose failure is harmless. It logs that as a warning.
-func (c *Conn) NoteBeside(
+// NoteInBackground is Note in the background, for a note whose failure is harmless. It logs a failure as a
+// warning.
+func (c *Conn) NoteInBackground(
 	ctx context.Context, tasks *background.Tasks, in *dynamodb.UpdateItemInput, what string,
 ) {
 	tasks.Start(func() {
