@@ -25,15 +25,16 @@ type Store interface {
 // package's errors. After a method has returned, the store does not touch its Call, unless a Settle took
 // Later.
 type Session interface {
-	// Acquire charges every bucket of call, or none. It fills in Limits, After and Dropped of each Bucket. On a
-	// *DeniedError, After holds the image that refused; on an *UnavailableError, the bucket as last seen. Past
-	// call.Deadline it fails once the attempt under way has ended, which has at least 100 ms. The error is then
-	// an *UnavailableError that is context.DeadlineExceeded, or a *ContendedError if that attempt lost a race.
+	// Acquire charges every bucket of call, or none. It fills in Limits, After, Dropped, Ends and Epochs of each
+	// Bucket. On a *DeniedError, After holds the image that refused; on an *UnavailableError, the bucket as last
+	// seen. Past call.Deadline it fails once the attempt under way has ended, which has at least 100 ms. The
+	// error is then an *UnavailableError that is context.DeadlineExceeded, or a *ContendedError if that attempt
+	// lost a race.
 	Acquire(ctx context.Context, call *Call) error
 	// Refused returns the denial of cost, in millitokens, by the cached images of chain's buckets, all of them
-	// seen within the last second. It returns nil if that does not refuse, or does not suffice to tell. It does
-	// no I/O. chain holds links that have a bucket, nearest first; the store keeps neither it nor cost. The
-	// error is shared: nobody changes it. now is in ms.
+	// seen within the last second. It returns nil if these do not deny, or do not suffice to decide. It does no
+	// I/O. chain holds links that have a bucket, nearest first; the store keeps neither it nor cost. The error
+	// is shared: nobody changes it. now is in ms.
 	Refused(def Definition, chain []Link, cost []int64, now int64) *DeniedError
 	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it. If call.Later is set, it may
 	// leave the write for later. It then sets call.Later to nil and returns nil. The caller does not end ctx
@@ -224,7 +225,7 @@ func (env *Env) Report(ctx context.Context, e StoreEvent) {
 type Call struct {
 	Parts    []Part
 	Called   time.Time // when the acquire, settle or release was called
-	Deadline time.Time // bounds Acquire beside its context, by the system's clock as that does; zero for none
+	Deadline time.Time // bounds Acquire as its context does, by the system's clock; zero for none
 
 	// Later lets Settle return before it has written. A store that took it calls it once, when the write has
 	// ended, with its error and with After of each Bucket filled in. It may call it on any goroutine, without

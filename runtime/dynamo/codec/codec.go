@@ -165,7 +165,7 @@ func noBound(v int64) (string, bool) {
 // those of the write before. So they are the reader's until the next use only, and a Write is not copied.
 type Write struct {
 	Entity string // as stored: user-123
-	// Resource is what Create stores in place of the generated resource, of which it is a name; "" for that.
+	// Resource is what Create stores for a name of a template; "" for the generated resource.
 	Resource string
 	Image    *bucket.Image  // what the condition was computed from; nil for Create and Adjust
 	Limits   []bucket.Limit // parameters to store, for Create and Reshape
@@ -296,9 +296,9 @@ func next(w *Write) *operand {
 // maxExpression is the longest expression that DynamoDB takes, in bytes.
 const maxExpression = 4096
 
-// Check holds the output of a builder against itself, for the tests of generated code. No expression may be
-// longer than DynamoDB takes. Every placeholder needs a name or a value, and every name and value a
-// placeholder. It returns the first mistake.
+// Check compares the expressions of a builder with its names and values, for the tests of generated code. No
+// expression may be longer than DynamoDB takes. Every placeholder needs a name or a value, and every name
+// and value a placeholder. It returns the first mistake.
 func (w *Write) Check() error {
 	if n := max(len(w.Update), len(w.Cond)); n > maxExpression {
 		return fmt.Errorf("an expression of %d bytes, more than DynamoDB's %d", n, maxExpression)

@@ -140,7 +140,7 @@ func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, 
 	}
 }
 
-// Window is Balance of a windowed limit, which has its window's end besides.
+// Window is Balance of a windowed limit, which also has the end of its window.
 func (d *Decoder) Window(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc, we string) {
 	if !d.balance(b, missing, tk, cp, bx, ra, rp, tc) {
 		return
@@ -163,7 +163,7 @@ func (d *Decoder) InFlight(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp,
 	d.cells(b, h0, h1, e)
 }
 
-// Holds reads the attributes that a windowed limit has besides if it counts holds. Call it after Window. An
+// Holds reads the attributes that a windowed limit also has if it counts holds. Call it after Window. An
 // item from before may have none of them.
 func (d *Decoder) Holds(b *bucket.Balance, missing *bool, h0, h1, e string) {
 	for _, attr := range [...]string{h0, h1, e} {

@@ -296,8 +296,8 @@ func (w *configWrite) send(ctx context.Context, api wire.API) (err error) {
 	return err
 }
 
-// wrote reports whether w was the last write to an item.
-func (w *configWrite) wrote(item codec.Item) bool {
+// isLastOp reports whether op is that of the last write to an item.
+func isLastOp(item codec.Item, op string) bool {
 	last, ok := item["op"].(*types.AttributeValueMemberS)
-	return ok && last.Value == w.op
+	return ok && last.Value == op
 }

@@ -98,7 +98,7 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 		}
 		err = r.overrides.retrier.Do(ctx, func() error { return w.send(ctx, r.overrides.api) })
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
-		if err == nil || ok && w.wrote(failed.Item) { // an earlier attempt was applied
+		if err == nil || ok && isLastOp(failed.Item, w.op) { // an earlier attempt was applied
 			last := r.newestVersion.Load()
 			for last < w.ver && !r.newestVersion.CompareAndSwap(last, w.ver) {
 				last = r.newestVersion.Load()
@@ -180,7 +180,7 @@ func (r *Regional) Grant(
 		unsure := sent > 1 // an earlier attempt may have been applied
 		failed, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
 		switch {
-		case err == nil, refused && (&configWrite{op: op}).wrote(failed.Item): // an earlier attempt was applied
+		case err == nil, refused && isLastOp(failed.Item, op): // an earlier attempt was applied
 			return true, nil
 		case !refused:
 			return true, err

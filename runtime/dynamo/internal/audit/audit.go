@@ -94,9 +94,9 @@ func put(
 		c.At = "" // List fills it in; an id may be long
 	}
 	var text strings.Builder
-	as := json.NewEncoder(&text)
-	as.SetEscapeHTML(false) // it would make six bytes of one
-	if err := as.Encode(c); err != nil {
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // it would make six bytes of one
+	if err := encoder.Encode(c); err != nil {
 		return nil, fmt.Errorf("record of a change: %w", err)
 	}
 	record := codec.Item{
@@ -164,10 +164,8 @@ func decode(raw codec.Item) (c store.Change, err error) {
 	d := codec.Decoder{Item: raw}
 	text, at := d.Text(changeAttribute), item.AuditTime(item.KeyOf(raw).SK)
 	ms, err := strconv.ParseInt(at, 10, 64)
-	for _, then := range []func() error{d.Err, func() error { return json.Unmarshal([]byte(text), &c) }} {
-		if err == nil {
-			err = then()
-		}
+	if err = cmp.Or(err, d.Err()); err == nil {
+		err = json.Unmarshal([]byte(text), &c)
 	}
 	if err != nil {
 		return store.Change{}, &store.SetupError{

@@ -141,7 +141,7 @@ func (r *Reader) Fetch(ctx context.Context, all []*View) (wire.Outcome, error) {
 	return wire.Applied, nil
 }
 
-// fetchOne reads the bucket of v, the only view, of which nothing else is needed.
+// fetchOne reads the bucket of v, the only view, if that needs nothing else.
 func (r *Reader) fetchOne(ctx context.Context, v *View) (wire.Outcome, error) {
 	img, at, o, err := r.Conn.Read(ctx, &v.Bucket.At)
 	if o == wire.Applied {

@@ -321,7 +321,7 @@ func attribute(limit, field string) expression.NameBuilder {
 	return expression.Name(item.LimitAttribute(limit, field))
 }
 
-// limitsOf returns the schema's limits and those that img has besides, in the order of a plan's vectors.
+// limitsOf returns the schema's limits and the extra ones of img, in the order of a plan's vectors.
 func limitsOf(spec *store.Spec, img *bucket.Image) []string {
 	all := append([]string(nil), spec.Limits...)
 	for _, named := range img.Extra {
