@@ -112,14 +112,11 @@ func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []p
 
 // look reads the bucket, its items and its overrides. b is the bucket that Carry puts, for a Carryable one.
 func (c *Carrier) look(
-	ctx context.Context,
-	spec *store.Spec,
-	entity string,
+	ctx context.Context, spec *store.Spec, entity string,
 ) (found Carry, b *perlimit.Bucket, err error) {
-	kind := slices.IndexFunc(
-		spec.Kinds,
-		func(k store.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) },
-	)
+	kind := slices.IndexFunc(spec.Kinds, func(k store.Kind) bool {
+		return k.Limits != nil && strings.HasPrefix(entity, k.Prefix)
+	})
 	if kind < 0 {
 		return found, nil, &store.InvalidError{
 			Resource: spec.Resource, Field: "entity", Value: entity,
@@ -134,8 +131,8 @@ func (c *Carrier) look(
 	}
 	unmarked, unknown := ofSchema(spec, found.Items)
 	found.UnknownLimits = unknown
-	if found.Image == nil && len(unmarked) == 0 &&
-		len(found.Items) > len(unknown) { // it may have been carried over since the first read
+	// A missing bucket may have been carried over since it was read.
+	if found.Image == nil && len(unmarked) == 0 && len(found.Items) > len(unknown) {
 		if found.Image, err = c.bucket(ctx, entity, spec.Resource); err != nil {
 			return found, nil, err
 		}
@@ -176,10 +173,7 @@ func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *buc
 
 // shape reads the overrides of entity and its kind, together and consistently.
 func (c *Carrier) shape(
-	ctx context.Context,
-	spec *store.Spec,
-	kind int,
-	entity string,
+	ctx context.Context, spec *store.Spec, kind int, entity string,
 ) (*override.Resolved, error) {
 	get := func(keys []item.Item) (wire.Batch, error) {
 		return wire.BatchRead(ctx, c.api, &c.retrier, keys, true)
@@ -190,17 +184,15 @@ func (c *Carrier) shape(
 // Begin notes in the table that per-limit items are being carried over. From now on Check fails in programs
 // that use dynamo.New, and in those that are too old to know such tables.
 func (c *Carrier) Begin(ctx context.Context) error {
-	return c.retrier.Do(
-		ctx,
-		func() error { return layout.Record(ctx, c.api, c.table, layout.Buckets, layout.Carrying) },
-	)
+	return c.retrier.Do(ctx, func() error {
+		return layout.Record(ctx, c.api, c.table, layout.Buckets, layout.Carrying)
+	})
 }
 
 // End notes that the table holds no per-limit items any more: programs may use dynamo.New then. The caller
 // has checked that.
 func (c *Carrier) End(ctx context.Context) error {
-	return c.retrier.Do(
-		ctx,
-		func() error { return layout.Record(ctx, c.api, c.table, layout.Carrying, layout.Buckets) },
-	)
+	return c.retrier.Do(ctx, func() error {
+		return layout.Record(ctx, c.api, c.table, layout.Carrying, layout.Buckets)
+	})
 }

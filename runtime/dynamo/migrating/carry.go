@@ -104,9 +104,7 @@ func (s *session) futureBucket(ctx context.Context, f firstUse) (b *perlimit.Buc
 
 // items reads the per-limit items of an entity.
 func (s *session) items(
-	ctx context.Context,
-	spec *store.Spec,
-	resource, entity string,
+	ctx context.Context, spec *store.Spec, resource, entity string,
 ) (items []perlimit.Item, err error) {
 	began := s.conn.Env.Clock.Now()
 	report := func(out *dynamodb.QueryOutput, err error) {
@@ -200,10 +198,8 @@ func readItems(
 			decoded, err := perlimit.Decode(raw)
 			if err != nil {
 				return nil, &store.SetupError{
-					What: fmt.Sprintf(
-						"the per-limit item %s is malformed",
-						item.KeyOf(raw),
-					), Err: err, Do: "fix or delete it",
+					What: fmt.Sprintf("the per-limit item %s is malformed", item.KeyOf(raw)),
+					Do:   "fix or delete it", Err: err,
 				}
 			}
 			items = append(items, decoded)

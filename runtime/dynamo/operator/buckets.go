@@ -48,9 +48,7 @@ type StoredBucket struct {
 // No read is consistent. A bucket may be as it was a moment ago, a new one may be missing, and a deleted one
 // is left out.
 func Buckets(
-	ctx context.Context,
-	client wire.API,
-	table, resource, kind string,
+	ctx context.Context, client wire.API, table, resource, kind string,
 ) iter.Seq2[BucketPage, error] {
 	return BucketsWith(ctx, client, wire.NewRetrier(table), resource, kind)
 }
@@ -150,9 +148,8 @@ func (l *lister) explain(ctx context.Context, err error) error {
 	if failed != nil {
 		return err
 	}
-	if wrong := append(layout.CheckKeys(out.Table), checkIndexes(l.retrier.Table, out.Table)...); len(
-		wrong,
-	) > 0 {
+	wrong := append(layout.CheckKeys(out.Table), checkIndexes(l.retrier.Table, out.Table)...)
+	if len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
 	return err
@@ -167,22 +164,12 @@ func checkIndexes(table string, t *types.TableDescription) []error {
 		switch {
 		case !isOwnIndex(name):
 		case got.IndexStatus == types.IndexStatusCreating:
-			errs = append(
-				errs,
-				layout.Wrong(table, "wait until it is ACTIVE: lists leave out what it has not got to yet",
-					"index %s is %s%s", name, got.IndexStatus, backfilling(got)),
-			)
+			errs = append(errs, layout.Wrong(table,
+				"wait until it is ACTIVE: lists leave out what it has not got to yet",
+				"index %s is %s%s", name, got.IndexStatus, backfilling(got)))
 		case got.IndexStatus == types.IndexStatusDeleting:
-			errs = append(
-				errs,
-				layout.Wrong(
-					table,
-					"wait until it is gone, and add it again, projecting KEYS_ONLY",
-					"index %s is %s",
-					name,
-					got.IndexStatus,
-				),
-			)
+			errs = append(errs, layout.Wrong(table, "wait until it is gone, and add it again, projecting KEYS_ONLY",
+				"index %s is %s", name, got.IndexStatus))
 		}
 	}
 	return errs
@@ -228,10 +215,7 @@ func SplitVersion(version int64) (revision, overrides int64) {
 //   - a *store.InvalidError, if a named limit is prepaid,
 //   - a *store.ContendedError if the bucket's limits change at each attempt.
 func Reset(
-	ctx context.Context,
-	client wire.API,
-	table, entity, resource string,
-	limits ...string,
+	ctx context.Context, client wire.API, table, entity, resource string, limits ...string,
 ) ([]string, error) {
 	retrier := wire.NewRetrier(table)
 	for attempt := 1; ; attempt++ {

@@ -41,9 +41,7 @@ func RegionalWith(client wire.API, retrier wire.Retrier, now func() time.Time) *
 // Each calls f for every bucket of resource, of all kinds, as Buckets lists them. It leaves out malformed
 // buckets: an acquire of one fails by itself, and it must not keep the others from their quotas.
 func (r *Regional) Each(
-	ctx context.Context,
-	resource string,
-	f func(entity string, img *bucket.Image),
+	ctx context.Context, resource string, f func(entity string, img *bucket.Image),
 ) error {
 	for page, err := range Buckets(ctx, r.overrides.api, r.overrides.retrier.Table, resource, "") {
 		if err != nil {
@@ -84,15 +82,9 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 		after = max(after, b.Changed(r.overrides.now().UnixMilli()))
 	}
 	for {
-		w, err := r.overrides.write(
-			spec,
-			s,
-			&s.Epoch,
-			after,
+		w, err := r.overrides.write(spec, s, &s.Epoch, after,
 			"(attribute_not_exists(GSI2PK) OR attribute_exists(managed))"+
-				" AND (attribute_not_exists(ver) OR ver < :ver)",
-			codec.Item{},
-		)
+				" AND (attribute_not_exists(ver) OR ver < :ver)", codec.Item{})
 		if err != nil {
 			return "", err
 		}
@@ -129,11 +121,8 @@ func checkQuota(spec *store.Spec, s store.Stored) error {
 	case !item.IsEntity(s.At):
 		return wrong("quota of", s.At, "is of a kind: only entities have quotas")
 	case s.Epoch < 1:
-		return wrong(
-			"epoch of the quota of "+s.At,
-			fmt.Sprint(s.Epoch),
-			"is below 1: an operator's override is set by Overrides",
-		)
+		return wrong("epoch of the quota of "+s.At, fmt.Sprint(s.Epoch),
+			"is below 1: an operator's override is set by Overrides")
 	}
 	for i, l := range s.Limits {
 		if l == nil {

@@ -107,11 +107,8 @@ func Table(table string) *dynamodb.CreateTableInput { return Definition{Table: t
 // Check returns an error unless the units are both above 0 or both 0.
 func (d Definition) Check() error {
 	if d.ReadUnits < 0 || d.WriteUnits < 0 || (d.ReadUnits == 0) != (d.WriteUnits == 0) {
-		return fmt.Errorf(
-			"%d read and %d write units: want both above 0, or neither for a table on demand",
-			d.ReadUnits,
-			d.WriteUnits,
-		)
+		return fmt.Errorf("%d read and %d write units: want both above 0, or neither for a table on demand",
+			d.ReadUnits, d.WriteUnits)
 	}
 	return nil
 }
@@ -286,25 +283,14 @@ func (d Definition) differences(t *types.TableDescription) []error {
 		got := t.ProvisionedThroughput
 		if got == nil || aws.ToInt64(got.ReadCapacityUnits) != d.ReadUnits ||
 			aws.ToInt64(got.WriteCapacityUnits) != d.WriteUnits {
-			errs = append(errs, layout.Wrong(
-				d.Table,
-				"leave the units out, or change its billing by UpdateTable",
+			errs = append(errs, layout.Wrong(d.Table, "leave the units out, or change its billing by UpdateTable",
 				"it is there already, and its billing is %s, not %d read and %d write units",
-				billing(t),
-				d.ReadUnits,
-				d.WriteUnits,
-			))
+				billing(t), d.ReadUnits, d.WriteUnits))
 		}
 	}
 	if d.Protected && !aws.ToBool(t.DeletionProtectionEnabled) {
-		errs = append(
-			errs,
-			layout.Wrong(
-				d.Table,
-				"run `"+protectCommand(d.Table)+"`",
-				"it is there already, and not protected from deletion",
-			),
-		)
+		errs = append(errs, layout.Wrong(d.Table, "run `"+protectCommand(d.Table)+"`",
+			"it is there already, and not protected from deletion"))
 	}
 	return errs
 }
@@ -347,11 +333,8 @@ func (d Definition) enableRecovery(ctx context.Context, client Admin) error {
 		)
 	})
 	if isUnknownOperation(err) {
-		return layout.Wrong(
-			d.Table,
-			"leave it out here: engines for tests have none",
-			"this DynamoDB has no point-in-time recovery",
-		)
+		return layout.Wrong(d.Table, "leave it out here: engines for tests have none",
+			"this DynamoDB has no point-in-time recovery")
 	}
 	if err != nil {
 		return stepError(d.Table, "switch on the point-in-time recovery of table "+d.Table, err)

@@ -74,10 +74,9 @@ func (v *Version) CheckCarrying(table string) error {
 
 // readVersion reads the version item. A layout that this program does not know is a *store.SetupError.
 func readVersion(ctx context.Context, client wire.Getter, table string) (Version, error) {
-	out, err := client.GetItem(
-		ctx,
-		&dynamodb.GetItemInput{TableName: &table, Key: item.VersionKey(), ConsistentRead: aws.Bool(true)},
-	)
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &table, Key: item.VersionKey(), ConsistentRead: aws.Bool(true),
+	})
 	if err != nil {
 		return Version{}, wire.CallError(table, err)
 	}
@@ -185,25 +184,12 @@ func checkTTL(table string, d *types.TimeToLiveDescription) []error {
 		return nil
 	}
 	if d != nil && aws.ToString(d.AttributeName) != "" && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
-		return []error{
-			Wrong(
-				table,
-				"disable it, wait until it is DISABLED, which takes up to an hour, and run `sluice table create`"+why,
-				"TTL is %s on attribute %s, not enabled on %s",
-				d.TimeToLiveStatus,
-				*d.AttributeName,
-				item.TTL,
-			),
-		}
+		return []error{Wrong(table,
+			"disable it, wait until it is DISABLED, which takes up to an hour, and run `sluice table create`"+why,
+			"TTL is %s on attribute %s, not enabled on %s", d.TimeToLiveStatus, *d.AttributeName, item.TTL)}
 	}
-	return []error{
-		Wrong(
-			table,
-			"enable it, as `sluice table create` does"+why,
-			"TTL is not enabled on attribute %s",
-			item.TTL,
-		),
-	}
+	return []error{Wrong(table, "enable it, as `sluice table create` does"+why,
+		"TTL is not enabled on attribute %s", item.TTL)}
 }
 
 // Wrong returns a *store.SetupError for a table. what is a format for args.
@@ -217,12 +203,8 @@ func CheckKeys(t *types.TableDescription) []error {
 	table := aws.ToString(t.TableName)
 	add := func(do, what string, args ...any) { errs = append(errs, Wrong(table, do, what, args...)) }
 	if !hasKeys(t.KeySchema, t.AttributeDefinitions, item.PK, item.SK) {
-		add(
-			"create it anew: run `sluice table create` with another name",
-			"its key is not %s (S, hash) and %s (S, range)",
-			item.PK,
-			item.SK,
-		)
+		add("create it anew: run `sluice table create` with another name",
+			"its key is not %s (S, hash) and %s (S, range)", item.PK, item.SK)
 	}
 	for _, want := range item.Indexes() {
 		i := slices.IndexFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
@@ -234,24 +216,14 @@ func CheckKeys(t *types.TableDescription) []error {
 		}
 		got := t.GlobalSecondaryIndexes[i]
 		if !hasKeys(got.KeySchema, t.AttributeDefinitions, want.Hash, want.Sort) {
-			add(
-				"delete the index and add it with these",
-				"the keys of index %s are not %s (S, hash) and %s (S, range)",
-				want.Name,
-				want.Hash,
-				want.Sort,
-			)
+			add("delete the index and add it with these",
+				"the keys of index %s are not %s (S, hash) and %s (S, range)", want.Name, want.Hash, want.Sort)
 		}
 		switch p := got.Projection; {
 		case p != nil && p.ProjectionType == types.ProjectionTypeKeysOnly:
 		case p != nil && p.ProjectionType == types.ProjectionTypeInclude:
-			add(
-				"delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these "+
-					"costs twice",
-				"index %s projects %s, not KEYS_ONLY",
-				want.Name,
-				Projection(p),
-			)
+			add("delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these "+
+				"costs twice", "index %s projects %s, not KEYS_ONLY", want.Name, Projection(p))
 		default:
 			add("delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
 				"index %s projects %s, not KEYS_ONLY", want.Name, Projection(p))
