@@ -18,6 +18,53 @@ func Choose(d *Demand, s State, now int64) Plan {
 	return p
 }
 
+// choose is Choose without what generalize and Keep add.
+func choose(d *Demand, s State, now int64) Plan {
+	if d.Take != nil && d.Shape.Ceiling != nil {
+		if p, ok := d.DenyByQuota(s, now); ok {
+			return p
+		}
+	}
+	if s.Image == nil {
+		return chooseMissing(d, s, now)
+	}
+	if d.GivesBack() {
+		if p, ok := NewAdjust(d, s.Image, now); ok {
+			p.guardGiveBack(d, s)
+			return p
+		}
+	}
+	if !d.SettlesOnly() && Outdated(s.Image, d.Shape) {
+		return ChooseReshape(d, s, now)
+	}
+	b := BalancesOf(s.Image)
+	d.Pool.reset()
+	net := b.Net(d)
+	if b.exceeds(net.take, now) {
+		return Plan{Decision: readUnlessConfirmed(TooLarge, s), Image: s.Image}
+	}
+	if p, ok := NewRetry(d, b, net, now); ok {
+		p.guardGiveBack(d, s)
+		return p
+	}
+	if p, ok := NewNormal(d, s, b, net, now); ok {
+		p.guardGiveBack(d, s)
+		return p
+	}
+	return Plan{Decision: readUnlessConfirmed(Deny, s), Image: s.Image}
+}
+
+// generalize sets Generic if the image of p counts holds of other limits than s: the generated text does not
+// fit it.
+func (p *Plan) generalize(s *Shape) {
+	if p.Decision != Write || p.Image == nil || p.Path == Reshape || p.Path == Create {
+		return
+	}
+	for i, b := range p.Image.Balances {
+		p.Generic = p.Generic || b.Holds() != s.holds(i) && !p.Image.Missing[i]
+	}
+}
+
 // KeepIdle is how long an idle bucket's item stays, in ms, even if it was full long before. To create an item
 // anew costs two write units more than to update it, and a round trip; 1 KB of storage for so long costs a
 // tenth of one. An entity that calls once a week finds its item (docs/design.md, "Arithmetic").
@@ -329,53 +376,6 @@ func (d *Demand) LeastLeft(s State, now int64) float64 {
 		}
 	}
 	return least
-}
-
-// generalize sets Generic if the image of p counts holds of other limits than s: the generated text does not
-// fit it.
-func (p *Plan) generalize(s *Shape) {
-	if p.Decision != Write || p.Image == nil || p.Path == Reshape || p.Path == Create {
-		return
-	}
-	for i, b := range p.Image.Balances {
-		p.Generic = p.Generic || b.Holds() != s.holds(i) && !p.Image.Missing[i]
-	}
-}
-
-// choose is Choose without Keep.
-func choose(d *Demand, s State, now int64) Plan {
-	if d.Take != nil && d.Shape.Ceiling != nil {
-		if p, ok := d.DenyByQuota(s, now); ok {
-			return p
-		}
-	}
-	if s.Image == nil {
-		return chooseMissing(d, s, now)
-	}
-	if d.GivesBack() {
-		if p, ok := NewAdjust(d, s.Image, now); ok {
-			p.guardGiveBack(d, s)
-			return p
-		}
-	}
-	if !d.SettlesOnly() && Outdated(s.Image, d.Shape) {
-		return ChooseReshape(d, s, now)
-	}
-	b := BalancesOf(s.Image)
-	d.Pool.reset()
-	net := b.Net(d)
-	if b.exceeds(net.take, now) {
-		return Plan{Decision: readUnlessConfirmed(TooLarge, s), Image: s.Image}
-	}
-	if p, ok := NewRetry(d, b, net, now); ok {
-		p.guardGiveBack(d, s)
-		return p
-	}
-	if p, ok := NewNormal(d, s, b, net, now); ok {
-		p.guardGiveBack(d, s)
-		return p
-	}
-	return Plan{Decision: readUnlessConfirmed(Deny, s), Image: s.Image}
 }
 
 // holds reports whether limit i counts holds.

@@ -144,7 +144,7 @@ func (o *roster) attachLazy() {
 
 // detachLazy leaves a chain's lazy settles to other writes, after an attempt that was not applied.
 func (o *roster) detachLazy() {
-	if len(o.named) == 1 || o.unsure.exists() {
+	if !o.queue.chained || o.unsure.exists() {
 		return
 	}
 	stay, leave := splitLazy(o.pending)

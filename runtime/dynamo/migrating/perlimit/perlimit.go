@@ -120,7 +120,7 @@ func Scan(table string) *dynamodb.ScanInput {
 
 // BucketKey returns the key of the bucket that the per-limit items of entity on resource become.
 func BucketKey(entity, resource string) codec.Item {
-	return codec.Item{"PK": codec.S(item.EntityPrefix + entity), "SK": codec.S(item.BucketPrefix + resource)}
+	return item.BucketKey(entity, resource)
 }
 
 // MostItems is how many items of one bucket can be carried over: one transaction holds 100 writes, of which
