@@ -51,8 +51,9 @@ type Client struct {
 // tuned for DynamoDB: it keeps up to 256 idle connections, of HTTP/1.1. Any other HTTPClient is used as it
 // is.
 //
-// A configuration that only the SDK's client honours, such as APIOptions, has that make all calls. So has an
-// SDK so new that this package does not know all members of its inputs. New logs this to the Logger of cfg.
+// If cfg or an option has what only the SDK's client honours, such as APIOptions, that client makes all
+// calls. It also does if the SDK is so new that this package does not know all members of its inputs. New
+// logs this to the Logger of cfg.
 func New(cfg aws.Config, options ...func(*dynamodb.Options)) *Client {
 	options = slices.Concat(options, []func(*dynamodb.Options){tune, sdklog.Quiet})
 	c := &Client{Client: dynamodb.NewFromConfig(cfg, options...)}

@@ -153,7 +153,7 @@ func (d *decoder) float() (float64, bool) {
 	return value, err == nil
 }
 
-// deepest is how deep values may be nested in each other: DynamoDB has 32 depth.
+// deepest is how deep values may be nested in each other. DynamoDB allows 32 levels.
 const deepest = 40
 
 // item reads an item. Its numbers and the names of its attributes share one string: numbers are read and

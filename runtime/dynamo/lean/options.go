@@ -51,8 +51,8 @@ var honoured = []string{
 	"RuntimeEnvironment", "resolvedDefaultsMode",
 }
 
-// unusualOption returns an option that has the SDK make all calls, "" if there is none. An option
-// that this package does not know has to be what a client without configuration has.
+// unusualOption returns an option that has the SDK make all calls, "" if there is none. An option that this
+// package does not know has to be what a client without configuration has.
 func unusualOption(o *dynamodb.Options) string {
 	switch {
 	case o.Credentials == nil:
@@ -113,8 +113,8 @@ func alike(v, w reflect.Value) bool {
 }
 
 // changed reports that the options of a call, which are the client's with changes, change more than retries
-// and the logger: these calls have neither. It compares the memory of both, in which a change of any option
-// shows, of one that is newer than this package too. An option that is set to what it was may count as
+// and the logger: these calls have neither. It compares the memory of both, so that a change of an option
+// shows even if this package does not know the option. An option that is set to what it was may count as
 // changed.
 func changed(client, call *dynamodb.Options) bool {
 	call.Retryer, call.RetryMaxAttempts = client.Retryer, client.RetryMaxAttempts
@@ -127,7 +127,7 @@ func memory(o *dynamodb.Options) *optionBytes { return (*optionBytes)(unsafe.Poi
 
 type optionBytes [unsafe.Sizeof(dynamodb.Options{})]byte
 
-// userAgent returns what the SDK's client says that it is, and that this is not it.
+// userAgent returns the User-Agent of the SDK's client, with a mark of this package.
 func userAgent(o *dynamodb.Options) string {
 	agent := awsmiddleware.NewRequestUserAgent()
 	agent.AddSDKAgentKey(awsmiddleware.APIMetadata, "dynamodb")

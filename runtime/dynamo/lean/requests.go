@@ -47,7 +47,7 @@ func newMember(known map[reflect.Type]string) string {
 }
 
 // Each of these writes one input. It reports false if the SDK's client has to make the call: the input has a
-// member of old days, or not all that the SDK wants. TestEveryMember holds the lists of members to the SDK.
+// legacy member, or not all that the SDK requires. TestEveryMember compares the lists with the SDK.
 
 func (x *exchange) updateItem(in *dynamodb.UpdateItemInput) bool {
 	if in == nil {

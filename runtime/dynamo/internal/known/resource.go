@@ -58,7 +58,7 @@ func (r *Resource) Opened() *Resource { return r.opened }
 func (r *Resource) template() string { return r.opened.Spec.Resource }
 
 // Wrote notes that this process has written the override of a resource, r or a name of r. It is at an entity,
-// as stored, a kind or a plan. Filled says that it has filled the entity's bucket instead. cached returns a
+// as stored, a kind or a plan. filled says that it has filled the entity's bucket instead. cached returns a
 // bucket by its kind and id, nil if nothing is known of it. An override of r is one of all its names.
 func (r *Resource) Wrote(
 	resource, at string, filled bool, cached func(r *Resource, kind int, id string) *Bucket,

@@ -82,8 +82,8 @@ func (p *Pacer) Trip() time.Duration {
 	return p.trip
 }
 
-// TakeRetry takes a retry from budget, and reports whether it got one. A bucket whose calls have no answer
-// owes the budget what it took, until one is answered, and owes little, so that others have the rest.
+// TakeRetry takes a retry from budget, and reports whether it got one. A bucket returns what it took with
+// the next answer (Repay). Until then it has MostUnanswered retries at most, so that others have the rest.
 func (p *Pacer) TakeRetry(ctx context.Context, budget *wire.Budget) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -357,7 +357,7 @@ func (n *NetDemand) lapsed(pool *VectorPool) []int64 {
 
 // Slack returns how much of a limit a Normal on a contended bucket may leave unclaimed: 50 ms of rate, at
 // most a twentieth of the burst. Half of it is room at the top, and half is what others may take between
-// image and write. With all of it for each, as much as twice that was left.
+// image and write. If each had all of it, up to twice as much would be left.
 func Slack(l bucket.Limit) int64 {
 	const window = 50 // ms
 	return min(bucket.Refill(l, 0, window), l.Burst/20)

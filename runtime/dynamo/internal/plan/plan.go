@@ -203,7 +203,8 @@ func (p *Plan) ChargedEnds(img *bucket.Image, op string) []int64 {
 	return slices.Clone(p.Ends)
 }
 
-// IsLike reports whether nothing that stays in a bucket tells p from q, two attempts under one op.
+// IsLike reports whether p and q, two attempts under one op, leave the same ttl and the same ends of
+// windows. No image says then which of them was applied.
 func (p *Plan) IsLike(q *Plan) bool { return p.TTL == q.TTL && slices.Equal(p.Ends, q.Ends) }
 
 // OfUnknownWindows returns p, unless unknown says that an earlier attempt may be the one that was applied.
