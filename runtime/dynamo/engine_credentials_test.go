@@ -224,8 +224,8 @@ func TestPolicyWithoutCredentials(t *testing.T) {
 			map[runtime.Policy]string{
 				runtime.Deny: "unavailable", runtime.Allow: "degraded", runtime.Local: "degraded",
 			},
-			"store unavailable after 8 attempts: no AWS credentials, since their service does not answer (on a host " +
-				"without one, set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role): ",
+			"no AWS credentials, since their service does not answer (on a host without one, set AWS_PROFILE, or " +
+				"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role): ",
 		},
 		{
 			"no role", none, 1,

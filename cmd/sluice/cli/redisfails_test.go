@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // onRedis are commands that talk to a Redis: all there are.
@@ -168,9 +170,10 @@ func TestRedisRefuses(t *testing.T) {
 		"the 'hgetall' command; "+
 		"grant it: ACL SETUSER <user> ~sluice:* +@read +@write +@scripting +@connection +info +time\n", "--redis",
 		"redis://"+s.Addr())
-	s.SetError("LOADING Redis is loading the dataset in memory")
-	each(t, "sluice: Redis: store unavailable after 1 attempt: LOADING Redis is loading the dataset in memory\n",
-		"--redis", "redis://"+s.Addr()+"?max_retries=-1")
+	loading := errors.New("LOADING Redis is loading the dataset in memory")
+	s.SetError(loading.Error())
+	unavailable := &store.UnavailableError{Resource: "Redis", Attempts: 1, Err: loading}
+	each(t, unavailable.Error()+"\n", "--redis", "redis://"+s.Addr()+"?max_retries=-1")
 }
 
 // TestRedisWithoutSchema: the numbers are in limits.yaml alone.
