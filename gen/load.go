@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/internal/tool/textfile"
 )
 
 // Schema is the content of a limits.yaml, for commands that read and write tables. Lists are in the file's
@@ -183,7 +183,7 @@ func sound(path string) (*schema.Schema, error) {
 // read returns the schema at path and its problems, not sorted. The schema is complete only if there are
 // none.
 func read(path string) (*schema.Schema, Problems, error) {
-	src, err := os.ReadFile(path)
+	src, err := textfile.Read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, fmt.Errorf("read schema: %w (sluice init writes one)", err)

@@ -6,7 +6,6 @@ package envoy
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/textfile"
 	"github.com/sluice-go/sluice/serve/internal/limits"
 	"github.com/sluice-go/sluice/serve/internal/strictjson"
 )
@@ -90,7 +90,7 @@ const hits = "hits"
 // Read reads the envoy.yaml at path, and binds it to a schema. The error is a *FileError if the file has
 // mistakes.
 func Read(path string, schema *limits.Schema) (*Rules, error) {
-	text, err := os.ReadFile(path)
+	text, err := textfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read rules: %w; pass --envoy with the path of an envoy.yaml", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/sluice-go/sluice/internal/tool/textfile"
 )
 
 // listen opens the listener of a flag with an address.
@@ -69,7 +71,7 @@ func (f *Flags) tls() (*tls.Config, error) {
 		},
 	}
 	if f.TLSClientCA != "" {
-		text, err := os.ReadFile(f.TLSClientCA)
+		text, err := textfile.Read(f.TLSClientCA)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-client-ca: %w", err)
 		}
@@ -90,7 +92,7 @@ func (f *Flags) readTokens() (all []string, err error) {
 	if f.TokenFile == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(f.TokenFile)
+	text, err := textfile.Read(f.TokenFile)
 	if err != nil {
 		return nil, fmt.Errorf("--token-file: %w", err)
 	}

@@ -4,7 +4,6 @@ package breaking
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -12,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/textfile"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
@@ -101,7 +101,7 @@ func (c Command) old(ctx context.Context) (old gen.OldSchema, found bool, err er
 	if ref, ok := strings.CutPrefix(c.Against, "git:"); ok {
 		return atRef(ctx, c.File, ref)
 	}
-	text, err := os.ReadFile(c.Against)
+	text, err := textfile.Read(c.Against)
 	if err != nil {
 		return old, false, fmt.Errorf("read the schema to compare with: %w; pass a file, or a commit, branch or "+
 			"tag "+

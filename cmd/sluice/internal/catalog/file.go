@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/textfile"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/money"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -38,7 +38,7 @@ type reader struct {
 
 // read reads a file. Its mistakes come all at once.
 func read(s *schemafile.Schema, file string) ([]wanted, error) {
-	text, err := os.ReadFile(file)
+	text, err := textfile.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%w; pass a file as docs/how-to/models.md describes it", err)
 	}
