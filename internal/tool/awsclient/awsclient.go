@@ -40,13 +40,17 @@ func New(ctx context.Context, endpoint, region string, options ...Option) (*dyna
 	if err != nil {
 		return nil, err
 	}
-	return ofTables(cfg, endpoint), nil
+	client := ofTables(cfg, endpoint)
+	return client, checkBase(client.Options().BaseEndpoint, ofDynamoDB)
 }
 
 // Lean is New for a client that makes the calls of limiting with little CPU.
 func Lean(ctx context.Context, endpoint, region string, options ...Option) (*lean.Client, error) {
 	cfg, err := configure(ctx, endpoint, region, options)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkBase(ofTables(cfg, endpoint).Options().BaseEndpoint, ofDynamoDB); err != nil {
 		return nil, err
 	}
 	return lean.New(cfg, at(endpoint)), nil
@@ -62,13 +66,17 @@ func WithStreams(
 		return nil, nil, err
 	}
 	tables := ofTables(cfg, endpoint)
-	return tables, dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
+	if err := checkBase(tables.Options().BaseEndpoint, ofDynamoDB); err != nil {
+		return nil, nil, err
+	}
+	streams := dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
 		base := tables.Options().BaseEndpoint
 		// the flag beats what the environment says of streams
 		if base != nil && !ofAWS(*base) && (endpoint != "" || o.BaseEndpoint == nil) {
 			o.BaseEndpoint = base
 		}
-	}), nil
+	})
+	return tables, streams, checkBase(streams.Options().BaseEndpoint, ofDynamoDB+"_STREAMS")
 }
 
 // S3 returns a client of S3. A non-empty region beats the environment's. At AWS_ENDPOINT_URL_S3 it addresses
@@ -78,9 +86,10 @@ func S3(ctx context.Context, region string, options ...Option) (*s3.Client, erro
 	if err != nil {
 		return nil, err
 	}
-	return s3.NewFromConfig(cfg, func(o *s3.Options) {
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil && !ofAWS(*o.BaseEndpoint)
-	}), nil
+	})
+	return client, checkBase(client.Options().BaseEndpoint, "AWS_ENDPOINT_URL_S3")
 }
 
 // Region returns the region that the environment has, and makes up none: it is empty where nothing says it.
@@ -149,6 +158,18 @@ func CheckEndpoint(endpoint string) error {
 	}
 	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("endpoint %q is not a URL: pass one such as http://localhost:8000", secrets.URL(endpoint))
+	}
+	return nil
+}
+
+// ofDynamoDB is the variable that has the endpoint of DynamoDB.
+const ofDynamoDB = "AWS_ENDPOINT_URL_DYNAMODB"
+
+// checkBase is CheckEndpoint for the endpoint of a client, nil for AWS's own. The SDK takes it from variable,
+// from AWS_ENDPOINT_URL or from a profile, and tries one that is no URL again and again.
+func checkBase(base *string, variable string) error {
+	if err := CheckEndpoint(aws.ToString(base)); err != nil {
+		return fmt.Errorf("read the AWS configuration (%s, AWS_ENDPOINT_URL, the profile): %w", variable, err)
 	}
 	return nil
 }

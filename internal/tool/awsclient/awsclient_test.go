@@ -151,3 +151,48 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestEnvironmentErrors: an endpoint of the environment that is no URL is refused before the first call,
+// which the SDK would try again and again. One that is a URL is taken.
+func TestEnvironmentErrors(t *testing.T) {
+	bare(t)
+	t.Setenv("AWS_REGION", "eu-west-1")
+	for variable, open := range map[string]func() error{
+		"AWS_ENDPOINT_URL_DYNAMODB": func() error {
+			_, err := awsclient.New(t.Context(), "", "")
+			return err
+		},
+		"AWS_ENDPOINT_URL_DYNAMODB (lean)": func() error {
+			_, err := awsclient.Lean(t.Context(), "", "")
+			return err
+		},
+		"AWS_ENDPOINT_URL_DYNAMODB (with streams)": func() error {
+			_, _, err := awsclient.WithStreams(t.Context(), "", "")
+			return err
+		},
+		"AWS_ENDPOINT_URL_DYNAMODB_STREAMS": func() error {
+			_, _, err := awsclient.WithStreams(t.Context(), "", "")
+			return err
+		},
+		"AWS_ENDPOINT_URL_S3": func() error {
+			_, err := awsclient.S3(t.Context(), "")
+			return err
+		},
+	} {
+		t.Run(variable, func(t *testing.T) {
+			variable, _, _ := strings.Cut(variable, " ")
+			for _, wrong := range []string{"127.0.0.1:8000", "not a url"} {
+				t.Setenv(variable, wrong)
+				want := `read the AWS configuration (` + variable + `, AWS_ENDPOINT_URL, the profile): endpoint "` +
+					wrong + `" is not a URL: pass one such as http://localhost:8000`
+				if err := open(); err == nil || err.Error() != want {
+					t.Errorf("%s: %v\nwant %s", wrong, err, want)
+				}
+			}
+			t.Setenv(variable, "http://127.0.0.1:8000")
+			if err := open(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
