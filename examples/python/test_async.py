@@ -30,6 +30,10 @@ class Calls(unittest.IsolatedAsyncioTestCase):
                 1 / 0
         self.assertEqual(9, (await self.client.api.peek(KEY)).available.rpm)
 
+    async def test_wrong_url(self) -> None:
+        with self.assertRaisesRegex(ValueError, r"url 'ftp://x' does not start with http:// or https://"):
+            limits.AsyncClient("ftp://x")
+
     async def test_denied(self) -> None:
         await self.client.api.acquire(KEY, limits.ApiCost(rpm=10))
         with self.assertRaises(limits.Denied) as denied:

@@ -159,6 +159,17 @@ class Flaky(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Urls(unittest.TestCase):
+    def test_wrong(self) -> None:
+        for url in ("127.0.0.1:8080", "ftp://127.0.0.1:8080", "file:///etc/hosts", ""):
+            with self.assertRaises(ValueError) as wrong:
+                limits.Client(url)
+            self.assertEqual(
+                f"url {url!r} does not start with http:// or https://: pass one such as http://127.0.0.1:8080",
+                str(wrong.exception),
+            )
+
+
 class Retries(unittest.TestCase):
     def test_lost_replies(self) -> None:
         """A call that may have been applied is repeated only if it has an idempotency_key, or changes nothing."""

@@ -161,6 +161,14 @@ class _NoReply(Exception):
     """The server may have seen the call."""
 
 
+def _checked(url: str) -> str:
+    if not url.startswith(("http://", "https://")):  # urllib would read files, and wait for servers of FTP
+        raise ValueError(
+            f"url {url!r} does not start with http:// or https://: pass one such as http://127.0.0.1:8080"
+        )
+    return url.rstrip("/")
+
+
 _PAUSES = (0.0, 0.05, 0.25)  # before each attempt of a call, in seconds
 
 
@@ -374,7 +382,7 @@ class _Client:
         context: Optional[ssl.SSLContext] = None,
         alive_every: float = 30.0,
     ) -> None:
-        self._url = url.rstrip("/")
+        self._url = _checked(url)
         self._token = token
         self._timeout = timeout
         handlers: List[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
@@ -593,6 +601,7 @@ class _AsyncClient:
     ) -> None:
         import httpx
 
+        url = _checked(url)
         self._token = token
         self._timeout = timeout
         self._http = httpx.AsyncClient(base_url=url, transport=transport, trust_env=False)
