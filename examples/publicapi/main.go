@@ -60,11 +60,12 @@ func authenticated(keys map[string]limits.Key, next http.Handler) http.Handler {
 func items(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "apples, pears") }
 
 func main() {
-	proxy := flag.String("proxy", "", "the network of your load balancer, such as 10.0.0.0/8")
+	var proxy netip.Prefix
+	flag.TextVar(&proxy, "proxy", proxy, "the network of your load balancer, such as 10.0.0.0/8")
 	flag.Parse()
 	var proxies []netip.Prefix
-	if *proxy != "" {
-		proxies = append(proxies, netip.MustParsePrefix(*proxy))
+	if proxy.IsValid() {
+		proxies = append(proxies, proxy)
 	}
 	ctx := context.Background()
 	cfg, err := config.LoadDefaultConfig(ctx)
