@@ -196,7 +196,7 @@ func TestPeekWindows(t *testing.T) {
 	if code != 0 || errs != "" || !strings.Contains(out, cycle+inBerlin) {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
-	code, out, errs = sluice(t, start, "peek", "org-1", "gateway", "--file", "none.yaml", s.flags[0], s.flags[1])
+	code, out, errs = sluice(t, start, "peek", "org-1", "gateway", s.flags[0], s.flags[1])
 	if code != 0 || errs != "" || !strings.Contains(out, cycle+"2026-03-31 07:00 UTC, in 29d 19h\n") {
 		t.Errorf("without the schema: exit code %d\n%s%s", code, out, errs)
 	}

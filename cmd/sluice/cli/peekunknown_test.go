@@ -39,8 +39,19 @@ func TestPeekUnknownResource(t *testing.T) {
 		}
 	}
 	// without a schema, nothing is known about it
-	code, out, errs := sluice(t, start, "peek", "user-123", "gpt4", "--table", table, "--file", "none.yaml")
+	code, out, errs := sluice(t, start, "peek", "user-123", "gpt4", "--table", table)
 	expect(t, code, out, errs, 0, notStored("user-123", "gpt4"), "")
+	// a schema that is named is not left out
+	const cure = "; pass --file, or run the command in the schema's folder\n"
+	for file, why := range map[string]string{
+		"none.yaml": "read schema: open none.yaml: no such file or directory (sluice init writes one)",
+		".":         "read schema: . is a folder: name the file in it, such as limits.yaml",
+	} {
+		for _, line := range []string{"peek user-123 gpt-4", "top gpt-4", "audit user-123"} {
+			code, out, errs := sluice(t, start, append(strings.Fields(line), "--table", table, "--file", file)...)
+			expect(t, code, out, errs, 1, "", "sluice: "+why+cure)
+		}
+	}
 }
 
 // TestPeekRemoved: a stored bucket that the schema no longer has is shown, with a note.

@@ -62,8 +62,7 @@ func TestStoreNotListed(t *testing.T) {
 
 	// A table needs no schema where there is none to go by, and the other store is what it was.
 	for _, flags := range [][]string{
-		append([]string{"--file", "none.yaml"}, onTable...), {"--file",
-			only}, append([]string{"--file", listing(t, "")}, onTable...),
+		onTable, {"--file", only}, append([]string{"--file", listing(t, "")}, onTable...),
 	} {
 		code, out, errs := command(t.Context(), append([]string{"peek", "project-1", "gpt-4"}, flags...)...)
 		if code != 0 || out != notStored("project-1", "gpt-4") || errs != "" {

@@ -70,12 +70,17 @@ func (w *TableOrRedis) AfterApply(command *kong.Context) error {
 }
 
 // Open connects to the store that the flags name. It returns an error if the schema in file does not list
-// that store. A Redis needs the schema, since it stores no limits.
+// that store, or if the schema cannot be read. A Redis needs the schema, since it stores no limits; a table
+// does without limits.yaml, where there is none.
 func (w *TableOrRedis) Open(ctx context.Context, now func() time.Time, file schemafile.Flag) (Store, error) {
-	s, err := file.Read()
 	if w.Redis == nil {
+		s, err := file.Optional()
+		if err != nil {
+			return nil, err
+		}
 		return w.openTable(ctx, now, s)
 	}
+	s, err := file.Read()
 	if err == nil {
 		err = s.Lists(gen.StoreRedis, "pass --table for a DynamoDB table, or --file for another schema")
 	}

@@ -4,6 +4,7 @@ package schemafile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -44,6 +45,20 @@ func (f Flag) Read() (*Schema, error) {
 	s := &Schema{File: f.File, Owner: from.Owner, Stores: from.Stores}
 	s.Kinds, s.Specs = untyped.Specs(from)
 	return s, nil
+}
+
+// usual is the path that Flag has unless another is passed.
+const usual = "limits.yaml"
+
+// Optional is Read for a command that works without a schema, too: it returns nil if there is no limits.yaml
+// and no other file is named. A file that is named and missing, or one with mistakes, is an error, since
+// amounts of money would be shown as tokens.
+func (f Flag) Optional() (*Schema, error) {
+	s, err := f.Read()
+	if f.File == usual && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // a table has the limits too
+	}
+	return s, err
 }
 
 // Lists returns a usage error if the schema does not list store. instead says what to do if another store
