@@ -73,6 +73,11 @@ would write 2 overrides; 0 unchanged
 		both+":4: user-123 on gpt-4 is in line 2 already: leave one out\nsluice: nothing was written\n")
 	s.run("override import "+dir+"/none.csv", 1, "", "sluice: open "+dir+"/none.csv: no such file or directory"+
 		"; pass a file that `sluice override export` wrote, or - for the standard input\n")
+	s.run("override import "+dir, 1, "", dir+":1: read "+dir+": is a directory: pass a file that `sluice "+
+		"override export` wrote\nsluice: nothing was written\n")
+	long := file("long.jsonl", lines+strings.Repeat(" ", 1<<20+1))
+	s.run("override import "+long, 1, "", long+":3: more than 1 MiB: write an object of at most 1 MiB on each "+
+		"line\nsluice: nothing was written\n")
 	changed := file("changed.csv", header+"user-123,gpt-4,5,rpm,100000,100000,100000,60000\n")
 	code, _, errs = sluice(t, start, append(strings.Fields("override import "+changed), s.flags...)...)
 	if code != 1 || !strings.Contains(errs, "changed.csv:2: user-123 on gpt-4 is at revision ") ||

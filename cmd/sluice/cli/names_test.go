@@ -183,6 +183,8 @@ func TestGrantOfAllNames(t *testing.T) {
 			{"grant org-7 model month=5.50 --id a", 0, "month 5.5 USD 10.5 USD"},
 			{"grant org-7 model month=5.50 --id a", 0, "month 5.5 USD 10.5 USD"},
 			{"grant org-7 model month=6 --id a", 1, "differs from the 5.5 USD that this id has granted"},
+			{"grant org-7 model mnth=6 --id c", 2, `sluice: model has no limit "mnth": did you mean "month"?`},
+			{"grant key-1 voice/never rps=6 --id c", 2, `sluice: voice/never has no limit "rps": did you mean "rpm"?`},
 			{"grant key-1 voice day=3 --id a", 0, "day 3 23"},
 			{"grant key-1 voice/never rpm=3 --id b", 2, "has no window to add to"},
 			{"peek org-7 model", 0, "month 10.5 USD 5 USD"},

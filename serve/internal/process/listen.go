@@ -61,7 +61,7 @@ func (f *Flags) tls() (*tls.Config, error) {
 		return nil, nil
 	}
 	if _, err := tls.LoadX509KeyPair(f.TLSCert, f.TLSKey); err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w: pass files in PEM, of one pair", err)
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
@@ -73,7 +73,7 @@ func (f *Flags) tls() (*tls.Config, error) {
 	if f.TLSClientCA != "" {
 		text, err := textfile.Read(f.TLSClientCA)
 		if err != nil {
-			return nil, fmt.Errorf("--tls-client-ca: %w", err)
+			return nil, fmt.Errorf("--tls-client-ca: %w: pass a file in PEM", err)
 		}
 		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if !config.ClientCAs.AppendCertsFromPEM(text) {
@@ -94,7 +94,7 @@ func (f *Flags) readTokens() (all []string, err error) {
 	}
 	text, err := textfile.Read(f.TokenFile)
 	if err != nil {
-		return nil, fmt.Errorf("--token-file: %w", err)
+		return nil, fmt.Errorf("--token-file: %w: pass a file with a token in each line", err)
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {

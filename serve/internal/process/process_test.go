@@ -460,6 +460,8 @@ func TestFlags(t *testing.T) {
 		"--tls-cert a":                        {2, "--tls-cert and --tls-key go together"},
 		"--tls-client-ca a":                   {2, "needs a certificate of the server"},
 		"--tls-cert a --tls-key b":            {1, "--tls-cert, --tls-key: open a"},
+		"--tls-key b --tls-cert a":            {1, ": pass files in PEM, of one pair"},
+		"--token-file " + folder:              {1, "is a directory: pass a file with a token in each line"},
 		"--token-file " + tokens:              {1, "tokens:1: a token has 5 bytes, at least 16 are needed"},
 		"--file " + folder + "/none.yaml":     {1, "pass --file"},
 		"--redis redis://127.0.0.1:1":         {1, "127.0.0.1:1 does not answer as Redis does"},

@@ -123,8 +123,11 @@ func readLines(in io.Reader) (rows []row, wrong problems) {
 		}
 		rows = append(rows, next)
 	}
-	if err := lines.Err(); err != nil {
-		wrong.add(line+1, "%v: write an object of at most 1 MiB on each line", err)
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		wrong.add(line+1, "more than 1 MiB: write an object of at most 1 MiB on each line")
+	case err != nil:
+		wrong.add(line+1, "%v: pass a file that `sluice override export` wrote", err)
 	}
 	return rows, wrong
 }

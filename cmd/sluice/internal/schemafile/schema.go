@@ -224,13 +224,13 @@ func (l Scope) charged() error {
 	}
 	if len(others) == 0 {
 		return program.Usagef("all names of %s have its limits together: leave %s out, and change them in "+
-			"limits.yaml or by `sluice override set`", l.Spec.Resource, l.Own().Name)
+			"limits.yaml or by `sluice override set`", l.resource(), l.Own().Name)
 	}
 	which := "bucket"
 	if l.Spec.Names {
 		which = "bucket by name"
 	}
-	return program.Usagef("%s has no %s for kind %s: pass an entity or a kind of %s", l.Spec.Resource, which,
+	return program.Usagef("%s has no %s for kind %s: pass an entity or a kind of %s", l.resource(), which,
 		l.Own().Name, strings.Join(others, ", "))
 }
 
@@ -256,11 +256,15 @@ func (l Scope) Up() []string {
 	return []string{l.At}
 }
 
+// resource returns the name of the resource in the schema, or that of a name of a template. The spec of
+// buckets of all names has a "/" behind it.
+func (l Scope) resource() string { return strings.TrimSuffix(l.Spec.Resource, "/") }
+
 // Limit returns the index of a limit.
 func (l Scope) Limit(name string) (int, error) {
 	i := slices.Index(l.Spec.Limits, name)
 	if i < 0 {
-		return 0, program.Usagef("%s has no limit %q: %s", l.Spec.Resource, name, gen.Cure(name, l.Spec.Limits))
+		return 0, program.Usagef("%s has no limit %q: %s", l.resource(), name, gen.Cure(name, l.Spec.Limits))
 	}
 	return i, nil
 }
@@ -276,11 +280,11 @@ func (l Scope) Has(i int) error {
 	}
 	if slices.Contains(l.Spec.KindsWith(i), l.Own().Name) {
 		return program.Usagef("all names of %s have %s together: leave it out, and change it in limits.yaml or by "+
-			"`sluice override set`", l.Spec.Resource, l.Spec.Limits[i])
+			"`sluice override set`", l.resource(), l.Spec.Limits[i])
 	}
 	return program.Usagef("%s of %s is no limit of kind %s, but of %s: leave it out, or see its kinds in "+
 		"limits.yaml",
-		l.Spec.Limits[i], l.Spec.Resource, l.Own().Name, strings.Join(l.Spec.KindsWith(i), ", "))
+		l.Spec.Limits[i], l.resource(), l.Own().Name, strings.Join(l.Spec.KindsWith(i), ", "))
 }
 
 // Charges returns the kinds of the other buckets that a call on an entity of this kind charges, nearest
