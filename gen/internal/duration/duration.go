@@ -69,6 +69,19 @@ func Parse(text string) (d time.Duration, why string) {
 	return d + clock, ""
 }
 
+// Cure returns why, with which Parse refused text. If text is a number without a unit, and fits as
+// milliseconds but not as seconds, why advises milliseconds: 200ms.
+func Cure(text, why string, fits func(time.Duration) bool) string {
+	const unit, milli = "s", "ms"
+	if seconds, refused := Parse(text + unit); refused != "" || fits(seconds) {
+		return why
+	}
+	if short, refused := Parse(text + milli); refused != "" || !fits(short) {
+		return why
+	}
+	return strings.Replace(why, text+unit, text+milli, 1)
+}
+
 // inDays returns a number of weeks, months or years, which are no units here, as days; "" for all other
 // texts.
 func inDays(text string) string {

@@ -128,7 +128,8 @@ func (r *reader) duration(e entry, what string, in span) period {
 	d, why := duration.Parse(text)
 	switch {
 	case why != "":
-		r.add(p.pos, rules.BadPeriod, "%s: %s %s", what, hint.Quote(text), why)
+		r.add(p.pos, rules.BadPeriod, "%s: %s %s", what, hint.Quote(text), duration.Cure(text, why,
+			func(d time.Duration) bool { return in.outside(d) == "" }))
 	case in.outside(d) != "":
 		r.add(p.pos, rules.PeriodRange, "%s is %s: it %s", what, hint.Short(text), in.outside(d))
 	default:
