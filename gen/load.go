@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen/internal/breaking"
 	"github.com/sluice-go/sluice/gen/internal/declared"
+	yamlfile "github.com/sluice-go/sluice/gen/internal/document"
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 	"github.com/sluice-go/sluice/internal/tool/textfile"
@@ -165,6 +166,13 @@ func usageOf(u *schema.Usage, limits []*schema.Limit) Usage {
 		}
 	}
 	return own
+}
+
+// CheckYAML returns the mistakes in the YAML of a file, with their places: those of its syntax, and uses of
+// what limits.yaml does without, such as anchors.
+func CheckYAML(file string, text []byte) Problems {
+	_, problems := yamlfile.Parse(file, text)
+	return problems
 }
 
 // sound returns the schema at path. The error is a Problems if the schema has mistakes.

@@ -113,7 +113,12 @@ func TestCatalogMistakes(t *testing.T) {
 		"model: {a: {buckets: [gpt-4]}}":                                "buckets is no single value",
 		"{a: &a [1,1], b: &b [*a,*a], c: &c [*b,*b]}":                   "has no resource",
 		"model: " + strings.Repeat("[", 20_000):                         "exceeded max depth",
-		"model: {\"a\\u001b[2J\": {}}":                                  "name \"a\\x1b[2J\"",
+		"model: {\"a\\u001b[2J\": {}}": `name "a\x1b[2J" has the control character U+001B at byte offset 1: ` +
+			"write 1 to 128 bytes of text",
+		"model:\n\tgpt-5: {}":       ":2:1: YAML_SYNTAX: not YAML: a tab: indent",
+		"model: {a: \x00}":          ":1:12: NOT_TEXT: control character U+0000",
+		"model: {a\xff: {}}":        ":1:10: NOT_TEXT: byte 0xff is not UTF-8",
+		"model: {a: {}}\n---\nb: [": ":3:1: YAML_SYNTAX: not YAML",
 
 		"model: {a: {entities: {key: {rpm: {capacity: 9, every: [1m]}}}}}": "every of rpm is no single value",
 		"model: {a: {entities: {key: {rpm: {capacity: 9, burst: }}}}}":     "burst of rpm is no single value",

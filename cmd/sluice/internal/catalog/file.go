@@ -45,7 +45,7 @@ func read(s *schemafile.Schema, file string) ([]wanted, error) {
 	var root, second yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	if err := documents.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w", term.Escape(file), err)
+		return nil, malformed(gen.CheckYAML(term.Escape(file), text))
 	}
 	r := &reader{Schema: s, file: file, owners: map[string]string{}}
 	if len(root.Content) == 0 {
@@ -55,7 +55,7 @@ func read(s *schemafile.Schema, file string) ([]wanted, error) {
 	case err == nil:
 		r.add(&second, "a second document starts here: a file has one, so remove the line ---")
 	case !errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s: %w", term.Escape(file), err)
+		return nil, malformed(gen.CheckYAML(term.Escape(file), text))
 	}
 	var all []wanted
 	r.each(root.Content[0], "the file", nil, func(name string, key, value *yaml.Node) {
@@ -70,9 +70,14 @@ func read(s *schemafile.Schema, file string) ([]wanted, error) {
 		}
 	})
 	if len(r.problems) > 0 {
-		return nil, program.AsIs(errors.New(strings.Join(r.problems, "\n") + "\nsluice: nothing was written"))
+		return nil, malformed(errors.New(strings.Join(r.problems, "\n")))
 	}
 	return all, nil
+}
+
+// malformed returns the error for a file with mistakes, each of which has its place.
+func malformed(mistakes error) error {
+	return program.AsIs(fmt.Errorf("%w\nsluice: nothing was written", mistakes))
 }
 
 // add notes a mistake at n.
@@ -119,6 +124,9 @@ func (r *reader) template(spec *store.Spec, n *yaml.Node) []store.Entry {
 	place := map[string]int{} // the line of each name and alias
 	name := func(key *yaml.Node, text string) bool {
 		if why := store.CheckName(text); why != "" {
+			if !strings.Contains(why, ": ") {
+				why += ": write 1 to 128 bytes of text that can be printed"
+			}
 			r.add(key, "name %s %s", term.Quote(text), why)
 			return false
 		}
