@@ -39,7 +39,9 @@ func Init(dir, command string) ([]string, error) {
 		return nil, err
 	}
 	schema := filepath.Join(dir, "limits.yaml")
-	ours := bytes.Replace(starter, []byte("owner: acme"), fmt.Appendf(nil, "owner: %q", owner), 1)
+	const line = "%-32s " // up to the comment
+	ours := bytes.Replace(starter, fmt.Appendf(nil, line, "owner: acme"),
+		fmt.Appendf(nil, line, fmt.Sprintf("owner: %q", owner)), 1)
 	files := []File{
 		{Path: schema, Data: ours},
 		{Path: filepath.Join(dir, "sluice.go"), Data: fmt.Appendf(nil,

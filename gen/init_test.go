@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,8 @@ func TestInit(t *testing.T) {
 				t.Errorf("sluice.go is %q, want %q: %v", src, want, err)
 			}
 			schema, err := os.ReadFile(filepath.Join(dir, "limits.yaml"))
-			if err != nil || !strings.Contains(string(schema), "\nowner: \""+tc.owner+"\" ") {
+			if want := fmt.Sprintf("\n%-32s # who owns", `owner: "`+tc.owner+`"`); err != nil ||
+				!strings.Contains(string(schema), want) {
 				t.Errorf("want owner %s: %v\n%s", tc.owner, err, schema)
 			}
 			generate(t, dir)
