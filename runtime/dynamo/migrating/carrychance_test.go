@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -43,12 +44,18 @@ type crossing struct {
 
 func (c *crossing) who() []string { return []string{"user-1", "project-1"} }
 
-// cross plays it. edit changes what carries over.
+// cross plays it in a bubble, in which pauses take no time. edit changes what carries over.
 func cross(
-	t *testing.T,
-	cascade store.Cascade,
-	expires bool,
-	edit func([]types.TransactWriteItem),
+	t *testing.T, cascade store.Cascade, expires bool, edit func([]types.TransactWriteItem),
+) (wrong string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { wrong = play(t, cascade, expires, edit) })
+	return wrong
+}
+
+// play is cross without the bubble.
+func play(
+	t *testing.T, cascade store.Cascade, expires bool, edit func([]types.TransactWriteItem),
 ) (wrong string) {
 	t.Helper()
 	e, memory := newFaulty(t)
