@@ -213,7 +213,8 @@ func (p *Process) setUp(ctx context.Context, f *files, s *server.Server) error {
 	if _, down := errors.AsType[*runtime.UnavailableError](err); !down {
 		return err
 	}
-	f.log.Error("the store does not answer", slog.Any("error", err))
+	f.log.Error("the store does not answer: calls get what on_unavailable says until it does",
+		slog.String("store", f.place.name), slog.Any("error", err))
 	go func() {
 		for err != nil {
 			select {
