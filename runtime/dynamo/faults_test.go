@@ -524,7 +524,7 @@ func runStorms(t *testing.T, wrap func(wire.API) wire.API) {
 
 // TestFaultsAreSeen shows that the books find what the rules are for.
 func TestFaultsAreSeen(t *testing.T) {
-	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	longform.Control(t)
 	for name, test := range map[string]struct {
 		storm string
 		wrap  func(wire.API) wire.API

@@ -226,7 +226,7 @@ func noteTried(ctx context.Context, key codec.Item, ends []int64) {
 // TestAllowancesCatch shows that the books of TestSimulationOfAllowances see what each of these is there for.
 func TestAllowancesCatch(t *testing.T) {
 	skipOnLocal(t)
-	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	longform.Control(t)
 	t.Parallel()
 	mail, all := mailResource(t), allowanceHistories()
 	for name, c := range allowanceControls() {

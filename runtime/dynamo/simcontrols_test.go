@@ -331,7 +331,7 @@ func staleTTL(h *history) {
 // guard broken.
 func TestSimulationCatches(t *testing.T) {
 	skipOnLocal(t)
-	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	longform.Control(t)
 	t.Parallel()
 	gpt4, _ := generated(t)
 	all := every()

@@ -73,7 +73,7 @@ func holdControls() map[string]holdControl {
 // TestSimulationOfHoldsCatches plays broken variants until the oracle finds what is wrong with each.
 func TestSimulationOfHoldsCatches(t *testing.T) {
 	skipOnLocal(t)
-	longform.NoRace(t, "controls, whose broken variants ship nowhere")
+	longform.Control(t)
 	t.Parallel()
 	for name, control := range holdControls() {
 		t.Run(name, func(t *testing.T) {

@@ -270,7 +270,7 @@ func TestScheduler(t *testing.T) {
 // TestSchedulerControls shows that each property is seen to fail where the scheduler is broken.
 func TestSchedulerControls(t *testing.T) {
 	skipOnLocal(t)
-	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	longform.Control(t)
 	t.Parallel()
 	gpt4, _ := generated(t)
 	all := loads()

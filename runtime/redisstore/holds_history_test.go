@@ -409,7 +409,7 @@ func TestHoldsHistory(t *testing.T) {
 
 // TestHoldsHistorySpoilt is the control of TestHoldsHistory: it finds each of these, for its own reason.
 func TestHoldsHistorySpoilt(t *testing.T) {
-	longform.NoRace(t, "controls, whose broken variants ship nowhere")
+	longform.Control(t)
 	for name, test := range map[string]struct {
 		broken
 		want string

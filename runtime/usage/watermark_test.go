@@ -106,7 +106,7 @@ func TestWatermarksAreDropped(t *testing.T) {
 
 // TestWatermarksAreDroppedControl: without this a month would have a watermark for each of its shards.
 func TestWatermarksAreDroppedControl(t *testing.T) {
-	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	longform.Control(t)
 	if dynamotest.OnLocal(t) {
 		t.Skip("a control, on which the engine has no bearing: make test runs it")
 	}

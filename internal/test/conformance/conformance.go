@@ -177,7 +177,7 @@ func run(t *testing.T, open Open, rare func(testing.TB)) {
 	})
 	t.Run("controls", func(t *testing.T) {
 		rare(t)
-		longform.NoRace(t, "controls, whose broken variants ship nowhere")
+		longform.Control(t)
 		if open(t).Server {
 			t.Skip("the suite is the same on the engine in the process, where its controls are caught")
 		}

@@ -1,6 +1,6 @@
 // Package longform lets a test run in two forms: the usual one, which `make test` runs, and the long one,
-// which CI runs, as does SLUICE_TEST=long. The usual form plays fewer histories of the same kinds; it leaves
-// out no assertion.
+// which CI runs, as does SLUICE_TEST=long. The usual form plays fewer histories of the same kinds, and leaves
+// out controls that take a second or more. It leaves out no other assertion.
 //
 // Each test notes what its usual form leaves out, and `make test` prints these notes when it is through.
 //
@@ -30,6 +30,16 @@ func Only(t testing.TB, reason string) {
 	if !Wanted() {
 		t.Skip("long form only: " + reason)
 	}
+}
+
+// Control skips a control that takes a second or more of a processor, unless this run is of the long form. It
+// shows that a check finds broken variants, so only a changed check can make it fail.
+func Control(t testing.TB) {
+	t.Helper()
+	if !Wanted() {
+		t.Skip("long form only: a control, whose broken variants ship nowhere")
+	}
+	NoRace(t, "a control, whose broken variants ship nowhere")
 }
 
 // Count returns how many things, such as "histories", a test plays: all of them in the long form, else the

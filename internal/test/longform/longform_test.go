@@ -46,6 +46,18 @@ func TestOnly(t *testing.T) {
 	}
 }
 
+// TestControl: controls are of the long form, and never under the race detector.
+func TestControl(t *testing.T) {
+	for _, variable := range []string{"", "long"} {
+		t.Setenv("SLUICE_TEST", variable)
+		a := &attributes{TB: t}
+		longform.Control(a)
+		if want := variable != "long" || testing.Short() || longform.Detector; a.skipped != want {
+			t.Errorf("%q: skipped %t", variable, a.skipped)
+		}
+	}
+}
+
 // TestHistories: the race detector sees fewer of them, and never none.
 func TestHistories(t *testing.T) {
 	t.Setenv("SLUICE_TEST", "")

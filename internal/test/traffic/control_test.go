@@ -144,7 +144,7 @@ func held(change func(hold) hold) traffic.Open {
 
 // TestCatchesSlots has limiters of calls in flight that do one thing wrong, each of which misses its bar.
 func TestCatchesSlots(t *testing.T) {
-	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	longform.Control(t)
 	const asked, waited = "1.5 asked for", "1.5 waited for"
 	var processes atomic.Int64
 	for name, test := range map[string]struct {

@@ -242,7 +242,7 @@ func (w *world) losses() string {
 // TestLeaksAreSeen breaks one rule of conservation once, by as little as one millitoken, in a history with
 // kills. TestHistories would notice, for that reason alone.
 func TestLeaksAreSeen(t *testing.T) {
-	longform.NoRace(t, "controls, whose broken variants ship nowhere")
+	longform.Control(t)
 	first := cell{"project-hot", 0}
 	for name, c := range map[string]struct {
 		sends, writes    func(given int64) int64

@@ -123,7 +123,7 @@ func TestKilled(t *testing.T) {
 
 // TestKilledControl: a Poller that writes its checkpoint before it counts loses, and counts nothing twice.
 func TestKilledControl(t *testing.T) {
-	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	longform.Control(t)
 	for _, how := range []death{unsent, unheard} {
 		var sums totals
 		for seed := uint64(100); seed < 104 && sums.wrong() == ""; seed++ {

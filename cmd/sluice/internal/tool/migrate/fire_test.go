@@ -228,7 +228,7 @@ func TestUnderFire(t *testing.T) {
 
 // TestControls: what is broken in a migration is found by the books.
 func TestControls(t *testing.T) {
-	longform.NoRace(t, "a control, whose broken variant ships nowhere")
+	longform.Control(t)
 	if dynamotest.OnLocal(t) {
 		t.Skip("these are about the books, on which the engine has no bearing, and take it two minutes")
 	}
