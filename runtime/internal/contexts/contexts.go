@@ -42,14 +42,15 @@ func (s *Set) Add(ctx context.Context, outlasts bool) (context.Context, context.
 	return own, cancel
 }
 
-// End ends the contexts: those that outlast the lease only if all.
+// End ends the contexts: those that outlast the lease only if all. They have ended once it returns, also if
+// another call of it began earlier.
 func (s *Set) End(cause error, all bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	open := s.open
 	if s.open = nil; s.cause == nil {
 		s.cause, s.all = cause, all
 	}
-	s.mu.Unlock()
 	for _, b := range open {
 		if all || !b.outlasts {
 			b.cancel(cause)
