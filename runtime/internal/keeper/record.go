@@ -127,10 +127,12 @@ func (r *Record) IsLost() bool {
 	return r.lost
 }
 
-// Over reports whether the lease is to be lost at now, in ms: the Keeper has not noticed yet.
+// Over reports whether the lease is lost at now, in ms, also if the Keeper has not noticed yet, or has not
+// ended its contexts yet.
 func (r *Record) Over(now int64) bool {
-	_, over := r.times()
-	return over <= now
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost || r.over <= now
 }
 
 // set is Set. The caller holds mu, or is alone with r.
