@@ -27,7 +27,7 @@ APART := internal/release internal/test/bench internal/test/s3test runtime/grpcl
 # go test that names the skipped tests at the end: it is built first, since tests of other modules run it too.
 REPORT := $(abspath $(BUILD))/report
 
-# One package more at once than there are processors, since some tests wait: for processes, or a server that is silent.
+# One package more at once than there are processors, since some tests wait for processes, or for silent servers.
 AT_ONCE := -p=$(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
 # `make lint` vets everything. With an empty cache, go test would vet the AWS SDK as well.

@@ -353,7 +353,7 @@ func (s *scheduler) flushDeferred(cached *cachedBucket) {
 	}
 }
 
-// untilOverdue returns how long r, a lazy settle, may still wait for another write at now, in ms. It is 0 or
+// untilOverdue returns how long r, a lazy settle, may still wait for another write; now is in ms. It is 0 or
 // less if r is overdue, and 0 if the clock was set back.
 func untilOverdue(r *Request, now int64) time.Duration {
 	since := time.Duration(now-r.called) * time.Millisecond
