@@ -165,8 +165,8 @@ func TestExhausted(t *testing.T) {
 // hold of it.
 const usesUpBurst = 2
 
-// exhausted returns how the calls of TestExhausted have ended, how many were admitted with those that used up
-// the burst, and how many were denied while another process held a token.
+// exhausted returns how the calls of TestExhausted have ended, and how many of them were denied while another
+// process held a token. admitted is with the calls that used up the burst.
 func exhausted(t *testing.T, prefetch time.Duration, seconds int) (m *measured, admitted int, beside int64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
