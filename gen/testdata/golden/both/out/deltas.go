@@ -46,10 +46,6 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 			codec.Counter{Limit: "l12", Consumed: "b_l12_tc", Carried: "m_l12"},
 			codec.Counter{Limit: "l13", Consumed: "b_l13_tc", Carried: "m_l13"},
 		)
-	case Alone:
-		return rec.Deltas(
-			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
-		)
 	case "":
 		return nil, nil
 	}

@@ -23,7 +23,7 @@ const (
 type User struct {
 	_  struct{} // forces field names
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
-	// charged too by calls on image-generation-hd/2024-11; those on words and many need what is above it
+	// its own ID may stay empty: calls on words, image-generation-hd/2024-11 and many charge what is above it
 	Team   Team
 	lookup bool // the parent comes from the table
 }
@@ -43,7 +43,7 @@ type Org struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// UserByID is a User whose Team is looked up in the table, and cached, by calls on image-generation-hd/2024-11, words
+// UserByID is a User whose Team is looked up in the table, and cached, by calls on words, image-generation-hd/2024-11
 // and many. They return an *InvalidError if the table has no User of this ID.
 func UserByID(id string) User { return User{ID: id, lookup: true} }
 
@@ -104,11 +104,7 @@ func (Org) entity()  {}
 func (User) words()                   {}
 func (User) imageGenerationHd202411() {}
 func (User) many()                    {}
-func (User) alone()                   {}
-
-func (Team) imageGenerationHd202411() {}
 
 func (Org) words()                   {}
 func (Org) imageGenerationHd202411() {}
 func (Org) many()                    {}
-func (Org) alone()                   {}

@@ -27,7 +27,8 @@ const (
 )
 
 type (
-	// ImageGenerationHd202411Resource is the type of Limiter.ImageGenerationHd202411.
+	// ImageGenerationHd202411Resource is the type of Limiter.ImageGenerationHd202411. In shadow: it denies no call, and
+	// Shadowed of a lease has the limits that would have denied it.
 	//
 	// Has a doc of two paragraphs.
 	//
@@ -41,7 +42,7 @@ type (
 	// ImageGenerationHd202411Lease is the result of an acquire, to be settled, kept or released.
 	ImageGenerationHd202411Lease = runtime.Lease[ImageGenerationHd202411Cost]
 	// ImageGenerationHd202411Entity is an entity that calls on image-generation-hd/2024-11 can charge: a User (then its
-	// Team and Org too), a Team (then its Org too) or an Org.
+	// Org too) or an Org.
 	ImageGenerationHd202411Entity interface {
 		Entity
 		imageGenerationHd202411()
@@ -64,7 +65,6 @@ func (ImageGenerationHd202411Limit) Of(ImageGenerationHd202411Cost) {}
 // bucket holds:
 //
 //   - User: requests_per_minute_of_everybody 1 per minute; tokens_per_minute_of_every_model 1 per minute
-//   - Team: requests_per_minute_of_everybody 1 per minute; tokens_per_minute_of_every_model 1 per minute
 //   - Org: requests_per_minute_of_everybody 1 per minute; tokens_per_minute_of_every_model 1 per minute
 type ImageGenerationHd202411Cost struct {
 	_ struct{} // forces field names
@@ -124,6 +124,7 @@ func (imageGenerationHd202411) Spec() *store.Spec {
 		Removed:       []string{"requests_per_second_of_everybody", "tokens_per_second_of_every_model"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
+		Shadow:        true,
 		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
@@ -137,18 +138,7 @@ func (imageGenerationHd202411) Spec() *store.Spec {
 				},
 				PerCall: []int64{1, 1},
 			},
-			kindTeam: {
-				Name:   "team",
-				Prefix: "team-",
-				Parent: kindOrg,
-				Limits: []bucket.Limit{
-					// requests_per_minute_of_everybody: 1 per minute
-					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 60_000},
-					// tokens_per_minute_of_every_model: 1 per minute
-					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 60_000},
-				},
-				PerCall: []int64{1, 1},
-			},
+			kindTeam: {Name: "team", Prefix: "team-", Parent: kindOrg},
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",

@@ -21,7 +21,7 @@ func TestImageGenerationHd202411(t *testing.T) {
 	var b ImageGenerationHd202411Bucket
 	codectest.Test(t, imageGenerationHd202411{}, kindUser, &b, &b.RequestsPerMinuteOfEverybody,
 		&b.TokensPerMinuteOfEveryModel)
-	gentest.Scripts(t, imageGenerationHd202411{}, 2, 4, 6)
+	gentest.Scripts(t, imageGenerationHd202411{}, 2, 4)
 }
 
 // BenchmarkImageGenerationHd202411 measures one write of image-generation-hd/2024-11, and the decoding of one image.

@@ -25,6 +25,10 @@ const (
 	ABCDBNet
 	// ABCDEntityID is limit entity_id.
 	ABCDEntityID
+	// ABCDAPI is limit api.
+	ABCDAPI
+	// ABCDAPI2 is limit api_.
+	ABCDAPI2
 )
 
 type (
@@ -46,7 +50,7 @@ type (
 
 // String returns the limit's name, as in DeniedError.Limit and on dashboards.
 func (l ABCDLimit) String() string {
-	return store.NameOf(l, "select", "func", "b", "b_b", "b_net", "entity_id")
+	return store.NameOf(l, "select", "func", "b", "b_b", "b_net", "entity_id", "api", "api_")
 }
 
 // Resource returns a.b/c-d.
@@ -58,9 +62,9 @@ func (ABCDLimit) Of(ABCDCost) {}
 // ABCDCost is the cost of one call in each limit of a.b/c-d, in whole tokens. A bucket holds:
 //
 //   - Type: select 1 per second; func 1 per second; b 1 per second; b_b 1 per second; b_net 1 per second; entity_id 1
-//     per second
+//     per second; api 1 per second; api_ 1 per second
 //   - ABC: select 1 per second; func 1 per second; b 1 per second; b_b 1 per second; b_net 1 per second; entity_id 1
-//     per second
+//     per second; api 1 per second; api_ 1 per second
 type ABCDCost struct {
 	_ struct{} // forces field names
 
@@ -70,6 +74,8 @@ type ABCDCost struct {
 	BB       int64
 	BNet     int64
 	EntityID int64
+	API      int64
+	API2     int64
 }
 
 // String returns c with the names of its fields.
@@ -87,6 +93,8 @@ type ABCDLimits struct {
 	BB       *runtime.Rate
 	BNet     *runtime.Rate
 	EntityID *runtime.Rate
+	API      *runtime.Rate
+	API2     *runtime.Rate
 }
 
 // String returns l with the names of its fields.
@@ -105,6 +113,8 @@ type ABCDBucket struct {
 	BB       bucket.Balance // b_b_b_*
 	BNet     bucket.Balance // b_b_net_*
 	EntityID bucket.Balance // b_entity_id_*
+	API      bucket.Balance // b_api_*
+	API2     bucket.Balance // b_api__*
 }
 
 // Spec implements store.Definition.
@@ -112,7 +122,16 @@ func (abcd) Spec() *store.Spec {
 	return &store.Spec{
 		Resource: ABCD,
 		Owner:    "acme", Revision: Revision,
-		Limits:        []string{"select", "func", "b", "b_b", "b_net", "entity_id"},
+		Limits: []string{
+			"select",
+			"func",
+			"b",
+			"b_b",
+			"b_net",
+			"entity_id",
+			"api",
+			"api_",
+		},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -133,8 +152,21 @@ func (abcd) Spec() *store.Spec {
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 					// entity_id: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// api: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// api_: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
-				PerCall: []int64{0, 0, 0, 0, 0, 0},
+				PerCall: []int64{
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+				},
 			},
 			kindInterface: {Name: "interface", Prefix: "interface-", Parent: kindType},
 			kindResource:  {Name: "resource", Prefix: "resource-", Parent: kindInterface},
@@ -156,15 +188,28 @@ func (abcd) Spec() *store.Spec {
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 					// entity_id: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// api: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// api_: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
-				PerCall: []int64{0, 0, 0, 0, 0, 0},
+				PerCall: []int64{
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+				},
 			},
 		},
 	}
 }
 
 func abcdVector(c ABCDCost, dst []int64) []int64 {
-	return append(dst, c.Select, c.Func, c.B, c.BB, c.BNet, c.EntityID)
+	return append(dst, c.Select, c.Func, c.B, c.BB, c.BNet, c.EntityID, c.API, c.API2)
 }
 
 func abcdCost(v []int64) ABCDCost {
@@ -175,11 +220,13 @@ func abcdCost(v []int64) ABCDCost {
 		BB:       v[3],
 		BNet:     v[4],
 		EntityID: v[5],
+		API:      v[6],
+		API2:     v[7],
 	}
 }
 
 func abcdLimitsVector(l ABCDLimits, dst []*runtime.Rate) []*runtime.Rate {
-	return append(dst, l.Select, l.Func, l.B, l.BB, l.BNet, l.EntityID)
+	return append(dst, l.Select, l.Func, l.B, l.BB, l.BNet, l.EntityID, l.API, l.API2)
 }
 
 func abcdLimitsOf(v []*runtime.Rate) ABCDLimits {
@@ -190,5 +237,7 @@ func abcdLimitsOf(v []*runtime.Rate) ABCDLimits {
 		BB:       v[3],
 		BNet:     v[4],
 		EntityID: v[5],
+		API:      v[6],
+		API2:     v[7],
 	}
 }

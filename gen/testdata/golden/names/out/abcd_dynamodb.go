@@ -15,7 +15,7 @@ const abcdCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (abcd) Create(w *codec.Write) {
-	w.Create(ABCD, abcdCreateCondition, "select", "func", "b", "b_b", "b_net", "entity_id")
+	w.Create(ABCD, abcdCreateCondition, "select", "func", "b", "b_b", "b_net", "entity_id", "api", "api_")
 }
 
 const abcdNormalUpdate = `
@@ -25,7 +25,9 @@ ADD b_select_tk :select_net, b_select_tc :select_use,
     b_b_tk :b_net, b_b_tc :b_use,
     b_b_b_tk :b_b_net, b_b_b_tc :b_b_use,
     b_b_net_tk :b_net_net, b_b_net_tc :b_net_use,
-    b_entity_id_tk :entity_id_net, b_entity_id_tc :entity_id_use`
+    b_entity_id_tk :entity_id_net, b_entity_id_tc :entity_id_use,
+    b_api_tk :api_net, b_api_tc :api_use,
+    b_api__tk :api__net, b_api__tc :api__use`
 
 const abcdNormalCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
@@ -34,7 +36,9 @@ AND b_func_tk BETWEEN :func_lo AND :func_hi
 AND b_b_tk BETWEEN :b_lo AND :b_hi
 AND b_b_b_tk BETWEEN :b_b_lo AND :b_b_hi
 AND b_b_net_tk BETWEEN :b_net_lo AND :b_net_hi
-AND b_entity_id_tk BETWEEN :entity_id_lo AND :entity_id_hi`
+AND b_entity_id_tk BETWEEN :entity_id_lo AND :entity_id_hi
+AND b_api_tk BETWEEN :api_lo AND :api_hi
+AND b_api__tk BETWEEN :api__lo AND :api__hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (abcd) Normal(w *codec.Write) {
@@ -56,6 +60,10 @@ func (abcd) Normal(w *codec.Write) {
 	w.Bounds(4, ":b_net_lo", ":b_net_hi")
 	w.Charge(5, ":entity_id_net", ":entity_id_use")
 	w.Bounds(5, ":entity_id_lo", ":entity_id_hi")
+	w.Charge(6, ":api_net", ":api_use")
+	w.Bounds(6, ":api_lo", ":api_hi")
+	w.Charge(7, ":api__net", ":api__use")
+	w.Bounds(7, ":api__lo", ":api__hi")
 	w.End()
 }
 
@@ -66,7 +74,9 @@ ADD b_select_tk :select_net, b_select_tc :select_use,
     b_b_tk :b_net, b_b_tc :b_use,
     b_b_b_tk :b_b_net, b_b_b_tc :b_b_use,
     b_b_net_tk :b_net_net, b_b_net_tc :b_net_use,
-    b_entity_id_tk :entity_id_net, b_entity_id_tc :entity_id_use`
+    b_entity_id_tk :entity_id_net, b_entity_id_tc :entity_id_use,
+    b_api_tk :api_net, b_api_tc :api_use,
+    b_api__tk :api__net, b_api__tc :api__use`
 
 const abcdRetryCondition = `
 cv = :cv AND op <> :op
@@ -75,7 +85,9 @@ AND b_func_tk BETWEEN :func_lo AND :func_hi
 AND b_b_tk BETWEEN :b_lo AND :b_hi
 AND b_b_b_tk BETWEEN :b_b_lo AND :b_b_hi
 AND b_b_net_tk BETWEEN :b_net_lo AND :b_net_hi
-AND b_entity_id_tk BETWEEN :entity_id_lo AND :entity_id_hi`
+AND b_entity_id_tk BETWEEN :entity_id_lo AND :entity_id_hi
+AND b_api_tk BETWEEN :api_lo AND :api_hi
+AND b_api__tk BETWEEN :api__lo AND :api__hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (abcd) Retry(w *codec.Write) {
@@ -95,6 +107,10 @@ func (abcd) Retry(w *codec.Write) {
 	w.Bounds(4, ":b_net_lo", ":b_net_hi")
 	w.Take(5, ":entity_id_net", ":entity_id_use")
 	w.Bounds(5, ":entity_id_lo", ":entity_id_hi")
+	w.Take(6, ":api_net", ":api_use")
+	w.Bounds(6, ":api_lo", ":api_hi")
+	w.Take(7, ":api__net", ":api__use")
+	w.Bounds(7, ":api__lo", ":api__hi")
 	w.End()
 }
 
@@ -105,7 +121,9 @@ ADD b_select_tk :select_net, b_select_tc :select_use,
     b_b_tk :b_net, b_b_tc :b_use,
     b_b_b_tk :b_b_net, b_b_b_tc :b_b_use,
     b_b_net_tk :b_net_net, b_b_net_tc :b_net_use,
-    b_entity_id_tk :entity_id_net, b_entity_id_tc :entity_id_use`
+    b_entity_id_tk :entity_id_net, b_entity_id_tc :entity_id_use,
+    b_api_tk :api_net, b_api_tc :api_use,
+    b_api__tk :api__net, b_api__tc :api__use`
 
 const abcdAdjustCondition = `
 op <> :op
@@ -114,7 +132,9 @@ AND attribute_exists(b_func_tk)
 AND attribute_exists(b_b_tk)
 AND attribute_exists(b_b_b_tk)
 AND attribute_exists(b_b_net_tk)
-AND attribute_exists(b_entity_id_tk)`
+AND attribute_exists(b_entity_id_tk)
+AND attribute_exists(b_api_tk)
+AND attribute_exists(b_api__tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (abcd) Adjust(w *codec.Write) {
@@ -127,6 +147,8 @@ func (abcd) Adjust(w *codec.Write) {
 	w.Take(3, ":b_b_net", ":b_b_use")
 	w.Take(4, ":b_net_net", ":b_net_use")
 	w.Take(5, ":entity_id_net", ":entity_id_use")
+	w.Take(6, ":api_net", ":api_use")
+	w.Take(7, ":api__net", ":api__use")
 	w.End()
 }
 
@@ -144,13 +166,19 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
     b_b_net_cp = :b_net_cp, b_b_net_bx = :b_net_bx, b_b_net_ra = :b_net_ra, b_b_net_rp = :b_net_rp,
     b_entity_id_tk = if_not_exists(b_entity_id_tk, :entity_id_bx) + :entity_id_net,
     b_entity_id_cp = :entity_id_cp, b_entity_id_bx = :entity_id_bx, b_entity_id_ra = :entity_id_ra,
-    b_entity_id_rp = :entity_id_rp
+    b_entity_id_rp = :entity_id_rp,
+    b_api_tk = if_not_exists(b_api_tk, :api_bx) + :api_net,
+    b_api_cp = :api_cp, b_api_bx = :api_bx, b_api_ra = :api_ra, b_api_rp = :api_rp,
+    b_api__tk = if_not_exists(b_api__tk, :api__bx) + :api__net,
+    b_api__cp = :api__cp, b_api__bx = :api__bx, b_api__ra = :api__ra, b_api__rp = :api__rp
 ADD b_select_tc :select_use,
     b_func_tc :func_use,
     b_b_tc :b_use,
     b_b_b_tc :b_b_use,
     b_b_net_tc :b_net_use,
-    b_entity_id_tc :entity_id_use`
+    b_entity_id_tc :entity_id_use,
+    b_api_tc :api_use,
+    b_api__tc :api__use`
 
 const abcdReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
@@ -159,11 +187,13 @@ AND (attribute_not_exists(b_func_tk) OR b_func_tk BETWEEN :func_lo AND :func_hi)
 AND (attribute_not_exists(b_b_tk) OR b_b_tk BETWEEN :b_lo AND :b_hi)
 AND (attribute_not_exists(b_b_b_tk) OR b_b_b_tk BETWEEN :b_b_lo AND :b_b_hi)
 AND (attribute_not_exists(b_b_net_tk) OR b_b_net_tk BETWEEN :b_net_lo AND :b_net_hi)
-AND (attribute_not_exists(b_entity_id_tk) OR b_entity_id_tk BETWEEN :entity_id_lo AND :entity_id_hi)`
+AND (attribute_not_exists(b_entity_id_tk) OR b_entity_id_tk BETWEEN :entity_id_lo AND :entity_id_hi)
+AND (attribute_not_exists(b_api_tk) OR b_api_tk BETWEEN :api_lo AND :api_hi)
+AND (attribute_not_exists(b_api__tk) OR b_api__tk BETWEEN :api__lo AND :api__hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (abcd) Reshape(w *codec.Write) {
-	w.Reshape(abcdReshapeUpdate, abcdReshapeCondition, "select", "func", "b", "b_b", "b_net", "entity_id")
+	w.Reshape(abcdReshapeUpdate, abcdReshapeCondition, "select", "func", "b", "b_b", "b_net", "entity_id", "api", "api_")
 }
 
 // Key implements codec.Resource.
@@ -172,7 +202,7 @@ func (abcd) Key(entity string) codec.Item { return codec.Key(entity, ABCD) }
 // Decode implements codec.Resource.
 func (abcd) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	d.Image(dst, 6)
+	d.Image(dst, 8)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_select_tk", "b_select_cp", "b_select_bx", "b_select_ra",
 		"b_select_rp", "b_select_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_func_tk", "b_func_cp", "b_func_bx", "b_func_ra", "b_func_rp",
@@ -183,7 +213,10 @@ func (abcd) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_b_net_tc")
 	d.Balance(&dst.Balances[5], &dst.Missing[5], "b_entity_id_tk", "b_entity_id_cp", "b_entity_id_bx", "b_entity_id_ra",
 		"b_entity_id_rp", "b_entity_id_tc")
-	dst.Extra = d.Extra("select", "func", "b", "b_b", "b_net", "entity_id")
+	d.Balance(&dst.Balances[6], &dst.Missing[6], "b_api_tk", "b_api_cp", "b_api_bx", "b_api_ra", "b_api_rp", "b_api_tc")
+	d.Balance(&dst.Balances[7], &dst.Missing[7], "b_api__tk", "b_api__cp", "b_api__bx", "b_api__ra", "b_api__rp",
+		"b_api__tc")
+	dst.Extra = d.Extra("select", "func", "b", "b_b", "b_net", "entity_id", "api", "api_")
 	return d.Err()
 }
 
@@ -197,6 +230,8 @@ func (abcd) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	dst.Balances[3].Tokens = d.Int("b_b_b_tk")
 	dst.Balances[4].Tokens = d.Int("b_b_net_tk")
 	dst.Balances[5].Tokens = d.Int("b_entity_id_tk")
+	dst.Balances[6].Tokens = d.Int("b_api_tk")
+	dst.Balances[7].Tokens = d.Int("b_api__tk")
 	return d.Err()
 }
 
@@ -207,9 +242,9 @@ func (b *ABCDBucket) MarshalItem() map[string]types.AttributeValue {
 		Version:  b.Version,
 		Op:       b.Op,
 		TTL:      b.TTL,
-		Balances: []bucket.Balance{b.Select, b.Func, b.B, b.BB, b.BNet, b.EntityID},
+		Balances: []bucket.Balance{b.Select, b.Func, b.B, b.BB, b.BNet, b.EntityID, b.API, b.API2},
 	}
-	return codec.Marshal(b.Entity, ABCD, &i, "select", "func", "b", "b_b", "b_net", "entity_id")
+	return codec.Marshal(b.Entity, ABCD, &i, "select", "func", "b", "b_b", "b_net", "entity_id", "api", "api_")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
@@ -231,6 +266,8 @@ func (b *ABCDBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 		BB:       i.Balances[3],
 		BNet:     i.Balances[4],
 		EntityID: i.Balances[5],
+		API:      i.Balances[6],
+		API2:     i.Balances[7],
 	}
 	return d.Err()
 }

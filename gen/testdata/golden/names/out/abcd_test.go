@@ -13,11 +13,12 @@ import (
 // TestABCD checks the code of a.b/c-d against its schema.
 func TestABCD(t *testing.T) {
 	var c ABCDCost
-	gentest.Costs(t, abcdVector, abcdCost, &c, &c.Select, &c.Func, &c.B, &c.BB, &c.BNet, &c.EntityID)
+	gentest.Costs(t, abcdVector, abcdCost, &c, &c.Select, &c.Func, &c.B, &c.BB, &c.BNet, &c.EntityID, &c.API, &c.API2)
 	var l ABCDLimits
-	gentest.Overrides(t, abcdLimitsVector, abcdLimitsOf, &l, &l.Select, &l.Func, &l.B, &l.BB, &l.BNet, &l.EntityID)
+	gentest.Overrides(t, abcdLimitsVector, abcdLimitsOf, &l, &l.Select, &l.Func, &l.B, &l.BB, &l.BNet, &l.EntityID,
+		&l.API, &l.API2)
 	var b ABCDBucket
-	codectest.Test(t, abcd{}, kindType, &b, &b.Select, &b.Func, &b.B, &b.BB, &b.BNet, &b.EntityID)
+	codectest.Test(t, abcd{}, kindType, &b, &b.Select, &b.Func, &b.B, &b.BB, &b.BNet, &b.EntityID, &b.API, &b.API2)
 }
 
 // BenchmarkABCD measures one write of a.b/c-d, and the decoding of one image.

@@ -18,11 +18,12 @@ func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 			codec.Counter{Limit: "b_b", Consumed: "b_b_b_tc", Carried: "m_b_b"},
 			codec.Counter{Limit: "b_net", Consumed: "b_b_net_tc", Carried: "m_b_net"},
 			codec.Counter{Limit: "entity_id", Consumed: "b_entity_id_tc", Carried: "m_entity_id"},
+			codec.Counter{Limit: "api", Consumed: "b_api_tc", Carried: "m_api"},
+			codec.Counter{Limit: "api_", Consumed: "b_api__tc", Carried: "m_api_"},
 		)
 	case FourO:
 		return rec.Deltas(
-			codec.Counter{Limit: "api", Consumed: "b_api_tc", Carried: "m_api"},
-			codec.Counter{Limit: "api_", Consumed: "b_api__tc", Carried: "m_api_"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
 		)
 	case Function:
 		return rec.Deltas(

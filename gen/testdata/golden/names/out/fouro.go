@@ -13,10 +13,8 @@ import (
 const FourO = "4o"
 
 const (
-	// FourOAPI is limit api.
-	FourOAPI FourOLimit = iota + 1
-	// FourOAPI2 is limit api_.
-	FourOAPI2
+	// FourORPM is limit rpm.
+	FourORPM FourOLimit = iota + 1
 )
 
 type (
@@ -37,7 +35,7 @@ type (
 )
 
 // String returns the limit's name, as in DeniedError.Limit and on dashboards.
-func (l FourOLimit) String() string { return store.NameOf(l, "api", "api_") }
+func (l FourOLimit) String() string { return store.NameOf(l, "rpm") }
 
 // Resource returns 4o.
 func (FourOLimit) Resource() string { return FourO }
@@ -47,12 +45,11 @@ func (FourOLimit) Of(FourOCost) {}
 
 // FourOCost is the cost of one call in each limit of 4o, in whole tokens. A bucket holds:
 //
-//   - K: api 1 per second; api_ 1 per second
+//   - K: rpm 1 per second
 type FourOCost struct {
 	_ struct{} // forces field names
 
-	API  int64
-	API2 int64
+	RPM int64
 }
 
 // String returns c with the names of its fields.
@@ -60,12 +57,11 @@ func (c FourOCost) String() string { return store.Format(c) }
 
 // FourOLimits overrides limits of 4o; nil fields inherit. For 200 tokens instead:
 //
-//	runtime.FourOLimits{API: &runtime.Rate{Capacity: 200}}
+//	runtime.FourOLimits{RPM: &runtime.Rate{Capacity: 200}}
 type FourOLimits struct {
 	_ struct{} // forces field names
 
-	API  *runtime.Rate
-	API2 *runtime.Rate
+	RPM *runtime.Rate
 }
 
 // String returns l with the names of its fields.
@@ -78,8 +74,7 @@ type FourOBucket struct {
 	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
-	API      bucket.Balance // b_api_*
-	API2     bucket.Balance // b_api__*
+	RPM      bucket.Balance // b_rpm_*
 }
 
 // Spec implements store.Definition.
@@ -87,7 +82,7 @@ func (fourO) Spec() *store.Spec {
 	return &store.Spec{
 		Resource: FourO,
 		Owner:    "acme", Revision: Revision,
-		Limits:        []string{"api", "api_"},
+		Limits:        []string{"rpm"},
 		Cascade:       store.CascadeAtomic,
 		OnUnavailable: store.Allow,
 		Kinds: []store.Kind{
@@ -99,24 +94,20 @@ func (fourO) Spec() *store.Spec {
 				Prefix: "kind-",
 				Parent: kindResource,
 				Limits: []bucket.Limit{
-					// api: 1 per second
-					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
-					// api_: 1 per second
+					// rpm: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
-				PerCall: []int64{0, 0},
+				PerCall: []int64{0},
 			},
 			kindABC: {Name: "a_b_c", Prefix: "a_b_c-", Parent: store.NoParent},
 		},
 	}
 }
 
-func fourOVector(c FourOCost, dst []int64) []int64 { return append(dst, c.API, c.API2) }
+func fourOVector(c FourOCost, dst []int64) []int64 { return append(dst, c.RPM) }
 
-func fourOCost(v []int64) FourOCost { return FourOCost{API: v[0], API2: v[1]} }
+func fourOCost(v []int64) FourOCost { return FourOCost{RPM: v[0]} }
 
-func fourOLimitsVector(l FourOLimits, dst []*runtime.Rate) []*runtime.Rate {
-	return append(dst, l.API, l.API2)
-}
+func fourOLimitsVector(l FourOLimits, dst []*runtime.Rate) []*runtime.Rate { return append(dst, l.RPM) }
 
-func fourOLimitsOf(v []*runtime.Rate) FourOLimits { return FourOLimits{API: v[0], API2: v[1]} }
+func fourOLimitsOf(v []*runtime.Rate) FourOLimits { return FourOLimits{RPM: v[0]} }

@@ -15,18 +15,16 @@ const fourOCreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (fourO) Create(w *codec.Write) {
-	w.Create(FourO, fourOCreateCondition, "api", "api_")
+	w.Create(FourO, fourOCreateCondition, "rpm")
 }
 
 const fourONormalUpdate = `
 SET rf = :rf, op = :op, #ttl = :ttl
-ADD b_api_tk :api_net, b_api_tc :api_use,
-    b_api__tk :api__net, b_api__tc :api__use`
+ADD b_rpm_tk :rpm_net, b_rpm_tc :rpm_use`
 
 const fourONormalCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
-AND b_api_tk BETWEEN :api_lo AND :api_hi
-AND b_api__tk BETWEEN :api__lo AND :api__hi`
+AND b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (fourO) Normal(w *codec.Write) {
@@ -36,22 +34,18 @@ func (fourO) Normal(w *codec.Write) {
 	w.N(":ttl", w.TTL)
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":api_net", ":api_use")
-	w.Bounds(0, ":api_lo", ":api_hi")
-	w.Charge(1, ":api__net", ":api__use")
-	w.Bounds(1, ":api__lo", ":api__hi")
+	w.Charge(0, ":rpm_net", ":rpm_use")
+	w.Bounds(0, ":rpm_lo", ":rpm_hi")
 	w.End()
 }
 
 const fourORetryUpdate = `
 SET op = :op, #ttl = :ttl
-ADD b_api_tk :api_net, b_api_tc :api_use,
-    b_api__tk :api__net, b_api__tc :api__use`
+ADD b_rpm_tk :rpm_net, b_rpm_tc :rpm_use`
 
 const fourORetryCondition = `
 cv = :cv AND op <> :op
-AND b_api_tk BETWEEN :api_lo AND :api_hi
-AND b_api__tk BETWEEN :api__lo AND :api__hi`
+AND b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (fourO) Retry(w *codec.Write) {
@@ -59,50 +53,41 @@ func (fourO) Retry(w *codec.Write) {
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
 	w.N(":cv", w.Image.Version)
-	w.Take(0, ":api_net", ":api_use")
-	w.Bounds(0, ":api_lo", ":api_hi")
-	w.Take(1, ":api__net", ":api__use")
-	w.Bounds(1, ":api__lo", ":api__hi")
+	w.Take(0, ":rpm_net", ":rpm_use")
+	w.Bounds(0, ":rpm_lo", ":rpm_hi")
 	w.End()
 }
 
 const fourOAdjustUpdate = `
 SET op = :op, #ttl = :ttl
-ADD b_api_tk :api_net, b_api_tc :api_use,
-    b_api__tk :api__net, b_api__tc :api__use`
+ADD b_rpm_tk :rpm_net, b_rpm_tc :rpm_use`
 
 const fourOAdjustCondition = `
 op <> :op
-AND attribute_exists(b_api_tk)
-AND attribute_exists(b_api__tk)`
+AND attribute_exists(b_rpm_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (fourO) Adjust(w *codec.Write) {
 	w.Begin(fourOAdjustUpdate, fourOAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.Take(0, ":api_net", ":api_use")
-	w.Take(1, ":api__net", ":api__use")
+	w.Take(0, ":rpm_net", ":rpm_use")
 	w.End()
 }
 
 const fourOReshapeUpdate = `
 SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
-    b_api_tk = if_not_exists(b_api_tk, :api_bx) + :api_net,
-    b_api_cp = :api_cp, b_api_bx = :api_bx, b_api_ra = :api_ra, b_api_rp = :api_rp,
-    b_api__tk = if_not_exists(b_api__tk, :api__bx) + :api__net,
-    b_api__cp = :api__cp, b_api__bx = :api__bx, b_api__ra = :api__ra, b_api__rp = :api__rp
-ADD b_api_tc :api_use,
-    b_api__tc :api__use`
+    b_rpm_tk = if_not_exists(b_rpm_tk, :rpm_bx) + :rpm_net,
+    b_rpm_cp = :rpm_cp, b_rpm_bx = :rpm_bx, b_rpm_ra = :rpm_ra, b_rpm_rp = :rpm_rp
+ADD b_rpm_tc :rpm_use`
 
 const fourOReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
-AND (attribute_not_exists(b_api_tk) OR b_api_tk BETWEEN :api_lo AND :api_hi)
-AND (attribute_not_exists(b_api__tk) OR b_api__tk BETWEEN :api__lo AND :api__hi)`
+AND (attribute_not_exists(b_rpm_tk) OR b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi)`
 
 // Reshape implements codec.Resource: stores the numbers, adds new limits, drops removed ones, and takes the cost.
 func (fourO) Reshape(w *codec.Write) {
-	w.Reshape(fourOReshapeUpdate, fourOReshapeCondition, "api", "api_")
+	w.Reshape(fourOReshapeUpdate, fourOReshapeCondition, "rpm")
 }
 
 // Key implements codec.Resource.
@@ -111,11 +96,9 @@ func (fourO) Key(entity string) codec.Item { return codec.Key(entity, FourO) }
 // Decode implements codec.Resource.
 func (fourO) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	d.Image(dst, 2)
-	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_api_tk", "b_api_cp", "b_api_bx", "b_api_ra", "b_api_rp", "b_api_tc")
-	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_api__tk", "b_api__cp", "b_api__bx", "b_api__ra", "b_api__rp",
-		"b_api__tc")
-	dst.Extra = d.Extra("api", "api_")
+	d.Image(dst, 1)
+	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
+	dst.Extra = d.Extra("rpm")
 	return d.Err()
 }
 
@@ -123,8 +106,7 @@ func (fourO) Decode(dst *bucket.Image, item codec.Item) error {
 func (fourO) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
-	dst.Balances[0].Tokens = d.Int("b_api_tk")
-	dst.Balances[1].Tokens = d.Int("b_api__tk")
+	dst.Balances[0].Tokens = d.Int("b_rpm_tk")
 	return d.Err()
 }
 
@@ -135,9 +117,9 @@ func (b *FourOBucket) MarshalItem() map[string]types.AttributeValue {
 		Version:  b.Version,
 		Op:       b.Op,
 		TTL:      b.TTL,
-		Balances: []bucket.Balance{b.API, b.API2},
+		Balances: []bucket.Balance{b.RPM},
 	}
-	return codec.Marshal(b.Entity, FourO, &i, "api", "api_")
+	return codec.Marshal(b.Entity, FourO, &i, "rpm")
 }
 
 // UnmarshalItem reads b from an item. Limits that the item lacks are zero. An error names the bad attribute.
@@ -153,8 +135,7 @@ func (b *FourOBucket) UnmarshalItem(item map[string]types.AttributeValue) error 
 		Version:  i.Version,
 		Op:       i.Op,
 		TTL:      i.TTL,
-		API:      i.Balances[0],
-		API2:     i.Balances[1],
+		RPM:      i.Balances[0],
 	}
 	return d.Err()
 }

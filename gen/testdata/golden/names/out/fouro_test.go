@@ -13,11 +13,11 @@ import (
 // TestFourO checks the code of 4o against its schema.
 func TestFourO(t *testing.T) {
 	var c FourOCost
-	gentest.Costs(t, fourOVector, fourOCost, &c, &c.API, &c.API2)
+	gentest.Costs(t, fourOVector, fourOCost, &c, &c.RPM)
 	var l FourOLimits
-	gentest.Overrides(t, fourOLimitsVector, fourOLimitsOf, &l, &l.API, &l.API2)
+	gentest.Overrides(t, fourOLimitsVector, fourOLimitsOf, &l, &l.RPM)
 	var b FourOBucket
-	codectest.Test(t, fourO{}, kindK, &b, &b.API, &b.API2)
+	codectest.Test(t, fourO{}, kindK, &b, &b.RPM)
 }
 
 // BenchmarkFourO measures one write of 4o, and the decoding of one image.

@@ -21,9 +21,9 @@ const Revision = 1
 type Limiter struct {
 	*runtime.Limiter
 
-	// ABCD limits a.b/c-d by select, func, b, b_b, b_net and entity_id, for Type and ABC.
+	// ABCD limits a.b/c-d by select, func, b, b_b, b_net, entity_id, api and api_, for Type and ABC.
 	ABCD *ABCDResource
-	// FourO limits 4o by api and api_, for K.
+	// FourO limits 4o by rpm, for K.
 	FourO *FourOResource
 	// Function limits func by range and r2_d2, for Resource.
 	Function *FunctionResource
@@ -110,11 +110,11 @@ var ErrSettled = runtime.ErrSettled
 // ErrLeaseLost is the cause of a lease's context that ends because others may soon have its slots.
 var ErrLeaseLost = runtime.ErrLeaseLost
 
-// Numbers of revision 1 (e00ad4be7521b86a), by which sluice generate notices a change under an old revision:
+// Numbers of revision 1 (6c4439597f51f942), by which sluice generate notices a change under an old revision:
 //
-//	a.b/c-d type 8d4666ecd8c8af03
-//	a.b/c-d a_b_c 8d4666ecd8c8af03
-//	4o kind 3f67354cb4a8fb9c
+//	a.b/c-d type 1f850f5f62f78443
+//	a.b/c-d a_b_c 1f850f5f62f78443
+//	4o kind 19ffb4760e98b373
 //	func resource 9ce82a79a483b623
 //	kind interface 012342fb6babbd8f
 //	stored interface d95df9a1526f8858

@@ -26,7 +26,8 @@ type (
 	APIAcquirer = runtime.Acquirer[APIEntity, APICost]
 	// APILease is the result of an acquire, to be settled, kept or released.
 	APILease = runtime.Lease[APICost]
-	// APIEntity is an entity that calls on api can charge: a User (then its Org too) or an Org.
+	// APIEntity is an entity that calls on api can charge: a User (then its Team and Org too), a Team (then its Org
+	// too) or an Org.
 	APIEntity interface {
 		Entity
 		api()
@@ -46,6 +47,7 @@ func (APILimit) Of(APICost) {}
 // APICost is the cost of one call in each limit of api, in whole tokens. A bucket holds:
 //
 //   - User: rps 10 per second
+//   - Team: rps 10 per second
 //   - Org: rps 1,000 per second
 type APICost struct {
 	_ struct{} // forces field names
@@ -80,6 +82,16 @@ func (api) Spec() *store.Spec {
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
+				Parent: kindTeam,
+				Limits: []bucket.Limit{
+					// rps: 10 per second
+					{Capacity: 10_000, Burst: 10_000, Refill: 10_000, Period: 1_000},
+				},
+				PerCall: []int64{1},
+			},
+			kindTeam: {
+				Name:   "team",
+				Prefix: "team-",
 				Parent: kindOrg,
 				Limits: []bucket.Limit{
 					// rps: 10 per second

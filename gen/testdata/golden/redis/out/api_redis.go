@@ -150,13 +150,120 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1 or 2, and "" for others.
+const apiScript3 = `
+-- Charges calls on api to a chain of 3 buckets.
+-- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
+--
+-- KEYS   3 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
+-- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
+--        ms, and the version of these overrides; then of each call, 1 if it is to fit, 0 if it is charged in any
+--        case, and its cost of each key, below 0 for a refund
+-- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1
+--        and, of each key that refused, after how many ms it would not, 0 for the others
+local call, min, floor, ceil = redis.call, math.min, math.floor, math.ceil
+local clock = call('TIME')
+local now = clock[1] * 1000 + floor(clock[2] / 1000)
+local bucket
+
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rps of bucket 1
+local rps_burst1, rps_rate1 = ARGV[2] + 0, ARGV[3] + 0
+local rps_stored1, rps_since1 = rps_burst1, now
+if bucket[1] then rps_stored1, rps_since1 = bucket[1] + 0, bucket[2] + 0 end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rps_burst1 = bucket[4] + 0 end
+local rps_tokens1 = min(rps_stored1 + (now > rps_since1 and now - rps_since1 or 0) * rps_rate1, rps_burst1)
+local rps_before1 = rps_tokens1
+
+bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rps of bucket 2
+local rps_burst2, rps_rate2 = ARGV[5] + 0, ARGV[6] + 0
+local rps_stored2, rps_since2 = rps_burst2, now
+if bucket[1] then rps_stored2, rps_since2 = bucket[1] + 0, bucket[2] + 0 end
+if bucket[3] and bucket[3] + 0 > ARGV[7] + 0 and now - bucket[5] <= ARGV[1] + 0 then rps_burst2 = bucket[4] + 0 end
+local rps_tokens2 = min(rps_stored2 + (now > rps_since2 and now - rps_since2 or 0) * rps_rate2, rps_burst2)
+local rps_before2 = rps_tokens2
+
+bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rps of bucket 3
+local rps_burst3, rps_rate3 = ARGV[8] + 0, ARGV[9] + 0
+local rps_stored3, rps_since3 = rps_burst3, now
+if bucket[1] then rps_stored3, rps_since3 = bucket[1] + 0, bucket[2] + 0 end
+if bucket[3] and bucket[3] + 0 > ARGV[10] + 0 and now - bucket[5] <= ARGV[1] + 0 then rps_burst3 = bucket[4] + 0 end
+local rps_tokens3 = min(rps_stored3 + (now > rps_since3 and now - rps_since3 or 0) * rps_rate3, rps_burst3)
+local rps_before3 = rps_tokens3
+
+local reply, refused = {now, 0, 0, 0}
+for i = 11, #ARGV, 4 do
+  local rps_cost1, rps_cost2, rps_cost3 = ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+  if ARGV[i] ~= '1'
+    or (rps_tokens1 + 1e-9 >= rps_cost1 or rps_cost1 <= 0)
+    and (rps_tokens2 + 1e-9 >= rps_cost2 or rps_cost2 <= 0)
+    and (rps_tokens3 + 1e-9 >= rps_cost3 or rps_cost3 <= 0) then
+    rps_tokens1 = min(rps_tokens1 - rps_cost1, rps_burst1)
+    rps_tokens2 = min(rps_tokens2 - rps_cost2, rps_burst2)
+    rps_tokens3 = min(rps_tokens3 - rps_cost3, rps_burst3)
+    reply[#reply + 1] = 0
+  else
+    refused = refused or {}
+    refused[#refused + 1] = #reply + 1
+    reply[#reply + 1] = 1
+    reply[#reply + 1] = (rps_tokens1 + 1e-9 >= rps_cost1 or rps_cost1 <= 0) and 0 or rps_cost1
+    reply[#reply + 1] = (rps_tokens2 + 1e-9 >= rps_cost2 or rps_cost2 <= 0) and 0 or rps_cost2
+    reply[#reply + 1] = (rps_tokens3 + 1e-9 >= rps_cost3 or rps_cost3 <= 0) and 0 or rps_cost3
+  end
+end
+
+if rps_tokens1 ~= rps_before1 then
+  rps_stored1 = rps_tokens1
+  if now > rps_since1 then rps_since1 = now end
+  call('HSET', KEYS[1], 'tokens', rps_stored1, 'lastRefill', rps_since1)
+  local seconds = ceil((rps_burst1 - (rps_tokens1 < 0 and rps_tokens1 or 0)) / rps_rate1 / 1000 - 1e-6)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
+end
+reply[2] = floor((rps_tokens1 + 1e-9) * 1000)
+if rps_tokens2 ~= rps_before2 then
+  rps_stored2 = rps_tokens2
+  if now > rps_since2 then rps_since2 = now end
+  call('HSET', KEYS[2], 'tokens', rps_stored2, 'lastRefill', rps_since2)
+  local seconds = ceil((rps_burst2 - (rps_tokens2 < 0 and rps_tokens2 or 0)) / rps_rate2 / 1000 - 1e-6)
+  call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
+end
+reply[3] = floor((rps_tokens2 + 1e-9) * 1000)
+if rps_tokens3 ~= rps_before3 then
+  rps_stored3 = rps_tokens3
+  if now > rps_since3 then rps_since3 = now end
+  call('HSET', KEYS[3], 'tokens', rps_stored3, 'lastRefill', rps_since3)
+  local seconds = ceil((rps_burst3 - (rps_tokens3 < 0 and rps_tokens3 or 0)) / rps_rate3 / 1000 - 1e-6)
+  call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
+end
+reply[4] = floor((rps_tokens3 + 1e-9) * 1000)
+
+if refused then
+  local function wait(cost, stored, since, rate)
+    if cost == 0 then return 0 end
+    local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
+    if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
+    -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    return ms
+  end
+  for _, at in ipairs(refused) do
+    reply[at + 1] = wait(reply[at + 1], rps_stored1, rps_since1, rps_rate1)
+    reply[at + 2] = wait(reply[at + 2], rps_stored2, rps_since2, rps_rate2)
+    reply[at + 3] = wait(reply[at + 3], rps_stored3, rps_since3, rps_rate3)
+  end
+end
+return reply
+`
+
+// Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1, 2 or 3, and "" for
+// others.
 func (api) Script(chain int) string {
 	switch chain {
 	case 1:
 		return apiScript1
 	case 2:
 		return apiScript2
+	case 3:
+		return apiScript3
 	}
 	return ""
 }

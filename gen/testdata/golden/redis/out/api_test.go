@@ -15,5 +15,5 @@ func TestAPI(t *testing.T) {
 	gentest.Costs(t, apiVector, apiCost, &c, &c.RPS)
 	var l APILimits
 	gentest.Overrides(t, apiLimitsVector, apiLimitsOf, &l, &l.RPS)
-	gentest.Scripts(t, api{}, 1, 2)
+	gentest.Scripts(t, api{}, 1, 2, 3)
 }

@@ -14,12 +14,22 @@ type Entity interface {
 // Kinds in schema order, as store.Link.Kind indexes them.
 const (
 	kindUser = iota
+	kindTeam
 	kindOrg
 )
 
-// User is an entity whose parent is an Org. Its id is stored as user-<ID>: two with the same ID are one entity, even
-// with another Org.
+// User is an entity whose parent is a Team. Its id is stored as user-<ID>: two with the same ID are one entity, even
+// with another Team.
 type User struct {
+	_      struct{} // forces field names
+	ID     string   // 1 to 256 bytes of UTF-8, no '#'
+	Team   Team     // charged too by calls on api
+	lookup bool     // the parent comes from the table
+}
+
+// Team is an entity whose parent is an Org. Its id is stored as team-<ID>: two with the same ID are one entity, even
+// with another Org.
+type Team struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
 	Org    Org      // charged too by calls on api
@@ -32,19 +42,24 @@ type Org struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// UserByID is a User whose Org is looked up in the table, and cached, by calls on api. They return an *InvalidError if
+// UserByID is a User whose Team is looked up in the table, and cached, by calls on api. They return an *InvalidError if
 // the table has no User of this ID.
 func UserByID(id string) User { return User{ID: id, lookup: true} }
+
+// TeamByID is a Team whose Org is looked up in the table, and cached, by calls on api. They return an *InvalidError if
+// the table has no Team of this ID.
+func TeamByID(id string) Team { return Team{ID: id, lookup: true} }
 
 // ParseEntity reads an entity as stored, such as user-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
-	kind, id, err := store.ParseID(stored, []string{"user", "org"})
+	kind, id, err := store.ParseID(stored, []string{"user", "team", "org"})
 	if err != nil {
 		return nil, err
 	}
 	return []Entity{
 		kindUser: UserByID(id),
+		kindTeam: TeamByID(id),
 		kindOrg:  Org{ID: id},
 	}[kind], nil
 }
@@ -55,7 +70,16 @@ func (u User) Chain(dst []store.Link) []store.Link {
 	if u.lookup {
 		return dst
 	}
-	return u.Org.Chain(dst)
+	return u.Team.Chain(dst)
+}
+
+// Chain implements store.Entity.
+func (t Team) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindTeam, ID: t.ID, Lookup: t.lookup})
+	if t.lookup {
+		return dst
+	}
+	return t.Org.Chain(dst)
 }
 
 // Chain implements store.Entity.
@@ -67,13 +91,19 @@ func (o Org) Chain(dst []store.Link) []store.Link {
 func (u User) String() string { return store.Quote("user-" + u.ID) }
 
 // String returns the entity as it is stored, quoted unless it is plain.
+func (t Team) String() string { return store.Quote("team-" + t.ID) }
+
+// String returns the entity as it is stored, quoted unless it is plain.
 func (o Org) String() string { return store.Quote("org-" + o.ID) }
 
 func (User) entity() {}
+func (Team) entity() {}
 func (Org) entity()  {}
 
-func (User) api()                {}
-func (User) anthropicClaudeV21() {}
+func (User) api()    {}
+func (User) claude() {}
 
-func (Org) api()  {}
-func (Org) jobs() {}
+func (Team) api() {}
+
+func (Org) api()    {}
+func (Org) claude() {}

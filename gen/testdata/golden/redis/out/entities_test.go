@@ -15,7 +15,13 @@ func TestEntities(t *testing.T) {
 		{
 			Name:   "user",
 			ByID:   func(id string) Entity { return UserByID(id) },
-			With:   User{ID: "1", Org: Org{ID: "2"}},
+			With:   User{ID: "1", Team: TeamByID("2")},
+			Parent: "team",
+		},
+		{
+			Name:   "team",
+			ByID:   func(id string) Entity { return TeamByID(id) },
+			With:   Team{ID: "1", Org: Org{ID: "2"}},
 			Parent: "org",
 		},
 		{

@@ -3,8 +3,8 @@
 
 package redis
 
-const anthropicClaudeV21Script1 = `
--- Charges calls on anthropic.claude-v2:1 to one bucket, each all or none.
+const claudeScript1 = `
+-- Charges calls on anthropic.claude-v2:1-with-a-name-as-long-as-a-resource-can-have to one bucket, each all or none.
 --
 -- KEYS   a hash: tokens, which were there at lastRefill, in ms; one that is missing is full
 -- ARGV   the most ms since the caller read its overrides; of each key, its burst in tokens, its refill in tokens per
@@ -17,37 +17,37 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local bucket
 
-bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rpm
-local rpm_burst, rpm_rate = ARGV[2] + 0, ARGV[3] + 0
-local rpm_stored, rpm_since = rpm_burst, now
-if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
-if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rpm_burst = bucket[4] + 0 end
-local rpm_tokens = min(rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate, rpm_burst)
-local rpm_before = rpm_tokens
+bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill', 'filledBy', 'filledTo', 'filledAt') -- rpd
+local rpd_burst, rpd_rate = ARGV[2] + 0, ARGV[3] + 0
+local rpd_stored, rpd_since = rpd_burst, now
+if bucket[1] then rpd_stored, rpd_since = bucket[1] + 0, bucket[2] + 0 end
+if bucket[3] and bucket[3] + 0 > ARGV[4] + 0 and now - bucket[5] <= ARGV[1] + 0 then rpd_burst = bucket[4] + 0 end
+local rpd_tokens = min(rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate, rpd_burst)
+local rpd_before = rpd_tokens
 
 local reply, refused = {now, 0}
 for i = 5, #ARGV, 2 do
-  local rpm_cost = ARGV[i + 1] + 0
+  local rpd_cost = ARGV[i + 1] + 0
   if ARGV[i] ~= '1'
-    or (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0) then
-    rpm_tokens = min(rpm_tokens - rpm_cost, rpm_burst)
+    or (rpd_tokens + 1e-9 >= rpd_cost or rpd_cost <= 0) then
+    rpd_tokens = min(rpd_tokens - rpd_cost, rpd_burst)
     reply[#reply + 1] = 0
   else
     refused = refused or {}
     refused[#refused + 1] = #reply + 1
     reply[#reply + 1] = 1
-    reply[#reply + 1] = (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0) and 0 or rpm_cost
+    reply[#reply + 1] = (rpd_tokens + 1e-9 >= rpd_cost or rpd_cost <= 0) and 0 or rpd_cost
   end
 end
 
-if rpm_tokens ~= rpm_before then
-  rpm_stored = rpm_tokens
-  if now > rpm_since then rpm_since = now end
-  call('HSET', KEYS[1], 'tokens', rpm_stored, 'lastRefill', rpm_since)
-  local seconds = ceil((rpm_burst - (rpm_tokens < 0 and rpm_tokens or 0)) / rpm_rate / 1000 - 1e-6)
+if rpd_tokens ~= rpd_before then
+  rpd_stored = rpd_tokens
+  if now > rpd_since then rpd_since = now end
+  call('HSET', KEYS[1], 'tokens', rpd_stored, 'lastRefill', rpd_since)
+  local seconds = ceil((rpd_burst - (rpd_tokens < 0 and rpd_tokens or 0)) / rpd_rate / 1000 - 1e-6)
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
-reply[2] = floor((rpm_tokens + 1e-9) * 1000)
+reply[2] = floor((rpd_tokens + 1e-9) * 1000)
 
 if refused then
   local function wait(cost, stored, since, rate)
@@ -60,16 +60,16 @@ if refused then
     return ms
   end
   for _, at in ipairs(refused) do
-    reply[at + 1] = wait(reply[at + 1], rpm_stored, rpm_since, rpm_rate)
+    reply[at + 1] = wait(reply[at + 1], rpd_stored, rpd_since, rpd_rate)
   end
 end
 return reply
 `
 
 // Script implements redisstore.Scripter: the script for calls that charge so many buckets, 1, and "" for others.
-func (anthropicClaudeV21) Script(chain int) string {
+func (claude) Script(chain int) string {
 	if chain == 1 {
-		return anthropicClaudeV21Script1
+		return claudeScript1
 	}
 	return ""
 }
