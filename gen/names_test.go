@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -41,7 +40,7 @@ func TestDeclared(t *testing.T) {
 			unused := slices.DeleteFunc(declared.Names(s), func(name string) bool {
 				return slices.Contains(kept, name) || !p.DynamoDB && dynamoDB.MatchString(name)
 			})
-			for file, src := range goFiles(t, filepath.Join(dir, "out")) {
+			for file, src := range goFiles(t, copied(t, dir)) {
 				f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.SkipObjectResolution)
 				if err != nil {
 					t.Fatal(err)
@@ -111,7 +110,7 @@ func topLevel(f *ast.File) []string {
 // TestDocumented: every exported symbol of generated code has a doc comment.
 func TestDocumented(t *testing.T) {
 	for name, dir := range cases(t, "golden") {
-		for file, src := range goFiles(t, filepath.Join(dir, "out")) {
+		for file, src := range goFiles(t, copied(t, dir)) {
 			f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
