@@ -232,7 +232,8 @@ type VectorPool struct {
 	own  [2 * vectorsPerLimit]int64 // enough for two limits
 }
 
-// vectorsPerLimit is how many vectors a plan takes: at most two paths of 6 each, and 5 for the demand.
+// vectorsPerLimit is how many vectors a plan takes: at most two paths of 6 each, and 5 for the demand. A plan
+// that takes more allocates.
 const vectorsPerLimit = 17
 
 // reset makes all vectors free again.
@@ -248,8 +249,8 @@ func (v *VectorPool) vector(n int) []int64 {
 		return make([]int64, n)
 	}
 	if v.used+n > len(v.free) {
-		if v.free, v.used = v.own[:], 0; vectorsPerLimit*n > len(v.own) {
-			v.free = make([]int64, vectorsPerLimit*n)
+		if v.free = v.own[:]; v.used > 0 || vectorsPerLimit*n > len(v.own) { // if used > 0, own may be lent
+			v.free, v.used = make([]int64, vectorsPerLimit*n), 0
 		}
 	}
 	lent := v.free[v.used : v.used+n : v.used+n]

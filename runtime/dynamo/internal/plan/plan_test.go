@@ -103,3 +103,36 @@ func TestGuards(t *testing.T) {
 		}
 	}
 }
+
+// TestVectorPool: no vector is lent twice before a reset, even if a plan takes more of them than any does, or
+// vectors of several lengths. A plan within the bound allocates nothing once an earlier one has done so.
+func TestVectorPool(t *testing.T) {
+	var pool VectorPool
+	for _, lengths := range [][]int{{1}, {2}, {3}, {1, 2, 3}, {0, 3, 2}} {
+		pool.reset()
+		var lent [][]int64
+		for i := range 3 * vectorsPerLimit {
+			v := pool.vector(lengths[i%len(lengths)])
+			if slices.ContainsFunc(v, func(x int64) bool { return x != 0 }) {
+				t.Fatalf("lengths %d: vector %d is %d, want zeros", lengths, i, v)
+			}
+			for j := range v {
+				v[j] = int64(i + 1)
+			}
+			lent = append(lent, v)
+		}
+		for i, v := range lent {
+			if slices.ContainsFunc(v, func(x int64) bool { return x != int64(i+1) }) {
+				t.Errorf("lengths %d: vector %d was lent again: it has %d", lengths, i, v)
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		pool.reset()
+		for range vectorsPerLimit {
+			pool.vector(3)
+		}
+	}); n > 0 {
+		t.Errorf("a plan allocates %v times", n)
+	}
+}
