@@ -24,8 +24,8 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// Problems is a sorted list of all mistakes of a limits.yaml, as an error: for each a line file:line:col:
-// RULE: message.
+// Problems is a sorted list of all mistakes of a limits.yaml. As an error it has a line file:line:col: RULE:
+// message for each of the first ones, and counts the rest.
 //
 //nolint:errname // a list: Problems as schema names it
 type Problems = schema.Problems

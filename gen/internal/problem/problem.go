@@ -36,11 +36,18 @@ func (p Problem) String() string { return fmt.Sprintf("%s: %s: %s", p.Pos, p.Rul
 // one.
 type Problems []Problem //nolint:errname // mostly used as a list, not as an error
 
-// Error returns the problems, one per line.
+// MaxShown is the number of problems that Error lists: a file may have a million.
+const MaxShown = 100
+
+// Error returns the first MaxShown problems, one per line, and counts the rest.
 func (ps Problems) Error() string {
-	lines := make([]string, len(ps))
+	var lines []string
 	for i, p := range ps {
-		lines[i] = p.String()
+		if i == MaxShown {
+			lines = append(lines, fmt.Sprintf("and %d more", len(ps)-i))
+			break
+		}
+		lines = append(lines, p.String())
 	}
 	return strings.Join(lines, "\n")
 }

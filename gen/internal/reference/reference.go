@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/declared"
 	"github.com/sluice-go/sluice/gen/internal/digest"
 	"github.com/sluice-go/sluice/gen/internal/expr"
+	"github.com/sluice-go/sluice/gen/internal/problem"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
@@ -195,8 +196,8 @@ func prose(text string) string {
 // rules writes all rules.
 func (w *writer) rules() {
 	w.line("## Errors\n")
-	w.line("Every mistake is an error, with its place, and all come at once: `limits.yaml:8:38: UNKNOWN_KEY: " +
-		"...`. `sluice generate` and all")
+	w.line("Every mistake is an error, with its place, and one run lists up to %d of them: "+
+		"`limits.yaml:8:38: UNKNOWN_KEY: ...`. `sluice generate` and all", problem.MaxShown)
 	w.line("commands that read the file exit with 1, and write nothing.\n")
 	w.line("| error | what it asks for | at |")
 	w.line("|---|---|---|")
