@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/git"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/pyclient"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/sluice-go/sluice/gen"
 )
@@ -100,7 +101,7 @@ func (c Command) command() string {
 	if c.Client != "" {
 		line += " --client " + c.Client
 	}
-	if c.File != "limits.yaml" {
+	if c.File != schemafile.DefaultFile() {
 		line += " --file " + c.File
 	}
 	return line

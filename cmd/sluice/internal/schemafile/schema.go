@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -18,6 +19,12 @@ import (
 // Flag is the flag that names the schema.
 type Flag struct {
 	File string `default:"limits.yaml" placeholder:"limits.yaml" help:"Path of the schema."`
+}
+
+// DefaultFile returns the path that Flag has unless another is passed.
+func DefaultFile() string {
+	file, _ := reflect.TypeFor[Flag]().FieldByName("File")
+	return file.Tag.Get("default")
 }
 
 // UnitsHelp is the part of the help of commands that read a table without a schema, too.
@@ -47,15 +54,12 @@ func (f Flag) Read() (*Schema, error) {
 	return s, nil
 }
 
-// usual is the path that Flag has unless another is passed.
-const usual = "limits.yaml"
-
 // Optional is Read for a command that works without a schema, too: it returns nil if there is no limits.yaml
 // and no other file is named. A file that is named and missing, or one with mistakes, is an error, since
 // amounts of money would be shown as tokens.
 func (f Flag) Optional() (*Schema, error) {
 	s, err := f.Read()
-	if f.File == usual && errors.Is(err, fs.ErrNotExist) {
+	if f.File == DefaultFile() && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // a table has the limits too
 	}
 	return s, err

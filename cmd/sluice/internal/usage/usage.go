@@ -248,11 +248,11 @@ func (c Command) schema() (*schemafile.Schema, error) {
 	if c.File != nil {
 		return schemafile.Flag{File: *c.File}.Read()
 	}
-	const usual = "limits.yaml"
+	usual := schemafile.DefaultFile()
 	if _, err := os.Stat(usual); errors.Is(err, fs.ErrNotExist) {
 		if c.Money {
-			return nil, program.Usagef("--money needs the schema, which names the limits of money, and there is no " +
-				"limits.yaml here: pass --file")
+			return nil, program.Usagef("--money needs the schema, which names the limits of money, and there is no "+
+				"%s here: pass --file", usual)
 		}
 		return nil, nil //nolint:nilnil // without a schema, a chart has no lines for refills
 	}
