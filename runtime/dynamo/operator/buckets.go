@@ -70,7 +70,7 @@ type lister struct {
 
 // list is Buckets.
 func (l *lister) list(ctx context.Context, kind string) iter.Seq2[BucketPage, error] {
-	prefix := "BUCKET#"
+	prefix := item.ListedPrefix
 	if kind != "" {
 		prefix += kind + "-"
 	}

@@ -29,6 +29,9 @@ const EntityPrefix = "ENTITY#"
 // "#<limit>" after it.
 const BucketPrefix = "#BUCKET#"
 
+// ListedPrefix begins the sort key of a bucket in the index of its resource's buckets. The entity follows.
+const ListedPrefix = "BUCKET#"
+
 // ChildPrefix begins the sort key of an entity in the index of its parent's children.
 const ChildPrefix = "CHILD#"
 
@@ -96,7 +99,7 @@ func BucketIdentity(entity, resource string) Item {
 		PK:          stored(EntityPrefix + entity),
 		SK:          stored(BucketPrefix + resource),
 		"GSI2PK":    stored(BucketList(resource)),
-		"GSI2SK":    stored("BUCKET#" + entity),
+		"GSI2SK":    stored(ListedPrefix + entity),
 		"entity_id": stored(entity),
 		"resource":  stored(resource),
 	}
