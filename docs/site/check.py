@@ -68,14 +68,15 @@ def check_search(page, site, words, answer, wrong):
 
 @contextmanager
 def open_browser():
-    """Open Chromium, and close it in the end."""
+    """Open Chromium, and close it in the end, after an exception too."""
     from playwright.sync_api import sync_playwright
 
     options = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    with sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=browser_path(), args=options, chromium_sandbox=False)
+    with (
+        sync_playwright() as p,
+        p.chromium.launch(executable_path=browser_path(), args=options, chromium_sandbox=False) as browser,
+    ):
         yield browser
-        browser.close()
 
 
 def check(browser, site, questions, shots=None):

@@ -102,5 +102,16 @@ class Controls(unittest.TestCase):
         self.assertEqual(["search for 'wet' does not end: TimeoutError"], wrong)
 
 
+class Closed(unittest.TestCase):
+    def test_closed_after_an_exception(self):
+        if not check.browser_path():
+            self.skipTest("no Chromium on PATH")
+        closed = []
+        with self.assertRaises(TimeoutError), check.open_browser() as browser:
+            browser.on("disconnected", lambda b: closed.append(b))
+            raise TimeoutError
+        self.assertEqual([browser], closed)
+
+
 if __name__ == "__main__":
     unittest.main()
