@@ -59,6 +59,9 @@ func TestErrorTexts(t *testing.T) {
 			"sluice: gpt-4: store unavailable after 1 attempt: connection reset"},
 		{"unavailable, cause alone", &runtime.UnavailableError{Err: reset},
 			"sluice: store unavailable: connection reset"},
+		{"unavailable, not sent", &runtime.UnavailableError{Resource: "gpt-4", Err: store.ErrNotSent},
+			"sluice: gpt-4: store unavailable: time was up behind an earlier write to the bucket, or before a turn " +
+				"was free"},
 		{"setup", &runtime.SetupError{What: "no table", Do: "create it", Err: reset},
 			"sluice: no table; create it: connection reset"},
 		{"setup, alone", &runtime.SetupError{What: "no table"}, "sluice: no table"},

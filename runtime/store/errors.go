@@ -179,7 +179,7 @@ func (e *UnknownNameError) Error() string {
 
 // ErrNotSent is in an *UnavailableError's chain if the call's time was up while it waited behind an earlier
 // write to the same bucket, or for a turn of the Limiter. Nothing was charged.
-var ErrNotSent = errors.New("time was up behind an earlier write to the bucket")
+var ErrNotSent = errors.New("time was up behind an earlier write to the bucket, or before a turn was free")
 
 // UnavailableError says that the store did not answer in time or is down. An acquire fails with it if its
 // policy is Deny. Whether the call was charged is unknown, unless it was not sent (ErrBreakerOpen,
