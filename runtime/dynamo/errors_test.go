@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/lean"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -104,6 +106,52 @@ func TestClassify(t *testing.T) {
 			}
 			if _, setup := errors.AsType[*store.SetupError](wire.Explain("t", got, err)); setup != test.setup {
 				t.Errorf("%v: a SetupError is %v, want %v", err, setup, test.setup)
+			}
+		})
+	}
+}
+
+// TestOtherServer: if another server answers than DynamoDB, as at a wrong endpoint, the error names the
+// endpoint, without a user and a password, and what to do. Errors of DynamoDB's and outages do not.
+func TestOtherServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		want   wire.Outcome
+		other  bool
+	}{
+		"404 as text":      {http.StatusNotFound, "404 page not found\n", wire.Unknown, true},
+		"404 as JSON":      {http.StatusNotFound, `{"message": "no such page"}`, wire.Failed, true},
+		"405, empty":       {http.StatusMethodNotAllowed, "", wire.Failed, true},
+		"a redirect":       {http.StatusFound, "", wire.Failed, true},
+		"400 as HTML":      {http.StatusBadRequest, "<html>", wire.Unknown, true},
+		"502 as HTML":      {http.StatusBadGateway, "<html>", wire.Unknown, false},
+		"an error's code":  {http.StatusBadRequest, `{"__type": "ValidationException"}`, wire.Failed, false},
+		"a throttled call": {http.StatusTooManyRequests, "{}", wire.Throttled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(test.status)
+				_, _ = w.Write([]byte(test.body))
+			}))
+			t.Cleanup(s.Close)
+			at := s.Listener.Addr()
+			config := aws.Config{
+				Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+				BaseEndpoint: aws.String(fmt.Sprintf("http://me:secret@%s/console/", at)),
+			}
+			want := fmt.Sprintf("http://%s/console answers with status %d, and not as DynamoDB does", at, test.status)
+			for _, client := range []wire.Getter{dynamodb.NewFromConfig(config), lean.New(config)} {
+				_, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{
+					TableName: aws.String("t"), Key: item.VersionKey(),
+				}, wire.NoRetry)
+				got, _ := wire.Classify(err)
+				text := wire.Explain("t", got, err).Error()
+				if got != test.want || strings.Contains(text, want) != test.other ||
+					strings.Contains(text, "correct the endpoint") != test.other || strings.Contains(text, "secret") {
+					t.Errorf("%T: %v, want %v; the error is %s, of another server: %v", client, got, test.want, text,
+						test.other)
+				}
 			}
 		})
 	}

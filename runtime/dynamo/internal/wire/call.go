@@ -57,6 +57,28 @@ func ReadEvent(
 	return event
 }
 
+// WriteUnits returns the capacity units of a write. DynamoDB bills a failed condition like a write, and does
+// not say so. Buckets are rarely above 1 KB, so that is one unit.
+func WriteUnits(o Outcome, consumed *types.ConsumedCapacity) float64 {
+	switch {
+	case o == Refused:
+		return 1
+	case consumed != nil:
+		return aws.ToFloat64(consumed.CapacityUnits)
+	}
+	return 0
+}
+
+// CancelledUnits returns the capacity units of a cancelled transaction over n items. One that failed a
+// condition, or met another transaction, costs as much as an applied one. One that was throttled costs
+// nothing.
+func CancelledUnits(o Outcome, n int) float64 {
+	if o == Refused || o == Conflict {
+		return 2 * float64(n)
+	}
+	return 0
+}
+
 // MaxBatchGet is how many keys one BatchGetItem takes.
 const MaxBatchGet = 100
 

@@ -290,7 +290,8 @@ func CallError(table string, err error) error {
 }
 
 // Explain returns err as a *store.SetupError, which says what to do, if somebody has to fix something. If the
-// service of the credentials does not answer, the error says so. Other errors are returned as they are.
+// service of the credentials does not answer, or another server answers than DynamoDB, the error says so.
+// Other errors are returned as they are.
 func Explain(table string, o Outcome, err error) error {
 	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return err
@@ -300,8 +301,30 @@ func Explain(table string, o Outcome, err error) error {
 		return setupError(table, err)
 	case o == NotSent && noCredentials(err) && !errors.Is(err, context.Canceled):
 		return explainLate(err)
+	case o == Unknown:
+		if other := otherServer(err); other != "" {
+			return fmt.Errorf("%s: %s: %w", other, endpointCure, err)
+		}
 	}
 	return err
+}
+
+// endpointCure is what to do if another server answers than DynamoDB.
+const endpointCure = "correct the endpoint (--endpoint, AWS_ENDPOINT_URL_DYNAMODB), or the proxy on the way"
+
+// otherServer says that another server than DynamoDB answered, as at a wrong endpoint, and where: DynamoDB's
+// own errors of such a status have a code. It returns "" for any other error.
+func otherServer(err error) string {
+	replied, _ := errors.AsType[*smithyhttp.ResponseError](err)
+	api, coded := errors.AsType[smithy.APIError](err)
+	code := status(err)
+	if code < http.StatusMultipleChoices || code >= http.StatusInternalServerError ||
+		coded && api.ErrorCode() != "UnknownError" || replied.Response.Request == nil {
+		return ""
+	}
+	u := replied.Response.Request.URL
+	at := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}
+	return fmt.Sprintf("%s answers with status %d, and not as DynamoDB does", at, code)
 }
 
 func setupError(table string, err error) error {
@@ -317,6 +340,9 @@ func setupError(table string, err error) error {
 	}
 	setup := &store.SetupError{
 		What: "DynamoDB refused the call", Err: err, Do: "check the client's configuration",
+	}
+	if other := otherServer(err); other != "" {
+		setup.What, setup.Do = other, endpointCure
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -360,28 +386,6 @@ func Malformed(entity, resource string, err error) error {
 		Do:   "fix or delete the item: a missing bucket is a full one",
 		Err:  err,
 	}
-}
-
-// WriteUnits returns the capacity units of a write. DynamoDB bills a failed condition like a write, and does
-// not say so. Buckets are rarely above 1 KB, so that is one unit.
-func WriteUnits(o Outcome, consumed *types.ConsumedCapacity) float64 {
-	switch {
-	case o == Refused:
-		return 1
-	case consumed != nil:
-		return aws.ToFloat64(consumed.CapacityUnits)
-	}
-	return 0
-}
-
-// CancelledUnits returns the capacity units of a cancelled transaction over n items. One that failed a
-// condition, or met another transaction, costs as much as an applied one. One that was throttled costs
-// nothing.
-func CancelledUnits(o Outcome, n int) float64 {
-	if o == Refused || o == Conflict {
-		return 2 * float64(n)
-	}
-	return 0
 }
 
 // NewOp returns an id for a logical write: 72 random bits.
