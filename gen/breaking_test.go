@@ -191,6 +191,8 @@ resources:
 			"capacity: 10, every: 2m"}, "PERIOD_UNIT"},
 		{"slower by the least", []string{"revision: 3", "revision: 4", "capacity: 5, every: 1m",
 			"capacity: 6, every: 60001ms, refill: 5"}, "PERIOD_UNIT RATE_LOWERED"},
+		{"prefetch", []string{"    entities: {org: {}}", "    entities: {org: {}}\n    prefetch: 1s"},
+			"PREFETCH_CHANGED"},
 		{"a cheaper settle", []string{"    entities: {org: {}}", "    entities: {org: {}}\n    settle: lazy"},
 			"SETTLE_CHANGED"},
 	} {

@@ -186,6 +186,31 @@ func settleChanged(c *comparison) {
 	}
 }
 
+func prefetchChanged(c *comparison) {
+	for o, n := range c.resources() {
+		was, is, cure := "none", "none", "leave prefetch out"
+		if o.Prefetch > 0 {
+			was = schema.Period(o.Prefetch)
+			cure = "write prefetch: " + was
+		}
+		if n.Prefetch > 0 {
+			is = schema.Period(n.Prefetch)
+		}
+		var does string
+		switch {
+		case n.Prefetch == o.Prefetch:
+			continue
+		case n.Prefetch > o.Prefetch:
+			does = fmt.Sprintf("beside its burst a limit admits at once what it refills in %s, and a process that is "+
+				"killed loses what it has taken in advance", is)
+		default:
+			does = "calls make more requests, so that they take longer and cost more"
+		}
+		c.report(n.PrefetchPos, n.Name, "prefetch of %s was %s and is %s: %s; %s to keep it", n.Name, was, is, does,
+			cure)
+	}
+}
+
 func shadowChanged(c *comparison) {
 	for o, n := range c.resources() {
 		if o.Shadow == n.Shadow {

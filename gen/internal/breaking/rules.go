@@ -128,6 +128,8 @@ func called() []Rule {
 			false, onUnavailableChanged},
 		{"SETTLE_CHANGED", Behaviour, "Settles and releases wait for their write now, or no longer.",
 			AtResource, false, settleChanged},
+		{"PREFETCH_CHANGED", Behaviour, "Processes take tokens longer before their use now, or less long.",
+			AtResource, false, prefetchChanged},
 		{"SHADOW_CHANGED", Behaviour, "Calls begin to be denied, or are denied no longer.", AtResource,
 			false, shadowChanged},
 		{"GLOBAL_CHANGED", Behaviour, "Limits are for all regions together now, or no longer.", AtResource,

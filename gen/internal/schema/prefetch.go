@@ -14,7 +14,7 @@ func prefetches() span {
 // readPrefetch reads how long before its use a process may take a token. A limit that counts what open leases
 // hold needs a write for each call. A prepaid one gets nothing back that a process has lost.
 func readPrefetch(r *resourceReader, e entry) {
-	r.res.Prefetch = r.duration(e, "prefetch of "+r.what, prefetches()).d
+	r.res.Prefetch, r.res.PrefetchPos = r.duration(e, "prefetch of "+r.what, prefetches()).d, r.pos(e.key)
 	for _, l := range r.limits {
 		key := "in_flight"
 		if l.release {

@@ -48,7 +48,7 @@ func TestReadDemo(t *testing.T) {
 				},
 				Cascade: "atomic", OnUnavailable: "local", Settle: "now",
 				GlobalPos: pos(14, 3), CascadePos: pos(14, 3), OnUnavailablePos: pos(24, 5), SettlePos: pos(14,
-					3), ShadowPos: pos(14, 3), PlansPos: pos(14, 3), NamesPos: pos(14, 3),
+					3), PrefetchPos: pos(14, 3), ShadowPos: pos(14, 3), PlansPos: pos(14, 3), NamesPos: pos(14, 3),
 			},
 			{
 				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects " +
@@ -58,7 +58,7 @@ func TestReadDemo(t *testing.T) {
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(29, 16)}},
 				Cascade: "none", OnUnavailable: "allow", Settle: "now",
 				GlobalPos: pos(25, 3), CascadePos: pos(30, 5), OnUnavailablePos: pos(25, 3), SettlePos: pos(25,
-					3), ShadowPos: pos(25, 3), PlansPos: pos(25, 3), NamesPos: pos(25, 3),
+					3), PrefetchPos: pos(25, 3), ShadowPos: pos(25, 3), PlansPos: pos(25, 3), NamesPos: pos(25, 3),
 			},
 		},
 	}
@@ -215,7 +215,7 @@ owner: acme
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
 			Cascade: "atomic", OnUnavailable: "allow", Settle: "now",
 			GlobalPos: pos(3, 3), CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3,
-				3), ShadowPos: pos(3, 3), PlansPos: pos(3, 3), NamesPos: pos(3, 3),
+				3), PrefetchPos: pos(3, 3), ShadowPos: pos(3, 3), PlansPos: pos(3, 3), NamesPos: pos(3, 3),
 		}},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {

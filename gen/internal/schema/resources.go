@@ -103,6 +103,7 @@ func (r *resourceReader) read(e entry) {
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
 	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())
+	r.res.PrefetchPos = r.res.Pos
 	if e, ok := f.get("prefetch"); ok {
 		readPrefetch(r, e)
 	}

@@ -83,7 +83,7 @@ type Resource struct {
 	Prefetch time.Duration
 
 	// of these keys; Pos where one is left out
-	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos, PlansPos, NamesPos Pos
+	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, PrefetchPos, ShadowPos, PlansPos, NamesPos Pos
 }
 
 // Windows reports whether a limit of r has windows.
