@@ -12,7 +12,8 @@ from pathlib import Path
 
 HEIGHTS = {390: 844, 1280: 800}  # of windows, by their width
 SCHEMES = {"light": [390, 1280], "dark": [1280, 390]}  # the first is the width in which a page is loaded
-PATIENCE = 30_000  # milliseconds, on a busy machine
+PATIENCE = 30_000  # milliseconds for a page, on a busy machine
+SEARCHING = 30_000  # milliseconds for a search
 FIRST = 5  # a search has the right page among so many
 
 # How wide a page is: itself, or what scrolls in it. Code and tables may scroll.
@@ -56,7 +57,7 @@ def check_search(page, site, words, answer, wrong):
     page.goto((site / "search.html").as_uri() + "?q=" + words.replace(" ", "+"))
     ended = "/found|did not match/.test(document.querySelector('.search-summary')?.innerText)"
     try:
-        page.wait_for_function(ended)
+        page.wait_for_function(ended, timeout=SEARCHING)
     except Exception as e:
         wrong.append(f"search for {words!r} does not end: {type(e).__name__}")
         return

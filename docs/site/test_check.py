@@ -96,7 +96,7 @@ class Controls(unittest.TestCase):
     def test_search_finds_nothing(self):
         self.assertEqual(["search for 'fire' finds [], not docs/water.html"], self.look(ask="fire"))
 
-    @patch("check.PATIENCE", 3000)
+    @patch("check.SEARCHING", 3000)
     def test_search_is_broken(self):
         wrong = self.look("searchindex.js", "Search.setIndex", "void ")
         self.assertEqual(["search for 'wet' does not end: TimeoutError"], wrong)
