@@ -255,3 +255,28 @@ func isSetupError(err error) bool {
 	_, ok := errors.AsType[*store.SetupError](err)
 	return ok
 }
+
+// undescribed is a client of another server than DynamoDB: one that answers with status 200 and nothing.
+type undescribed struct{ *dynamodb.Client }
+
+func (undescribed) DescribeTable(
+	context.Context,
+	*dynamodb.DescribeTableInput,
+	...func(*dynamodb.Options),
+) (*dynamodb.DescribeTableOutput, error) {
+	return &dynamodb.DescribeTableOutput{}, nil
+}
+
+// TestUndescribed: an answer without a description is an error that says what to do.
+func TestUndescribed(t *testing.T) {
+	client := undescribed{memdynamo.New().Client()}
+	_, checked := CheckTable(t.Context(), client, "limits")
+	_, created := Definition{Table: "limits"}.CreateTable(t.Context(), client)
+	for name, err := range map[string]error{"check": checked, "create": created} {
+		const want = "sluice: the answer has no description of table limits, and is not as DynamoDB's; correct " +
+			"the endpoint (--endpoint, AWS_ENDPOINT_URL_DYNAMODB), or the proxy on the way"
+		if _, ok := errors.AsType[*store.SetupError](err); !ok || err.Error() != want {
+			t.Errorf("%s: %v, want a SetupError: %s", name, err, want)
+		}
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
@@ -144,11 +143,11 @@ func (l *lister) explain(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != "ValidationException" {
 		return err
 	}
-	out, failed := l.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &l.retrier.Table})
+	t, failed := layout.Describe(ctx, l.api, l.retrier.Table)
 	if failed != nil {
 		return err
 	}
-	wrong := append(layout.CheckKeys(out.Table), checkIndexes(l.retrier.Table, out.Table)...)
+	wrong := append(layout.CheckKeys(t), checkIndexes(l.retrier.Table, t)...)
 	if len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}

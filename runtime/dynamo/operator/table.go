@@ -259,9 +259,9 @@ func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool
 
 // ensure creates the table unless it exists. An existing table that differs from d is an error.
 func (d Definition) ensure(ctx context.Context, client Admin) (created bool, err error) {
-	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.Table})
+	t, err := layout.Describe(ctx, client, d.Table)
 	if err == nil {
-		return false, errors.Join(append(layout.CheckKeys(out.Table), d.differences(out.Table)...)...)
+		return false, errors.Join(append(layout.CheckKeys(t), d.differences(t)...)...)
 	}
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); !missing {
 		return false, stepError(d.Table, "describe table "+d.Table, err)
@@ -296,8 +296,12 @@ func (d Definition) differences(t *types.TableDescription) []error {
 }
 
 // stepError explains the error of a step of CreateTable. An answer of DynamoDB, or a call without one, is
-// explained as for every other call. Any other error, such as the end of the wait, is returned with the step.
+// explained as for every other call. A *store.SetupError is returned as it is. Any other error, such as the
+// end of the wait, is returned with the step.
 func stepError(table, step string, err error) error {
+	if _, setup := errors.AsType[*store.SetupError](err); setup {
+		return err
+	}
 	if _, called := errors.AsType[*smithy.OperationError](err); called && !errors.Is(err, context.Canceled) {
 		return wire.CallError(table, err)
 	}

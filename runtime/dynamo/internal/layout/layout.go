@@ -132,7 +132,7 @@ func Check(
 	client Describer,
 	table string,
 ) (v Version, description *types.TableDescription, err error) {
-	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	description, err = Describe(ctx, client, table)
 	if err != nil {
 		return v, nil, wire.CallError(table, err)
 	}
@@ -140,15 +140,33 @@ func Check(
 	if err != nil {
 		return v, nil, wire.CallError(table, err)
 	}
-	errs := append(CheckKeys(out.Table), checkTTL(table, ttl.TimeToLiveDescription)...)
-	if do := statusRemedy(out.Table.TableStatus); do != "" {
-		errs = append(errs, Wrong(table, do, "it is %s", out.Table.TableStatus))
-	} else if hasKeys(out.Table.KeySchema, out.Table.AttributeDefinitions, item.PK, item.SK) {
+	errs := append(CheckKeys(description), checkTTL(table, ttl.TimeToLiveDescription)...)
+	if do := statusRemedy(description.TableStatus); do != "" {
+		errs = append(errs, Wrong(table, do, "it is %s", description.TableStatus))
+	} else if hasKeys(description.KeySchema, description.AttributeDefinitions, item.PK, item.SK) {
 		if v, err = readVersion(ctx, client, table); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return v, out.Table, errors.Join(errs...)
+	return v, description, errors.Join(errs...)
+}
+
+// Describe returns a table's description. An answer without one is a *store.SetupError: another server than
+// DynamoDB may answer any request with status 200.
+func Describe(
+	ctx context.Context, client dynamodb.DescribeTableAPIClient, table string,
+) (*types.TableDescription, error) {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	switch {
+	case err != nil:
+		return nil, err
+	case out.Table == nil:
+		return nil, &store.SetupError{
+			What: "the answer has no description of table " + table + ", and is not as DynamoDB's",
+			Do:   wire.EndpointCure,
+		}
+	}
+	return out.Table, nil
 }
 
 // CheckInTime is Check within wire.CheckTime.

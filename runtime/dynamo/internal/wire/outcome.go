@@ -303,14 +303,14 @@ func Explain(table string, o Outcome, err error) error {
 		return explainLate(err)
 	case o == Unknown:
 		if other := otherServer(err); other != "" {
-			return fmt.Errorf("%s: %s: %w", other, endpointCure, err)
+			return fmt.Errorf("%s: %s: %w", other, EndpointCure, err)
 		}
 	}
 	return err
 }
 
-// endpointCure is what to do if another server answers than DynamoDB.
-const endpointCure = "correct the endpoint (--endpoint, AWS_ENDPOINT_URL_DYNAMODB), or the proxy on the way"
+// EndpointCure is what to do if another server answers than DynamoDB.
+const EndpointCure = "correct the endpoint (--endpoint, AWS_ENDPOINT_URL_DYNAMODB), or the proxy on the way"
 
 // otherServer says that another server than DynamoDB answered, as at a wrong endpoint, and where: DynamoDB's
 // own errors of such a status have a code. It returns "" for any other error.
@@ -342,7 +342,7 @@ func setupError(table string, err error) error {
 		What: "DynamoDB refused the call", Err: err, Do: "check the client's configuration",
 	}
 	if other := otherServer(err); other != "" {
-		setup.What, setup.Do = other, endpointCure
+		setup.What, setup.Do = other, EndpointCure
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {

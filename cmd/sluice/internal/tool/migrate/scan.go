@@ -79,6 +79,9 @@ func (r *run) size(ctx context.Context, positions []*position) error {
 	if err != nil {
 		return fmt.Errorf("describe table %s: %w", r.Table, err)
 	}
+	if out.Table == nil {
+		return fmt.Errorf("describe table %s: the answer has no description, and is not as DynamoDB's", r.Table)
+	}
 	var read int64
 	for _, p := range positions {
 		read += p.scanned
