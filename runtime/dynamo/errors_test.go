@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -125,6 +126,8 @@ func TestOtherServer(t *testing.T) {
 		"405, empty":       {http.StatusMethodNotAllowed, "", wire.Failed, true},
 		"a redirect":       {http.StatusFound, "", wire.Failed, true},
 		"400 as HTML":      {http.StatusBadRequest, "<html>", wire.Unknown, true},
+		"200 as HTML":      {http.StatusOK, "<html>", wire.Unknown, true},
+		"200, cut short":   {http.StatusOK, `{"Item": `, wire.Unknown, false},
 		"502 as HTML":      {http.StatusBadGateway, "<html>", wire.Unknown, false},
 		"an error's code":  {http.StatusBadRequest, `{"__type": "ValidationException"}`, wire.Failed, false},
 		"a throttled call": {http.StatusTooManyRequests, "{}", wire.Throttled, false},
@@ -154,5 +157,17 @@ func TestOtherServer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEndpointCure: the variable is that of the service that was called.
+func TestEndpointCure(t *testing.T) {
+	for service, want := range map[string]string{
+		dynamodb.ServiceID:        "AWS_ENDPOINT_URL_DYNAMODB)",
+		dynamodbstreams.ServiceID: "AWS_ENDPOINT_URL_DYNAMODB_STREAMS)",
+	} {
+		if got := wire.EndpointCure(&smithy.OperationError{ServiceID: service}); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", service, got, want)
+		}
 	}
 }

@@ -163,7 +163,7 @@ func Describe(
 	case out.Table == nil:
 		return nil, &store.SetupError{
 			What: "the answer has no description of table " + table + ", and is not as DynamoDB's",
-			Do:   wire.EndpointCure,
+			Do:   wire.EndpointCure(nil),
 		}
 	}
 	return out.Table, nil

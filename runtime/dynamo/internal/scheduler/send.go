@@ -262,7 +262,7 @@ func (b *batch) sendTransaction(ctx context.Context) {
 		b.refusedTransaction(ctx, tx, err, now)
 	case wire.Conflict:
 		b.attempt.conflicts++
-		if i := wire.FirstConflict(err); i >= 0 {
+		if i := firstConflict(err); i >= 0 {
 			b.attempt.lostAt = b.targets[i]
 			b.attempt.lostAt.Bucket.NoteConflict(now, true)
 		}
@@ -338,4 +338,15 @@ func (b *batch) recordApplied(ctx context.Context, t *target, all []*Request, p 
 	if p.Path == plan.Reshape {
 		b.scheduler.onReshape(ctx)
 	}
+}
+
+// firstConflict returns the index of the first item that met another transaction, -1 if err does not say.
+func firstConflict(err error) int {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok {
+		return -1
+	}
+	return slices.IndexFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
+		return aws.ToString(r.Code) == wire.ItemInConflict
+	})
 }

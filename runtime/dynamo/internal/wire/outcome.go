@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -123,17 +122,6 @@ func AsSingle(err error, n int) error {
 		return &types.ProvisionedThroughputExceededException{Message: aws.String(err.Error())}
 	}
 	return err
-}
-
-// FirstConflict returns the index of the first item that met another transaction, -1 if err does not say.
-func FirstConflict(err error) int {
-	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
-	if !ok {
-		return -1
-	}
-	return slices.IndexFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
-		return aws.ToString(r.Code) == ItemInConflict
-	})
 }
 
 // isThrottling reports that a code is one of throttling: of an error, or of a cancelled transaction's reason,
@@ -303,23 +291,33 @@ func Explain(table string, o Outcome, err error) error {
 		return explainLate(err)
 	case o == Unknown:
 		if other := otherServer(err); other != "" {
-			return fmt.Errorf("%s: %s: %w", other, EndpointCure, err)
+			return fmt.Errorf("%s: %s: %w", other, EndpointCure(err), err)
 		}
 	}
 	return err
 }
 
-// EndpointCure is what to do if another server answers than DynamoDB.
-const EndpointCure = "correct the endpoint (--endpoint, AWS_ENDPOINT_URL_DYNAMODB), or the proxy on the way"
+// EndpointCure returns what to do if another server answers a call than DynamoDB, or than DynamoDB Streams
+// where err is of a call on it.
+func EndpointCure(err error) string {
+	variable := "AWS_ENDPOINT_URL_DYNAMODB"
+	if op, ok := errors.AsType[*smithy.OperationError](err); ok && op.Service() == "DynamoDB Streams" {
+		variable += "_STREAMS"
+	}
+	return "correct the endpoint (--endpoint, " + variable + "), or the proxy on the way"
+}
 
 // otherServer says that another server than DynamoDB answered, as at a wrong endpoint, and where: DynamoDB's
-// own errors of such a status have a code. It returns "" for any other error.
+// own errors of such a status have a code, and it sends no pages. It returns "" for any other error.
 func otherServer(err error) string {
-	replied, _ := errors.AsType[*smithyhttp.ResponseError](err)
+	replied, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	if !ok || replied.Response == nil || replied.Response.Request == nil {
+		return ""
+	}
 	api, coded := errors.AsType[smithy.APIError](err)
-	code := status(err)
-	if code < http.StatusMultipleChoices || code >= http.StatusInternalServerError ||
-		coded && api.ErrorCode() != "UnknownError" || replied.Response.Request == nil {
+	code, isPage := status(err), strings.HasPrefix(replied.Response.Header.Get("Content-Type"), "text/html")
+	if code < http.StatusMultipleChoices && !isPage || code >= http.StatusInternalServerError ||
+		coded && api.ErrorCode() != "UnknownError" {
 		return ""
 	}
 	u := replied.Response.Request.URL
@@ -342,7 +340,7 @@ func setupError(table string, err error) error {
 		What: "DynamoDB refused the call", Err: err, Do: "check the client's configuration",
 	}
 	if other := otherServer(err); other != "" {
-		setup.What, setup.Do = other, EndpointCure
+		setup.What, setup.Do = other, EndpointCure(err)
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
