@@ -87,6 +87,10 @@ func TestGrowth(t *testing.T) {
 // files that it keeps and its reason.
 func TestGoldenSize(t *testing.T) {
 	trees, patterns, lines := cases(t, "golden"), keeps(t), 0
+	folders, err := filepath.Glob(filepath.Join("testdata", "golden", "*", "out"))
+	if err != nil || len(folders) != len(trees) {
+		t.Errorf("%d folders have an out, and %d a limits.yaml: %v", len(folders), len(trees), err)
+	}
 	for name := range patterns {
 		if trees[name] == "" {
 			t.Errorf("the README has a row of %s, which is no tree", name)

@@ -84,7 +84,7 @@ func TestRegionStops(t *testing.T) {
 		}
 		had, _ := at(s.stops + time.Second) // its last cycle before the stop may still have lowered it
 		if had <= sees.floor {
-			t.Fatalf("it had %d when it stopped: nothing to lose", had)
+			t.Fatalf("it had %d a second after it stopped: nothing to lose", had)
 		}
 		kept, _ := at(s.stops + 2*time.Second)
 		if kept < had { // its heartbeat holds for three windows

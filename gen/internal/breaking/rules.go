@@ -128,7 +128,7 @@ func called() []Rule {
 			false, onUnavailableChanged},
 		{"SETTLE_CHANGED", Behaviour, "Settles and releases wait for their write now, or no longer.",
 			AtResource, false, settleChanged},
-		{"PREFETCH_CHANGED", Behaviour, "Processes take tokens longer before their use now, or less long.",
+		{"PREFETCH_CHANGED", Behaviour, "Processes take tokens earlier before their use now, or later.",
 			AtResource, false, prefetchChanged},
 		{"SHADOW_CHANGED", Behaviour, "Calls begin to be denied, or are denied no longer.", AtResource,
 			false, shadowChanged},
