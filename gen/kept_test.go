@@ -89,17 +89,17 @@ func output(t *testing.T, dir string) map[string]string {
 	return tree(t, filepath.Join(copied(t, dir), "out"))
 }
 
-// differs returns how the files that lie in a tree differ from those of the generated ones that it keeps.
-func differs(lie, generated map[string]string, patterns []string) string {
+// differs returns how the files that a tree has differ from those of the generated ones that it keeps.
+func differs(has, generated map[string]string, patterns []string) string {
 	kept, _, err := split(generated, patterns)
 	if err != nil {
 		return err.Error()
 	}
-	return cmp.Diff(lie, kept)
+	return cmp.Diff(has, kept)
 }
 
-// vetAndTest vets packages and runs their tests. They have the files that lie in their folders, and more, by
-// folder and name.
+// vetAndTest vets packages and runs their tests. They have the files of their folders, and more, by folder
+// and name.
 func vetAndTest(t *testing.T, more map[string]map[string]string) (string, error) {
 	t.Helper()
 	work, replace, args := t.TempDir(), map[string]string{}, []string{"test", "-vet=all"}
@@ -225,12 +225,12 @@ func (many) Script(chain int) string {
 	}
 }
 
-// TestSpoiltTree: files that lie in a tree have to be those that it keeps, as they are generated.
+// TestSpoiltTree: the files that a tree has are to be those that it keeps, as they are generated.
 func TestSpoiltTree(t *testing.T) {
 	generated := map[string]string{"a.go": "a, b\n", "a_test.go": "c\n", "README.md": "d\n"}
 	patterns := []string{"a*", "!*_test.go"}
 	for name, tc := range map[string]struct {
-		lie      map[string]string
+		has      map[string]string
 		patterns []string
 		want     string // of the difference; "" for none
 	}{
@@ -244,7 +244,7 @@ func TestSpoiltTree(t *testing.T) {
 		"leaves nothing":    {map[string]string{}, []string{"a.go", "!*.go"}, "keeps nothing"},
 		"no pattern at all": {map[string]string{}, nil, "keeps nothing"},
 	} {
-		diff := differs(tc.lie, generated, tc.patterns)
+		diff := differs(tc.has, generated, tc.patterns)
 		if (diff == "") != (tc.want == "") || !strings.Contains(diff, tc.want) {
 			t.Errorf("%s: the difference is %q, want one with %q", name, diff, tc.want)
 		}

@@ -196,9 +196,9 @@ func prose(text string) string {
 // rules writes all rules.
 func (w *writer) rules() {
 	w.line("## Errors\n")
-	w.line("Every mistake is an error, with its place, and one run lists up to %d of them: "+
-		"`limits.yaml:8:38: UNKNOWN_KEY: ...`. `sluice generate` and all", problem.MaxShown)
-	w.line("commands that read the file exit with 1, and write nothing.\n")
+	w.line("Every mistake is an error, with its place, and one run lists up to %d of them:", problem.MaxShown)
+	w.line("`limits.yaml:8:38: UNKNOWN_KEY: ...`. `sluice generate` and all commands that read the file exit")
+	w.line("with 1, and write nothing.\n")
 	w.line("| error | what it asks for | at |")
 	w.line("|---|---|---|")
 	for _, r := range slices.Concat(schema.Rules(), declared.Rules(), expr.Rules(), digest.Rules(),

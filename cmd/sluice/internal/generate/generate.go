@@ -101,7 +101,7 @@ func (c Command) command() string {
 	if c.Client != "" {
 		line += " --client " + c.Client
 	}
-	if c.File != schemafile.DefaultFile() {
+	if c.File != schemafile.DefaultFile {
 		line += " --file " + c.File
 	}
 	return line

@@ -48,7 +48,7 @@ func (c Command) override(s *schemafile.Schema, d *migrate.Difference) string {
 func (c Command) given() (flags []string) {
 	for _, f := range []struct{ name, value, usual string }{
 		{"endpoint", secrets.URL(c.Endpoint), ""}, {"region", c.Region, ""},
-		{"table", c.Table, "rate_limits"}, {"file", c.File, schemafile.DefaultFile()},
+		{"table", c.Table, "rate_limits"}, {"file", c.File, schemafile.DefaultFile},
 	} {
 		if f.value != f.usual {
 			flags = append(flags, "--"+f.name, f.value)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -21,11 +20,8 @@ type Flag struct {
 	File string `default:"limits.yaml" placeholder:"limits.yaml" help:"Path of the schema."`
 }
 
-// DefaultFile returns the path that Flag has unless another is passed.
-func DefaultFile() string {
-	file, _ := reflect.TypeFor[Flag]().FieldByName("File")
-	return file.Tag.Get("default")
-}
+// DefaultFile is the path that Flag has unless another is passed: its tag has it too.
+const DefaultFile = "limits.yaml"
 
 // UnitsHelp is the part of the help of commands that read a table without a schema, too.
 const UnitsHelp = "Without limits.yaml, the command does not know which limits are of money, and " +
@@ -59,7 +55,7 @@ func (f Flag) Read() (*Schema, error) {
 // amounts of money would be shown as tokens.
 func (f Flag) Optional() (*Schema, error) {
 	s, err := f.Read()
-	if f.File == DefaultFile() && errors.Is(err, fs.ErrNotExist) {
+	if f.File == DefaultFile && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // a table has the limits too
 	}
 	return s, err

@@ -248,15 +248,14 @@ func (c Command) schema() (*schemafile.Schema, error) {
 	if c.File != nil {
 		return schemafile.Flag{File: *c.File}.Read()
 	}
-	usual := schemafile.DefaultFile()
-	if _, err := os.Stat(usual); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(schemafile.DefaultFile); errors.Is(err, fs.ErrNotExist) {
 		if c.Money {
 			return nil, program.Usagef("--money needs the schema, which names the limits of money, and there is no "+
-				"%s here: pass --file", usual)
+				"%s here: pass --file", schemafile.DefaultFile)
 		}
 		return nil, nil //nolint:nilnil // without a schema, a chart has no lines for refills
 	}
-	return schemafile.Flag{File: usual}.Read()
+	return schemafile.Flag{File: schemafile.DefaultFile}.Read()
 }
 
 // none says what it means that there is no window.

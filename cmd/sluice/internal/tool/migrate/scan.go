@@ -80,7 +80,8 @@ func (r *run) size(ctx context.Context, positions []*position) error {
 		return fmt.Errorf("describe table %s: %w", r.Table, err)
 	}
 	if out.Table == nil {
-		return fmt.Errorf("describe table %s: the answer has no description, and is not as DynamoDB's", r.Table)
+		return fmt.Errorf("describe table %s: the answer has no description, and is not as DynamoDB's: "+
+			"correct the endpoint", r.Table)
 	}
 	var read int64
 	for _, p := range positions {
